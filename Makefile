@@ -1,0 +1,67 @@
+# Every target sets up what it needs in .venv: python3 >= 3.11 and make are enough to begin with.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SUITES ?=
+BENCH_ARGS ?=
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test test-slow check format bench clean distclean
+
+help:
+	@echo 'make demo       a worked example: tables on the terminal, a picture in out/'
+	@echo 'make test       the fast test suite        make test-slow   the slow one'
+	@echo 'make check      lint, format and types     make format      format and fix'
+	@echo 'make bench      besag beside its peers: SUITES="tree" BENCH_ARGS="--repeat 9"'
+	@echo 'make clean      remove outputs and caches  make distclean   and the environments'
+
+demo: $(STAMP)
+	@$(BIN)/besag demo --out out
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+test-slow: $(STAMP)
+	@$(BIN)/python -m pytest -q -m slow || { code=$$?; test $$code -eq 5 && echo 'no slow tests'; }
+
+check: $(STAMP)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { echo 'not formatted: run "make format"'; exit 1; }
+	@$(BIN)/mypy
+
+format: $(STAMP)
+	@$(BIN)/ruff check --quiet --fix .
+	@$(BIN)/ruff format --quiet .
+
+bench: $(STAMP)
+	@$(BIN)/python -m benchmarks run $(SUITES) $(BENCH_ARGS)
+
+clean:
+	@rm -rf out build dist benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean
+	@rm -rf $(VENV) .venvs
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo 'besag needs Python 3.11 or newer: make PYTHON=/path/to/python3 ...'; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { $(create_venv); }
+	@echo 'installing besag and its pinned dependencies into $(VENV) ...'
+	@$(BIN)/python -m pip install -qq -c constraints.txt hatchling editables
+	@$(BIN)/python -m pip install -qq -c constraints.txt --no-build-isolation -e '.[all,dev]'
+	@touch $@
+
+# Debian ships python3 without ensurepip: as root fetch it, else say what to do.
+define create_venv
+echo 'making $(VENV) ...'; \
+$(PYTHON) -m venv --clear $(VENV) >/dev/null 2>&1 || { \
+    if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+        echo 'installing python3-venv ...'; \
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y python3-venv >/dev/null; \
+    fi; \
+    $(PYTHON) -m venv --clear $(VENV) >/dev/null 2>&1; \
+} || { echo 'python3 cannot make virtual environments: install python3-venv (Debian: apt-get install python3-venv)'; exit 1; }
+endef

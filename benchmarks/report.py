@@ -1,0 +1,145 @@
+"""Results as JSON, as a table, and as a section of RESULTS.md; none of them tells whose machine it was."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.runner import CaseResult, Timing
+from benchmarks.suite import OWN
+
+HEADER = ("case", "contestant", "warm-up", "best", "median", "speed", "peak MB", "answers")
+PREAMBLE = """# Benchmarks
+
+The last figures of each suite, with the command that gives them. All contestants of a case run in turns, in the same
+run, one thread each on one core. Warm-up is the first call. Speed is the first peer's best time over the contestant's:
+above 1 is faster than that peer. Peak memory is the whole process's, inputs included.
+"""
+
+
+@dataclass
+class SuiteResult:
+    """All cases of a suite and how they were run."""
+
+    suite: str
+    title: str
+    date: str
+    command: str
+    repeat: int
+    cases: list[CaseResult]
+
+    @property
+    def complaints(self) -> list[str]:
+        return [f"{case.case}: {text}" for case in self.cases for text in case.complaints]
+
+
+def machine() -> dict[str, str | int]:
+    """What matters for speed and identifies nobody."""
+    return {"system": platform.system(), "architecture": platform.machine(), "cpus": os.cpu_count() or 0}
+
+
+def write_json(result: SuiteResult, folder: Path) -> Path:
+    """Everything measured, in folder/<suite>.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{result.suite}.json"
+    path.write_text(json.dumps({"machine": machine(), **asdict(result)}, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def table(result: SuiteResult) -> str:
+    """One row for each case and contestant, aligned, in Markdown."""
+    rows = [row(case, timing) for case in result.cases for timing in case.timings]
+    widths = [max(map(len, column)) for column in zip(HEADER, *rows, strict=True)]
+    left = {0, 1, len(HEADER) - 1}
+    rule = tuple("-" * width if i in left else "-" * (width - 1) + ":" for i, width in enumerate(widths))
+    return "\n".join(
+        "| "
+        + " | ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        + " |"
+        for line in (HEADER, rule, *rows)
+    )
+
+
+def row(case: CaseResult, timing: Timing) -> tuple[str, ...]:
+    """The cells of one contestant."""
+    base = case.baseline and case.baseline.best
+    return (
+        case.case,
+        timing.contestant,
+        duration(timing.warm_up_seconds),
+        duration(timing.best),
+        duration(timing.median),
+        f"{base / timing.best:.2f}" if base and timing.best else "-",
+        f"{timing.peak_bytes / 1e6:.0f}" if timing.peak_bytes else "-",
+        verdict(case, timing),
+    )
+
+
+def verdict(case: CaseResult, timing: Timing) -> str:
+    """Whether the answers of a contestant were compared with another's, and agreed."""
+    if timing.error is not None:
+        return "failed"
+    if case.disagreements:
+        return "DISAGREE"
+    keys = {key for summary in timing.summaries for key in summary}
+    others = {key for other in case.timings if other is not timing for summary in other.summaries for key in summary}
+    return "agree" if keys & others else "not compared"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds to three digits in a unit that suits them."""
+    if seconds is None:
+        return "-"
+    scale, unit = next(((s, u) for s, u in ((1.0, "s"), (1e-3, "ms")) if seconds >= s), (1e-6, "us"))
+    return f"{seconds / scale:.{max(0, 2 - int(math.log10(max(seconds / scale, 1))))}f} {unit}"
+
+
+def section(result: SuiteResult) -> str:
+    """The suite's part of RESULTS.md."""
+    used = ", ".join(f"{name} {version}" for name, version in versions(result).items())
+    where = "{system} {architecture}, {cpus} CPUs".format_map(machine())
+    return "\n".join(
+        (
+            f"<!-- begin {result.suite} -->",
+            "",
+            f"## {result.suite}: {result.title}",
+            "",
+            f"`{result.command}`, {result.date}; {where}; {used}.",
+            "",
+            table(result),
+            "",
+            f"<!-- end {result.suite} -->",
+        )
+    )
+
+
+def versions(result: SuiteResult) -> dict[str, str]:
+    """Python, and the packages that are contestants or that besag stands on, with their versions."""
+    found: dict[str, str] = {}
+    for timing in (timing for case in result.cases for timing in case.timings if timing.error is None):
+        found.setdefault("Python", timing.python)
+        named = {timing.contestant.lower(), *(("numpy", "numba") if timing.contestant == OWN else ())}
+        for name in sorted(name for name in timing.packages if name.lower() in named):
+            found.setdefault(name, timing.packages[name])
+    return found
+
+
+def update_results(result: SuiteResult, path: Path) -> None:
+    """Rewrite the suite's section of RESULTS.md, or add it; the other sections stay as they are."""
+    text = path.read_text(encoding="utf-8") if path.exists() else PREAMBLE
+    name = re.escape(result.suite)
+    old = re.compile(rf"<!-- begin {name} -->.*?<!-- end {name} -->", re.DOTALL)
+    new = section(result)
+    if old.search(text):
+        text = old.sub(lambda _: new, text, count=1)
+    else:
+        text = f"{text.rstrip()}\n\n{new}\n"
+    path.write_text(text, encoding="utf-8")

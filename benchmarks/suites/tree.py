@@ -1,0 +1,123 @@
+"""Forward-backward: what the E-step of a hidden Markov model needs, and all factor marginals.
+
+A chain of T variables with K states has a start distribution pi (K,), a transition matrix A (K, K) and log-likelihoods
+of its frames l (T, K):
+
+    p(y) ~ pi[y_0] exp(l[0, y_0]) prod_t A[y_(t-1), y_t] exp(l[t, y_t])
+
+The E-step is ln Z of every chain, the marginals of all variables, and the pair marginals summed over chains and steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.suite import Case, Job, Suite
+
+Array = NDArray[np.float64]
+
+
+class Chains(NamedTuple):
+    """The inputs of a case: start (K,), transition (K, K) and log_frames (chains, length, K)."""
+
+    start: Array
+    transition: Array
+    log_frames: Array
+
+
+class EStep(NamedTuple):
+    """The results: the sum of ln Z, posteriors with (chains * length, K) entries in that order, and pairs (K, K)."""
+
+    log_likelihood: float
+    posteriors: Array
+    pairs: Array
+
+
+def draw(n_chains: int, length: int, n_states: int) -> Chains:
+    """The same random chains for every contestant."""
+    rng = np.random.default_rng(20 + n_states)
+    start = rng.dirichlet(np.ones(n_states))
+    transition = rng.dirichlet(np.ones(n_states), n_states)
+    return Chains(start, transition, rng.standard_normal((n_chains, length, n_states)))
+
+
+def probe(n: int) -> Array:
+    """Weights that no permutation of the entries leaves alone."""
+    return np.cos(np.arange(n, dtype=np.float64))
+
+
+def summary(result: EStep) -> dict[str, float]:
+    """Checksums of an E-step."""
+    n_states = len(result.pairs)
+    posteriors = result.posteriors.reshape(-1, n_states)
+    return {
+        "log_likelihood": result.log_likelihood,
+        "posteriors": float(probe(len(posteriors)) @ posteriors @ probe(n_states)),
+        "pairs": float(result.pairs.ravel() @ probe(n_states**2)),
+        "pairs_total": float(result.pairs.sum()),
+    }
+
+
+def besag_estep(n_chains: int, length: int, n_states: int) -> Job:
+    """The tree engine, asked for log_partition, variables and moments."""
+    raise NotImplementedError("the tree engine is not there yet")
+
+
+def besag_factors(n_chains: int, length: int, n_states: int) -> Job:
+    """The tree engine, asked for every factor marginal."""
+    raise NotImplementedError("the tree engine is not there yet")
+
+
+def hmmlearn_estep(n_chains: int, length: int, n_states: int) -> Job:
+    """The compiled functions of hmmlearn's scaling implementation, called as its own E-step calls them."""
+    from hmmlearn import _hmmc
+    from hmmlearn.utils import normalize
+
+    start, transition, log_frames = draw(n_chains, length, n_states)
+    frames = np.exp(log_frames)
+
+    def run() -> tuple[float, list[Array], Array]:
+        total, posteriors, pairs = 0.0, [], np.zeros((n_states, n_states))
+        for frame in frames:
+            log_likelihood, forward, scaling = _hmmc.forward_scaling(start, transition, frame)
+            backward = _hmmc.backward_scaling(start, transition, frame, scaling)
+            posterior = forward * backward
+            normalize(posterior, axis=1)
+            pairs += _hmmc.compute_scaling_xi_sum(forward, transition, backward, frame)
+            total += log_likelihood
+            posteriors.append(posterior)
+        return total, posteriors, pairs
+
+    return Job(run, lambda result: summary(EStep(result[0], np.concatenate(result[1]), result[2])))
+
+
+def numpy_fill(n_chains: int, length: int, n_states: int) -> Job:
+    """The least that storing all pair marginals can cost: writing that many fresh bytes."""
+    shape = (n_chains * (length - 1), n_states, n_states)
+
+    def run() -> Array:
+        pages = np.empty(shape)
+        pages.fill(1.0)
+        return pages
+
+    return Job(run, lambda pages: {"bytes": pages.nbytes})
+
+
+MANY: dict[str, Any] = {"n_chains": 1000, "length": 100, "n_states": 20}
+LONG: dict[str, Any] = {"n_chains": 1, "length": 1_000_000, "n_states": 8}
+ESTEP = {"besag": besag_estep, "hmmlearn": hmmlearn_estep}
+FACTORS = {"besag": besag_factors, "numpy-fill": numpy_fill}
+
+SUITE = Suite(
+    title="forward-backward on chains",
+    cases=(
+        Case("E-step, 1,000 chains of 100, K = 20", ESTEP, MANY),
+        Case("E-step, one chain of 10^6, K = 8", ESTEP, LONG),
+        Case("all pair marginals, 1,000 chains of 100, K = 20", FACTORS, MANY),
+        Case("all pair marginals, one chain of 10^6, K = 8", FACTORS, LONG),
+    ),
+    environments={"numpy-fill": "besag"},
+)

@@ -1,0 +1,73 @@
+"""besag: learning and inference in discrete graphical models.
+
+Importing it loads numpy and nothing heavier; every name below is fetched when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from besag import data as data
+    from besag import errors as errors
+    from besag import infer as infer
+    from besag.graph.compile import compile_graph as compile_graph
+    from besag.graph.evidence import Evidence as Evidence
+    from besag.graph.graph import Graph as Graph
+    from besag.graph.problem import Problem as Problem
+    from besag.infer.result import Result as Result
+    from besag.model.bayes import bayesian_network as bayesian_network
+    from besag.model.build import chain as chain
+    from besag.model.build import grid as grid
+    from besag.model.build import ising as ising
+    from besag.model.build import tree as tree
+    from besag.model.factors import markov_network as markov_network
+    from besag.model.model import FactorGroup as FactorGroup
+    from besag.model.model import Model as Model
+    from besag.model.structured import potts as potts
+    from besag.model.template import Pattern as Pattern
+    from besag.model.template import Template as Template
+    from besag.model.variable import Variable as Variable
+    from besag.query.compare import compare as compare
+    from besag.query.compare import kl as kl
+
+__version__ = "0.1.0"
+
+_MODULES = ("data", "errors", "infer")
+_WHERE = {
+    "Evidence": "graph.evidence",
+    "FactorGroup": "model.model",
+    "Graph": "graph.graph",
+    "Model": "model.model",
+    "Pattern": "model.template",
+    "Problem": "graph.problem",
+    "Result": "infer.result",
+    "Template": "model.template",
+    "Variable": "model.variable",
+    "bayesian_network": "model.bayes",
+    "chain": "model.build",
+    "compare": "query.compare",
+    "compile_graph": "graph.compile",
+    "grid": "model.build",
+    "ising": "model.build",
+    "kl": "query.compare",
+    "markov_network": "model.factors",
+    "potts": "model.structured",
+    "tree": "model.build",
+}
+__all__ = sorted([*_MODULES, *_WHERE])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"besag.{name}")
+    if name not in _WHERE:
+        raise AttributeError(f"besag has no {name!r}; it has {', '.join(__all__)}")
+    value = getattr(import_module(f"besag.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,51 @@
+"""Array types, axis letters and semirings: the words that all other modules share.
+
+Axis letters, used in every docstring:
+
+    N instances (parts of a disjoint union)    B rows of evidence           V variables
+    F factors                                  E edges of the factor graph  K states of one variable
+    S states of all variables, sum of K        P parameters                 D inputs of a factor
+    Q basis elements of a template             T tables, shared or not      L entries of all tables
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+AnyArray: TypeAlias = NDArray[Any]
+
+
+class Semiring(IntEnum):
+    """A commutative semiring (plus, times) and the domain its numbers live in, 002 (40).
+
+    SUM      (+, x) on weights, rescaled: fast, needs a bounded range
+    MAX      (max, +) on log-potentials: min-sum on energies, the sign turned
+    LOG_SUM  (log-add-exp, +) on log-potentials: SUM for any range
+    """
+
+    SUM = 0
+    MAX = 1
+    LOG_SUM = 2
+
+
+def frozen(array: AnyArray) -> AnyArray:
+    """The array, C-contiguous and read-only; a copy only where it has to be."""
+    array = np.ascontiguousarray(array)
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def offsets_of(sizes: AnyArray) -> IntArray:
+    """(n,) sizes -> (n + 1,) offsets that start at zero."""
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets

@@ -1,0 +1,24 @@
+"""Small models to learn with and to report bugs with: bundled ones by name, and random ones by seed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from besag.data.textbook import BUNDLED as BUNDLED
+    from besag.data.textbook import bundled as bundled
+    from besag.data.synthetic import random_model as random_model
+
+_WHERE = {"BUNDLED": "textbook", "bundled": "textbook", "random_model": "synthetic"}
+__all__ = ["BUNDLED", "bundled", "random_model"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"besag.data has no {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(f"besag.data.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

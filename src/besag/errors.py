@@ -1,0 +1,56 @@
+"""Every error and warning that besag raises on purpose.
+
+An error says what was expected, what was got, where, and what to do. All errors derive from `BesagError`, so that
+one `except` clause catches whatever the library refuses.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+
+
+class BesagError(Exception):
+    """Base class of all errors of the library."""
+
+
+class ModelError(BesagError, ValueError):
+    """A model that is not well formed: shapes, names, states, tables, cycles."""
+
+
+class EvidenceError(BesagError, ValueError):
+    """Evidence that names nothing in the model, or that has probability zero.
+
+    `conflict` is a minimal set of observations that cannot hold together, as {name: state}; empty when the evidence is
+    not impossible but malformed. `row` is the label of the offending row of a batch.
+    """
+
+    def __init__(self, message: str, *, conflict: dict[str, object] | None = None, row: object = None) -> None:
+        super().__init__(message)
+        self.conflict = {} if conflict is None else conflict
+        self.row = row
+
+
+class ParseError(BesagError, ValueError):
+    """A file or a text that cannot be read; names the path and the line."""
+
+    def __init__(self, message: str, *, path: str | PathLike[str] | None = None, line: int | None = None) -> None:
+        where = ":".join(str(part) for part in (path, line) if part is not None)
+        super().__init__(f"{where}: {message}" if where else message)
+        self.path = path
+        self.line = line
+
+
+class CapabilityError(BesagError):
+    """An engine was asked for what it cannot give; the message names one that can."""
+
+
+class TooLargeError(BesagError, MemoryError):
+    """The work does not fit; raised before anything large is allocated."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An iteration stopped before it converged; the answer is in the result all the same."""
+
+
+class ApproximationWarning(UserWarning):
+    """`auto` left exact inference."""

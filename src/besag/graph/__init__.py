@@ -1,0 +1,1 @@
+"""Graphs: compiled structure, evidence, and problems, the numbers bound to a structure."""

@@ -1,0 +1,141 @@
+"""Compiling models into one Graph, and taking parts of it: array work, no loop over variables.
+
+The disjoint union of N models has their variables one after the other; factors of one template become one Block, so that
+templates, and with them theta, are shared by all instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from besag.arrays import AnyArray, IntArray, frozen, offsets_of
+from besag.errors import ModelError
+from besag.graph.graph import Block, Graph
+from besag.model.layout import Layout
+from besag.model.template import Inputs, Template
+from besag.model.variable import UnionNames, Variables, take_variables
+
+if TYPE_CHECKING:
+    from besag.model.model import FactorGroup, Model
+
+
+def compile_graph(*models: Model, layout: Layout | None = None) -> Graph:
+    """The Graph of one model, or of the disjoint union of several that share templates by name."""
+    if not models:
+        raise ModelError("compile_graph needs at least one model")
+    own = Layout(group.template for model in models for group in model.groups)
+    if layout is None:
+        layout = own
+    else:
+        layout = Layout([*layout.templates.values(), *own.templates.values()])
+    instance_offsets = offsets_of(np.array([len(model.variables) for model in models]))
+    factor_offsets = offsets_of(np.array([model.n_factors for model in models]))
+    members: dict[str, list[tuple[FactorGroup, int, IntArray]]] = {name: [] for name in own.templates}
+    for n, model in enumerate(models):
+        start = int(factor_offsets[n])
+        for group in model.groups:
+            positions = np.arange(len(group)) + start if group.positions is None else group.positions + factor_offsets[n]
+            members[group.template.name].append((group, int(instance_offsets[n]), positions))
+            start += len(group)
+    blocks, position_of, first = [], [], 0
+    for name, groups in members.items():
+        block = _block(own.templates[name], groups, first)
+        blocks.append(block)
+        position_of.extend(positions for _, _, positions in groups)
+        first = block.stop
+    order = _inverse(np.concatenate(position_of)) if position_of else np.zeros(0, np.int64)
+    return Graph(
+        variables=_union_variables([model.variables for model in models]),
+        layout=layout,
+        blocks=tuple(blocks),
+        instance_offsets=frozen(instance_offsets),
+        factor_order=frozen(order),
+        factor_offsets=frozen(factor_offsets),
+        shape=models[0].shape if len(models) == 1 else None,
+    )
+
+
+def _block(template: Template, members: Sequence[tuple[FactorGroup, int, IntArray]], start: int) -> Block:
+    scopes = np.concatenate([group.scopes + offset for group, offset, _ in members])
+    inputs = _join_inputs(template, [group.inputs for group, _, _ in members])
+    named = all(group.names is not None for group, _, _ in members)
+    names = tuple(name for group, _, _ in members for name in group.names or ()) if named else None
+    conditional = all(group.conditional for group, _, _ in members)
+    return Block(template, start, frozen(scopes), inputs, conditional, names)
+
+
+def _join_inputs(template: Template, parts: Sequence[Inputs]) -> Inputs:
+    if len(parts) == 1 or all(part is None for part in parts):
+        return parts[0]
+    forms = {("none" if p is None else "csr" if hasattr(p, "tocsr") else str(p.ndim)) for p in parts}
+    if len(forms) > 1:
+        raise ModelError(f"template {template.name!r}: the models of a union must give their inputs in one form, got {sorted(forms)}")
+    if forms == {"csr"}:
+        from scipy.sparse import vstack
+
+        return vstack(parts, format="csr")
+    return frozen(np.concatenate([np.asarray(p) for p in parts]))
+
+
+def _union_variables(parts: Sequence[Variables]) -> Variables:
+    if len(parts) == 1:
+        return parts[0]
+    number: dict[tuple[str, ...], int] = {}
+    space_of = []
+    for variables in parts:
+        map_to = np.array([number.setdefault(space, len(number)) for space in variables.spaces])
+        space_of.append(map_to[variables.space_of])
+    return Variables(UnionNames([v.names for v in parts]), tuple(number), np.concatenate(space_of))
+
+
+def _inverse(permutation: AnyArray) -> IntArray:
+    inverse = np.empty(len(permutation), np.int64)
+    inverse[permutation] = np.arange(len(permutation))
+    return inverse
+
+
+def take(graph: Graph, instances: IntArray) -> Graph:
+    """The union of some instances of a union, in the order given."""
+    if instances.ndim != 1 or len(instances) == 0 or len(np.unique(instances)) != len(instances):
+        raise ModelError("take needs one or more different instances")
+    if instances.min() < 0 or instances.max() >= graph.n_instances:
+        raise ModelError(f"there are {graph.n_instances} instances, numbered from 0; got {instances.tolist()}")
+    rank = np.full(graph.n_instances, -1, np.int64)
+    rank[instances] = np.arange(len(instances))
+    starts = graph.instance_offsets[instances]
+    sizes = graph.instance_offsets[instances + 1] - starts
+    offsets = offsets_of(sizes)
+    of_factor = rank[graph.factor_instances]
+    shift = (offsets[:-1] - starts)[of_factor]
+    blocks, kept, first = [], [], 0
+    for block in graph.blocks:
+        part = of_factor[block.start : block.stop]
+        local = np.flatnonzero(part >= 0)
+        local = local[np.argsort(part[local], kind="stable")]
+        blocks.append(_take_block(block, local, shift[block.start + local], first))
+        kept.append(block.start + local)
+        first += len(local)
+    old = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+    position = _inverse(graph.factor_order)[old]
+    counts = graph.factor_offsets[instances + 1] - graph.factor_offsets[instances]
+    factor_offsets = offsets_of(counts)
+    moved = position + (factor_offsets[:-1] - graph.factor_offsets[instances])[of_factor[old]]
+    bounds = [(int(s), int(s + n)) for s, n in zip(starts, sizes, strict=True)]
+    return Graph(
+        variables=take_variables(graph.variables, bounds),
+        layout=graph.layout,
+        blocks=tuple(blocks),
+        instance_offsets=frozen(offsets),
+        factor_order=frozen(_inverse(moved)),
+        factor_offsets=frozen(factor_offsets),
+    )
+
+
+def _take_block(block: Block, local: IntArray, shift: IntArray, start: int) -> Block:
+    inputs = block.inputs if block.inputs is None else block.inputs[local]
+    names = None if block.names is None else tuple(block.names[i] for i in local)
+    scopes = frozen(block.scopes[local] + shift[:, None])
+    return Block(block.template, start, scopes, inputs, block.conditional, names)

@@ -1,0 +1,194 @@
+"""Evidence: what is known of the variables, one row for each query.
+
+    observed (B, V) int codes, -1 = free          log_weights (B or 1, S) or None: 0 allowed, -inf not, else a log-likelihood
+
+S is the flat axis of all states. A set of allowed states, virtual evidence and emissions of an HMM are all log-weights, and H
+includes them: H(y) - sum_v log_weights[v, y_v]. `read_evidence` makes it from what users write: a dict, or a DataFrame of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, IntArray, frozen
+from besag.errors import EvidenceError
+from besag.model.variable import Variables
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """B rows of evidence on one Graph. `batched`: answers have a row axis; `index`: labels of the rows, a pandas Index."""
+
+    observed: IntArray
+    log_weights: Array | None = None
+    batched: bool = False
+    index: Any = None
+
+    def __post_init__(self) -> None:
+        observed = frozen(np.atleast_2d(np.asarray(self.observed, np.int64)))
+        object.__setattr__(self, "observed", observed)
+        if self.log_weights is None:
+            return
+        weights = frozen(np.atleast_2d(np.asarray(self.log_weights, np.float64)))
+        if len(weights) not in (1, len(observed)):
+            raise EvidenceError(f"log_weights must have 1 or {len(observed)} rows, got {len(weights)}")
+        if not (weights < np.inf).all():
+            raise EvidenceError("log_weights must be numbers or -inf; an entry is NaN or +inf")
+        object.__setattr__(self, "log_weights", weights)
+
+    @property
+    def n_rows(self) -> int:
+        """B."""
+        return len(self.observed)
+
+    def check(self, variables: Variables) -> None:
+        """EvidenceError unless it fits these variables."""
+        if self.observed.shape[1] != len(variables):
+            raise EvidenceError(f"observed must have {len(variables)} columns, got {self.observed.shape[1]}")
+        wrong = (self.observed < -1) | (self.observed >= variables.cardinalities)
+        if wrong.any():
+            row, v = (int(i) for i in np.argwhere(wrong)[0])
+            raise EvidenceError(
+                f"{variables.names[v]!r} has codes 0 to {variables.cardinalities[v] - 1} and -1 = free, "
+                f"got {self.observed[row, v]} in row {row}"
+            )
+        if self.log_weights is not None and self.log_weights.shape[1] != variables.state_offsets[-1]:
+            raise EvidenceError(
+                f"log_weights must have {variables.state_offsets[-1]} columns, one for each state, got {self.log_weights.shape[1]}"
+            )
+
+    def row(self, b: int) -> Evidence:
+        """One row, unbatched."""
+        weights = self.log_weights
+        if weights is not None and len(weights) > 1:
+            weights = weights[b : b + 1]
+        return Evidence(self.observed[b : b + 1], weights)
+
+    def rows(self, start: int, stop: int) -> tuple[IntArray, Array | None]:
+        """observed and log_weights of some rows."""
+        weights = self.log_weights
+        return self.observed[start:stop], weights if weights is None or len(weights) == 1 else weights[start:stop]
+
+
+def free(variables: Variables) -> Evidence:
+    """No evidence."""
+    return Evidence(np.full((1, len(variables)), -1, np.int64))
+
+
+def read_evidence(variables: Variables, given: Any) -> Evidence:
+    """What a user writes -> Evidence: None, an Evidence, {name: value}, or a DataFrame, one row a query.
+
+    A value is a state; a list, tuple or set of allowed states; or a dict over the states, a likelihood. In a DataFrame
+    absent columns and missing cells are free, and a column that is no variable is an error.
+    """
+    if given is None:
+        return free(variables)
+    if isinstance(given, Evidence):
+        given.check(variables)
+        return given
+    if hasattr(given, "columns") and hasattr(given, "iloc"):
+        return _from_frame(variables, given)
+    if not isinstance(given, Mapping):
+        raise EvidenceError(f"evidence must be a dict {{name: state}} or a DataFrame, got {type(given).__name__}")
+    observed = np.full(len(variables), -1, np.int64)
+    weights: Array | None = None
+    for name, value in given.items():
+        v = _index(variables, name)
+        if is_missing(value):
+            continue
+        if isinstance(value, (Mapping, list, tuple, set, frozenset, np.ndarray)):
+            if weights is None:
+                weights = np.zeros(int(variables.state_offsets[-1]))
+            weights[variables.state_offsets[v] : variables.state_offsets[v + 1]] = _log_weights(variables, v, value)
+        else:
+            observed[v] = _code(variables, v, value)
+    return Evidence(observed, weights)
+
+
+def _from_frame(variables: Variables, frame: Any) -> Evidence:
+    observed = np.full((len(frame), len(variables)), -1, np.int64)
+    if len(frame) == 0:
+        raise EvidenceError("the evidence frame has no rows")
+    weights: Array | None = None
+    seen: set[int] = set()
+    for position, name in enumerate(frame.columns):
+        v = _index(variables, name)
+        if v in seen:
+            raise EvidenceError(f"the evidence frame has two columns for {name!r}")
+        seen.add(v)
+        column = frame.iloc[:, position]
+        if column.dtype == object and any(isinstance(x, (Mapping, list, tuple, set, frozenset)) for x in column):
+            if weights is None:
+                weights = np.zeros((len(frame), int(variables.state_offsets[-1])))
+            _mixed_column(variables, v, column, observed, weights)
+        else:
+            observed[:, v] = _column_codes(variables, v, column)
+    return Evidence(observed, weights, batched=True, index=frame.index)
+
+
+def _column_codes(variables: Variables, v: int, column: Any) -> AnyArray:
+    """Codes of a column of states: each distinct value is looked up once."""
+    codes, values = column.factorize()
+    table = np.full(len(values) + 1, -1, np.int64)
+    for i, value in enumerate(values):
+        code = variables.find_state(v, value)
+        if code is None:
+            row = column.index[int(np.argmax(codes == i))]
+            raise EvidenceError(f"row {row!r}: {_no_state(variables, v, value)}", row=row)
+        table[i] = code
+    return table[codes]
+
+
+def _mixed_column(variables: Variables, v: int, column: Any, observed: IntArray, weights: Array) -> None:
+    where = slice(int(variables.state_offsets[v]), int(variables.state_offsets[v + 1]))
+    for row, value in enumerate(column):
+        if isinstance(value, (Mapping, list, tuple, set, frozenset)):
+            weights[row, where] = _log_weights(variables, v, value)
+        elif not is_missing(value):
+            observed[row, v] = _code(variables, v, value)
+
+
+def _log_weights(variables: Variables, v: int, value: Any) -> Array:
+    """Allowed states, or a likelihood over all states -> (K,)."""
+    name = variables.names[v]
+    weights = np.zeros(int(variables.cardinalities[v]))
+    if not isinstance(value, Mapping):
+        for state in value:
+            weights[_code(variables, v, state)] = 1.0
+        if not weights.any():
+            raise EvidenceError(f"the allowed states of {name!r} are an empty set")
+    else:
+        for state, likelihood in value.items():
+            weights[_code(variables, v, state)] = likelihood
+        if len(value) != len(weights):
+            raise EvidenceError(f"the likelihood of {name!r} must name every state of {list(variables.states(v))}")
+        if not ((weights >= 0) & (weights < np.inf)).all() or not weights.any():
+            raise EvidenceError(f"the likelihood of {name!r} must be finite, not negative and not all zero, got {dict(value)}")
+    return np.where(weights > 0, np.log(np.where(weights > 0, weights, 1.0)), -np.inf)
+
+
+def _index(variables: Variables, name: object) -> int:
+    found = variables.names.find(str(name))
+    if found is None:
+        raise EvidenceError(variables.unknown(str(name)))
+    return found
+
+
+def _code(variables: Variables, v: int, value: object) -> int:
+    code = variables.find_state(v, value)
+    if code is None:
+        raise EvidenceError(_no_state(variables, v, value))
+    return code
+
+
+def _no_state(variables: Variables, v: int, value: object) -> str:
+    return f"{variables.names[v]!r} has no state {value!r}; it has {list(variables.states(v))}"
+
+
+def is_missing(value: object) -> bool:
+    """None, NaN, pandas.NA or NaT."""
+    return value is None or bool(isinstance(value, (float, np.floating)) and np.isnan(value)) or str(value) in ("<NA>", "NaT")

@@ -1,0 +1,247 @@
+"""Graph: the structure of a model, or of a disjoint union of models, as flat arrays; compiled once.
+
+Factors are numbered block by block. A Block is all factors of one template:
+
+    scope_offsets (F + 1,), scope_variables (E,)   the variables of factor f, in the order of its table's axes
+    kinds (F,)                                     plain table or structured, see besag.model.structured
+    instance_offsets (N + 1,)                      variables of instance n are [offsets[n], offsets[n + 1])
+    factor_order (F,), factor_offsets (N + 1,)     the model's own numbering of factors -> number here, instance by instance
+
+`bind` puts numbers on the structure: log-potential = -energy, the only minus sign of the library. Plans that engines make for a
+structure (trees, orders) are kept in a bounded cache under a lock; tables and messages never are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of
+from besag.errors import ModelError
+from besag.graph.evidence import Evidence, free
+from besag.model.layout import Layout
+from besag.model.template import Inputs, Template
+from besag.model.variable import Variables
+
+if TYPE_CHECKING:
+    from besag.graph.problem import Problem
+
+Plan = TypeVar("Plan")
+MAX_PLANS = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """All factors of one template: factors [start, stop), scopes (F, n), their inputs, and names where they have some."""
+
+    template: Template
+    start: int
+    scopes: IntArray
+    inputs: Inputs
+    conditional: bool
+    names: tuple[str, ...] | None = None
+
+    @property
+    def stop(self) -> int:
+        """One past the last factor."""
+        return self.start + len(self.scopes)
+
+
+class Plans:
+    """A small least-recently-used cache under a lock; empty after pickling."""
+
+    __slots__ = ("_lock", "_made")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
+        """The plan of this key, made at the first call."""
+        with self._lock:
+            if key in self._made:
+                self._made.move_to_end(key)
+                return self._made[key]  # type: ignore[no-any-return]
+        plan = make()
+        with self._lock:
+            self._made[key] = plan
+            while len(self._made) > MAX_PLANS:
+                self._made.popitem(last=False)
+        return plan
+
+    def __reduce__(self) -> tuple[type[Plans], tuple[()]]:
+        return Plans, ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
+class Graph:
+    """A compiled structure; see the module's arrays."""
+
+    variables: Variables
+    layout: Layout
+    blocks: tuple[Block, ...]
+    instance_offsets: IntArray
+    factor_order: IntArray
+    factor_offsets: IntArray
+    shape: tuple[int, ...] | None = None
+    scope_offsets: IntArray = field(init=False)
+    scope_variables: IntArray = field(init=False)
+    kinds: IntArray = field(init=False)
+    plans: Plans = field(init=False, default_factory=Plans)
+
+    def __post_init__(self) -> None:
+        arities = [np.full(len(b.scopes), b.scopes.shape[1]) for b in self.blocks]
+        kinds = [np.full(len(b.scopes), b.template.kind) for b in self.blocks]
+        scopes = [b.scopes.reshape(-1) for b in self.blocks]
+        empty = [np.zeros(0, np.int64)]
+        object.__setattr__(self, "scope_offsets", frozen(offsets_of(np.concatenate(arities or empty))))
+        object.__setattr__(self, "scope_variables", frozen(np.concatenate(scopes or empty)))
+        object.__setattr__(self, "kinds", frozen(np.concatenate(kinds or empty)))
+
+    @property
+    def n_variables(self) -> int:
+        """V."""
+        return len(self.variables)
+
+    @property
+    def n_factors(self) -> int:
+        """F."""
+        return len(self.kinds)
+
+    @property
+    def n_instances(self) -> int:
+        """N."""
+        return len(self.instance_offsets) - 1
+
+    @property
+    def state_offsets(self) -> IntArray:
+        """(V + 1,): where a variable's states begin on the flat axis."""
+        return self.variables.state_offsets
+
+    def __repr__(self) -> str:
+        return f"Graph({self.n_variables} variables, {self.n_factors} factors, {self.n_instances} instances)"
+
+    def scope(self, factor: int) -> IntArray:
+        """The variables of a factor, in the order of its table's axes."""
+        return self.scope_variables[self.scope_offsets[factor] : self.scope_offsets[factor + 1]]
+
+    def block_of(self, factor: int) -> Block:
+        """The block of a factor."""
+        return next(block for block in self.blocks if block.start <= factor < block.stop)
+
+    def factor_name(self, factor: int) -> str:
+        """The name of a factor, or its scope where it has none."""
+        block = self.block_of(factor)
+        if block.names is not None:
+            return block.names[factor - block.start]
+        scope = self.variables.names_at(self.scope(factor))
+        if block.conditional:
+            return f"P({scope[-1]}|{','.join(scope[:-1])})" if len(scope) > 1 else f"P({scope[0]})"
+        return f"f({','.join(scope)})"
+
+    def degree(self, v: int) -> int:
+        """How many factors a variable is in."""
+        return int(self.degrees[v])
+
+    @property
+    def degrees(self) -> IntArray:
+        """(V,): how many factors each variable is in."""
+        return self.plans.get("degrees", lambda: np.bincount(self.scope_variables, minlength=self.n_variables))
+
+    @property
+    def factor_instances(self) -> IntArray:
+        """(F,): the instance of each factor."""
+        first = self.scope_variables[self.scope_offsets[:-1]]
+        return np.searchsorted(self.instance_offsets, first, side="right") - 1
+
+    def bind(
+        self,
+        theta: Array,
+        *,
+        inputs: Mapping[str, Inputs] | None = None,
+        evidence: Evidence | None = None,
+        weights: Array | None = None,
+        support: BoolArray | None = None,
+    ) -> Problem:
+        """The numbers on this structure: theta (P,), inputs {template name: inputs}, evidence, weights (N,) of instances."""
+        from besag.graph.problem import Problem
+
+        theta = self.layout.check_theta(theta)
+        tables, readers, sizes, first = [], [], [], [0]
+        for block in self.blocks:
+            given = self._inputs(block, inputs)
+            values = -self._tables(block, theta, given, support)
+            readers.append(first[-1] + block.template.table_of_factor(given, len(block.scopes)))
+            sizes.append(np.full(len(values), np.prod(block.template.entry_shape)))
+            tables.append(values.reshape(-1))
+            first.append(first[-1] + len(values))
+        empty = np.zeros(0)
+        return Problem(
+            graph=self,
+            log_potentials=frozen(np.concatenate([*tables, empty])),
+            table_of_factor=frozen(np.concatenate([*readers, empty]).astype(np.int64)),
+            table_offsets=frozen(offsets_of(np.concatenate([*sizes, empty]))),
+            first_tables=tuple(first),
+            evidence=free(self.variables) if evidence is None else evidence,
+            weights=weights,
+        )
+
+    def _inputs(self, block: Block, inputs: Mapping[str, Inputs] | None) -> Inputs:
+        name = block.template.name
+        if inputs is None or name not in inputs or inputs[name] is block.inputs:
+            return block.inputs
+        return block.template.check_inputs(inputs[name], len(block.scopes))
+
+    def _tables(self, block: Block, theta: Array, inputs: Inputs, support: BoolArray | None) -> Array:
+        template, where = block.template, self.layout[block.template.name]
+        energies = template.tables(theta[where], inputs)
+        if template.support is not None:
+            energies = np.where(template.support, energies, np.inf)
+        if support is not None and not support[where].all():
+            if template.basis is not None or template.pattern is not None:
+                raise ModelError(f"template {template.name!r}: support needs one parameter for each table entry")
+            allowed = template.tables(support[where].astype(np.float64), inputs) > 0
+            energies = np.where(allowed, energies, np.inf)
+        return energies
+
+    def moments(self, of: Array, *, inputs: Mapping[str, Inputs] | None = None) -> Array:
+        """sum over factors of E[phi_f], (P,), from engine moments (L,) or from a labelling (V,) of int codes."""
+        of = np.asarray(of)
+        if np.issubdtype(of.dtype, np.integer):
+            blocks = (self._label_moments(block, of, self._inputs(block, inputs)) for block in self.blocks)
+        else:
+            blocks = self._table_moments(of, inputs)
+        total = np.zeros(self.layout.n_parameters)
+        for block, values in zip(self.blocks, blocks, strict=True):
+            total[self.layout[block.template.name]] += values
+        return total
+
+    def _table_moments(self, of: Array, inputs: Mapping[str, Inputs] | None) -> list[Array]:
+        blocks, start = [], 0
+        for block in self.blocks:
+            given = self._inputs(block, inputs)
+            shape = (block.template.n_tables(given, len(block.scopes)), *block.template.entry_shape)
+            stop = start + int(np.prod(shape))
+            blocks.append(block.template.table_moments(given, of[start:stop].reshape(shape)))
+            start = stop
+        if start != of.size:
+            raise ModelError(f"moments of this graph have {start} entries, got {of.size}")
+        return blocks
+
+    def _label_moments(self, block: Block, labels: IntArray, inputs: Inputs) -> Array:
+        """A labelling is a one-hot marginal: the same map, gathered."""
+        if labels.shape != (self.n_variables,):
+            raise ModelError(f"a labelling has shape ({self.n_variables},), got {labels.shape}")
+        codes = labels[block.scopes]
+        return block.template.label_moments(inputs, codes)
+
+    def take(self, instances: Sequence[int] | IntArray) -> Graph:
+        """The disjoint union of some instances: a mini-batch or a shard, with the same layout."""
+        from besag.graph.compile import take
+
+        return take(self, np.asarray(instances, np.int64))

@@ -1,0 +1,146 @@
+"""Problem: a Graph with numbers, what an engine gets.
+
+    log_potentials (L,)      all tables one after the other, float64, in the log domain; a structured factor has its Q weights
+    table_of_factor (F,)     which of the T tables a factor reads: equal tables are stored once
+    table_offsets (T + 1,)   where each table begins in log_potentials
+    first_tables             the first table of each block, and T
+    evidence                 observed codes and log-weights, B rows
+    weights (N,) or None     of the instances; they multiply moments only
+
+N > 1 instances or B > 1 rows, not both. `energy` is the one home of H.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, frozen, offsets_of
+from besag.errors import EvidenceError, ModelError, TooLargeError
+from besag.graph.evidence import Evidence
+from besag.graph.graph import Block, Graph
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
+class Problem:
+    """Numbers bound to a Graph; see the module's arrays."""
+
+    graph: Graph
+    log_potentials: Array
+    table_of_factor: IntArray
+    table_offsets: IntArray
+    first_tables: tuple[int, ...]
+    evidence: Evidence
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        self.evidence.check(self.graph.variables)
+        if self.graph.n_instances > 1 and self.evidence.n_rows > 1:
+            raise EvidenceError(
+                f"a union of {self.graph.n_instances} instances takes one row of evidence, got {self.evidence.n_rows}"
+            )
+        if self.weights is not None:
+            weights = frozen(np.asarray(self.weights, np.float64))
+            if weights.shape != (self.graph.n_instances,) or not np.isfinite(weights).all():
+                raise ModelError(f"weights must be {self.graph.n_instances} finite numbers, one for each instance")
+            object.__setattr__(self, "weights", weights)
+
+    def __repr__(self) -> str:
+        return f"Problem({self.graph!r}, {len(self.log_potentials)} table entries, {self.evidence.n_rows} rows)"
+
+    def with_evidence(self, evidence: Evidence) -> Problem:
+        """The same numbers under other evidence."""
+        return replace(self, evidence=evidence)
+
+    def block_tables(self, number: int) -> tuple[Array, IntArray]:
+        """The tables of a block (T, *entry_shape) and which of them each of its factors reads (F,)."""
+        block = self.graph.blocks[number]
+        first, last = self.first_tables[number : number + 2]
+        flat = self.log_potentials[self.table_offsets[first] : self.table_offsets[last]]
+        readers = self.table_of_factor[block.start : block.stop] - first
+        return flat.reshape(last - first, *block.template.entry_shape), readers
+
+    def table(self, factor: int) -> Array:
+        """The log-potentials of one factor, as a table K1..Kn."""
+        block = self.graph.block_of(factor)
+        t = int(self.table_of_factor[factor])
+        values = self.log_potentials[self.table_offsets[t] : self.table_offsets[t + 1]]
+        return _dense(block, values[None])[0]
+
+    def expanded(self, kinds: frozenset[int], memory_limit: int) -> Problem:
+        """The same problem with every structured block whose kind is not in `kinds` turned into tables."""
+        blocks = self.graph.blocks
+        if all(block.template.kind in kinds for block in blocks):
+            return self
+        tables, sizes = [], []
+        for number, block in enumerate(blocks):
+            values, _ = self.block_tables(number)
+            dense = block.template.kind not in kinds
+            size = int(np.prod(block.template.shape)) if dense else int(np.prod(block.template.entry_shape))
+            if dense and 8 * size * len(values) > memory_limit:
+                raise TooLargeError(
+                    f"the {len(values)} tables of {block.template.name!r} would take {8 * size * len(values)} bytes, "
+                    f"more than memory_limit={memory_limit}"
+                )
+            tables.append((_dense(block, values) if dense else values).reshape(-1))
+            sizes.append(np.full(len(values), size))
+        return replace(
+            self,
+            log_potentials=frozen(np.concatenate(tables)),
+            table_offsets=frozen(offsets_of(np.concatenate(sizes))),
+        )
+
+    def energy(self, labels: IntArray) -> Array:
+        """H of labellings: (V,) -> (N,), or (B, V) on one instance -> (B,).
+
+        Evidence counts: a label that is not the observed one, or not allowed, has energy +inf.
+        """
+        graph = self.graph
+        rows = np.atleast_2d(np.asarray(labels, np.int64))
+        if rows.shape[1] != graph.n_variables:
+            raise ModelError(f"a labelling has {graph.n_variables} codes, got {rows.shape[1]}")
+        if np.ndim(labels) == 2 and graph.n_instances > 1:
+            raise ModelError("rows of labellings need a graph of one instance")
+        union = graph.n_instances > 1
+        total = np.zeros(graph.n_instances if union else len(rows))
+        for number, block in enumerate(graph.blocks):
+            tables, readers = self.block_tables(number)
+            values = block_values(block, tables, readers, rows)
+            total += _by_instance(values[0], block.scopes[:, 0], graph) if union else values.sum(axis=1)
+        weights = self._evidence_values(rows)
+        return -(total + (_by_instance(weights[0], np.arange(graph.n_variables), graph) if union else weights.sum(axis=1)))
+
+    def _evidence_values(self, rows: IntArray) -> Array:
+        """(B, V): what evidence adds to the log-potential of each label."""
+        observed, log_weights = self.evidence.observed, self.evidence.log_weights
+        values = np.where((observed >= 0) & (observed != rows), -np.inf, 0.0)
+        if log_weights is not None:
+            at = self.graph.state_offsets[:-1] + rows
+            values = values + np.take_along_axis(np.broadcast_to(log_weights, (len(at), log_weights.shape[1])), at, axis=1)
+        return values
+
+
+def block_values(block: Block, tables: Array, readers: IntArray, rows: IntArray) -> Array:
+    """The log-potential of every factor of a block at labellings (B, V): (B, F)."""
+    codes = rows[:, block.scopes]
+    structured = block.template.structured
+    if structured is not None:
+        weights, features = tables[readers], structured.features(codes)
+        products = np.where(features != 0, weights * np.where(features != 0, features, 1.0), 0.0)
+        return np.asarray(products.sum(axis=-1))
+    config = np.ravel_multi_index(tuple(np.moveaxis(codes, -1, 0)), block.template.shape)
+    return np.asarray(tables.reshape(len(tables), -1)[readers, config])
+
+
+def _dense(block: Block, values: Array) -> Array:
+    structured = block.template.structured
+    if structured is None:
+        return values.reshape(-1, *block.template.shape)
+    basis = structured.dense().reshape(structured.n_parameters, -1)
+    return (values @ basis).reshape(-1, *block.template.shape)
+
+
+def _by_instance(values: Array, variables: IntArray, graph: Graph) -> Array:
+    instance = np.searchsorted(graph.instance_offsets, variables, side="right") - 1
+    return np.bincount(instance, weights=values, minlength=graph.n_instances)

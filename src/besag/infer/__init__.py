@@ -1,0 +1,26 @@
+"""Engines by class: infer.Tree(root="A"), infer.Brute(), infer.Exact(), infer.Auto()."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from besag.infer.auto import Auto as Auto
+    from besag.infer.auto import Exact as Exact
+    from besag.infer.brute import Brute as Brute
+    from besag.infer.result import Result as Result
+    from besag.infer.tree import Tree as Tree
+
+_WHERE = {"Auto": "auto", "Exact": "auto", "Brute": "brute", "Tree": "tree", "Result": "result"}
+__all__ = ["Auto", "Brute", "Exact", "Result", "Tree"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"besag.infer has no {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(f"besag.infer.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,159 @@
+"""Engines: what turns a Problem into a Result, and how they are named.
+
+An engine is a frozen dataclass of options. What it can give, and how good it is, stands in its `capabilities`. By text,
+"bp[damping=0.3]" is the engine registered as "bp" with that option; `engine_text` gives the text back.
+
+`want` is a set of
+    log_partition  log Z, (N,) or (B,)
+    variables      all variable marginals
+    factors        every factor marginal, stored
+    moments        the gradient of sum_n w_n log Z_n by every number that the Problem holds, (L,): summed where a table is
+                   shared, contracted where it is structured; learning asks for these and never stores factor marginals
+    map            the labelling of least energy (the k best where the engine can)
+    samples        draws from p
+    messages       what was sent, for people to look at
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from besag.errors import CapabilityError
+from besag.graph.problem import Problem
+from besag.infer.result import Result
+
+Want: TypeAlias = Literal["log_partition", "variables", "factors", "moments", "map", "samples", "messages"]
+Bound: TypeAlias = Literal["exact", "lower", "upper", "estimate"]
+OnStep: TypeAlias = Callable[[Result], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """Which wants an engine serves, how its log Z is to be read, and what it needs."""
+
+    wants: frozenset[Want]
+    bound: Bound
+    needs: str = "any graph"
+
+
+class Engine(Protocol):
+    """What every engine offers."""
+
+    capabilities: ClassVar[Capabilities]
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """Answers."""
+
+
+# Engine by text -> module and class; imported when asked for, so that no engine costs anything until it runs.
+REGISTRY: Mapping[str, tuple[str, str]] = {
+    "auto": ("besag.infer.auto", "Auto"),
+    "exact": ("besag.infer.auto", "Exact"),
+    "brute": ("besag.infer.brute", "Brute"),
+    "tree": ("besag.infer.tree", "Tree"),
+}
+
+
+def engine_class(name: str) -> type[Any]:
+    """The class of an engine by its name."""
+    if name not in REGISTRY:
+        raise CapabilityError(f"no engine is named {name!r}; there are {', '.join(sorted(REGISTRY))}")
+    module, attribute = REGISTRY[name]
+    found: type[Any] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def make_engine(spec: str | Engine, **defaults: Any) -> Engine:
+    """An engine from text or an object; a keyword fills an option of the same name that the text leaves open.
+
+    >>> make_engine("brute[memory_limit=1000]")
+    Brute(memory_limit=1000, n_samples=1, k=1)
+    """
+    if not isinstance(spec, str):
+        if not is_dataclass(spec) or not hasattr(spec, "infer"):
+            raise CapabilityError(f'engine must be text such as "tree" or an engine object, got {spec!r}')
+        open_fields = {f.name for f in fields(spec) if getattr(spec, f.name) == _default(f)}
+        filled = {k: v for k, v in defaults.items() if k in open_fields and v is not None}
+        return replace(spec, **filled) if filled else spec  # type: ignore[type-var, return-value]
+    name, options = parse_engine(spec)
+    kind = engine_class(name)
+    known = {f.name for f in fields(kind)}
+    for option in options:
+        if option not in known:
+            raise CapabilityError(f"engine {name!r} has no option {option!r}; it has {', '.join(sorted(known)) or 'none'}")
+    filled = {k: v for k, v in defaults.items() if k in known and k not in options and v is not None}
+    engine: Engine = kind(**filled, **options)
+    return engine
+
+
+def _default(field: Any) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def parse_engine(text: str) -> tuple[str, dict[str, Any]]:
+    """The name and options of an engine's text.
+
+    >>> parse_engine("bp[damping=0.3, schedule=residual]")
+    ('bp', {'damping': 0.3, 'schedule': 'residual'})
+    """
+    name, bracket, rest = text.strip().partition("[")
+    if bracket and not rest.endswith("]"):
+        raise CapabilityError(f"engine text {text!r} opens a bracket and does not close it; write name[option=value,...]")
+    options = {}
+    for part in filter(None, (piece.strip() for piece in rest[:-1].split(","))):
+        option, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not option:
+            raise CapabilityError(f"engine text {text!r}: expected option=value, got {part!r}")
+        options[option] = _value(value)
+    return name.strip(), options
+
+
+def _value(text: str) -> object:
+    """Numbers, true, false and none as such; all else is text."""
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def engine_name(engine: Engine) -> str:
+    """The text name of an engine object."""
+    path = (type(engine).__module__, type(engine).__name__)
+    return next((name for name, entry in REGISTRY.items() if entry == path), type(engine).__name__.lower())
+
+
+def engine_text(engine: Engine) -> str:
+    """The text of an engine: the inverse of `make_engine`."""
+    options = [
+        f"{f.name}={getattr(engine, f.name)}"
+        for f in fields(engine)  # type: ignore[arg-type]
+        if getattr(engine, f.name) != _default(f)
+    ]
+    return engine_name(engine) + (f"[{','.join(options)}]" if options else "")
+
+
+def check_wants(engine: Engine, want: frozenset[Want]) -> None:
+    """CapabilityError where the engine cannot serve what is asked."""
+    missing = want - engine.capabilities.wants
+    if missing:
+        able = [name for name in REGISTRY if missing <= engine_class(name).capabilities.wants]
+        raise CapabilityError(
+            f"engine {engine_name(engine)!r} cannot give {', '.join(sorted(missing))}; "
+            f"{', '.join(able) or 'no engine'} can"
+        )

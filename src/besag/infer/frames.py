@@ -1,0 +1,90 @@
+"""How a Result is shown: as a DataFrame, and as a table on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from besag.text import table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from besag.infer.result import Result
+
+SHOWN = 40
+
+
+def result_frame(result: Result, name: str | None) -> pd.DataFrame:
+    """Marginals as a DataFrame.
+
+    One query: rows (variable, state), column "probability"; of one variable rows are its states. A batch: a row for each
+    row of evidence, with its index, and columns (variable, state); of one variable columns are its states.
+    """
+    import pandas as pd
+
+    variables = result.graph.variables
+    names = result.keys() if name is None else [name]
+    values = np.concatenate([np.atleast_2d(result[n]) for n in names], axis=1)
+    pairs = [(n, state) for n in names for state in variables.states(variables.index(n))]
+    if name is None:
+        labels: pd.Index = pd.MultiIndex.from_tuples(pairs, names=["variable", "state"])
+    else:
+        labels = pd.Index([state for _, state in pairs], name="state")
+    if result.batched:
+        return pd.DataFrame(values, index=result.index, columns=labels)
+    return pd.DataFrame({"probability": values[0]}, index=labels)
+
+
+def result_line(result: Result) -> str:
+    """One line: engine, bound and log Z."""
+    log_z = "" if result.log_partitions is None else f", log_partition={result.log_partition!r}"
+    return f"Result(engine={result.diagnostics.get('engine')!r}, bound={result.bound!r}{log_z})"
+
+
+def result_table(result: Result) -> str:
+    """The answers as a table, with a line on how they were found."""
+    parts = [_how(result)]
+    if result.codes is not None:
+        parts.append(_assignments(result))
+    if result.probabilities is not None:
+        parts.append(_marginals(result))
+    return "\n".join(parts)
+
+
+def _how(result: Result) -> str:
+    texts = [f"engine {result.diagnostics.get('engine')}", result.bound]
+    if result.log_partitions is not None and result.log_partitions.size == 1:
+        texts.append(f"log Z = {result.log_partitions[0]:.6g}")
+    if result.energies is not None and result.energies.shape[0] == 1:
+        texts.append(f"energy = {result.energies[0, 0]:.6g}")
+    if result.batched:
+        texts.append(f"{result.diagnostics.get('rows')} rows")
+    if result.graph.n_instances > 1:
+        texts.append(f"{result.graph.n_instances} instances")
+    return ", ".join(texts)
+
+
+def _marginals(result: Result) -> str:
+    names = result.keys()
+    rows = list(_marginal_rows(result, names[:SHOWN]))
+    more = f"\n... and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return table(("variable", "state", "probability"), rows) + more
+
+
+def _marginal_rows(result: Result, names: list[str]) -> Iterator[tuple[str, str, str]]:
+    variables = result.graph.variables
+    for name in names:
+        values = np.atleast_2d(result[name])
+        label = f"{name} (first row)" if result.batched else name
+        for i, (state, p) in enumerate(zip(variables.states(variables.index(name)), values[0], strict=True)):
+            yield (label if i == 0 else "", state, f"{p:.6f}")
+
+
+def _assignments(result: Result) -> str:
+    best = result.assignment[0] if result.batched else result.assignment
+    rows = list(best.items())
+    more = f"\n... and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+    return table(("variable", "state"), rows[:SHOWN]) + more

@@ -1,0 +1,331 @@
+"""Result: what every engine returns; a field that was not asked for says how to ask.
+
+Arrays are kept flat, in the order of the Graph:
+
+    log_partition (N,) or (B,)     probabilities (B, S)      factor_marginals (B, sum of table sizes)
+    moments (L,)                   labels (B, k, V), best first, energies (B, k) or (N, k)
+    samples (B, n, V)
+
+A user sees them by name: r["A"] (K,), or (B, K) for a batch; r.array (V, K), (H, W, K) for a grid. In a union r[i] is instance i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, offsets_of
+from besag.errors import CapabilityError, ModelError
+from besag.graph.graph import Graph
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CALLS = {
+    "log_partition": "model.log_partition() or model.marginals()",
+    "variables": "model.marginals()",
+    "factors": "model.marginals(), then r.factor(i),",
+    "moments": "model.moments()",
+    "map": "model.map()",
+    "samples": "model.sample(n)",
+    "messages": "model.marginals(trace=True) with an engine that sends messages",
+    "trace": "trace=True with an iterative engine",
+}
+
+
+class Diagnostics(Mapping[str, Any]):
+    """How an answer came about: engine, reason, converged, iterations, seconds and what the engine adds; by key or attribute."""
+
+    def __init__(self, **entries: Any) -> None:
+        self._entries = entries
+
+    def __getitem__(self, key: str) -> Any:
+        return self._entries[key]
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("__") or key not in self._entries:
+            raise AttributeError(f"diagnostics have no entry {key!r}; there are {', '.join(self._entries)}")
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"Diagnostics({', '.join(f'{k}={v!r}' for k, v in self._entries.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _diagnostics, (self._entries,)
+
+    def extended(self, **entries: Any) -> Diagnostics:
+        """The same with more entries."""
+        return Diagnostics(**{**self._entries, **entries})
+
+
+def _diagnostics(entries: dict[str, Any]) -> Diagnostics:
+    return Diagnostics(**entries)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Result:
+    """An answer and how good it is; see the module for the arrays."""
+
+    graph: Graph
+    bound: str
+    diagnostics: Diagnostics
+    batched: bool = False
+    index: Any = None
+    log_partitions: Array | None = None
+    bounds: tuple[Array, Array] | None = None
+    probabilities: Array | None = None
+    factor_marginals: Array | None = None
+    table_moments: Array | None = None
+    codes: IntArray | None = None
+    energies: Array | None = None
+    energy_bounds: Array | None = None
+    sampled: IntArray | None = None
+    message_log: Any = None
+    trace_log: Any = None
+    targets: tuple[str, ...] | None = None
+    infer_again: Callable[[frozenset[Any]], Result] | None = None
+
+    def _asked(self, value: Any, want: str) -> Any:
+        if value is None:
+            raise CapabilityError(f"{want} was not asked for in this call; {CALLS[want]} gives it")
+        return value
+
+    @property
+    def _many(self) -> bool:
+        return self.batched or self.graph.n_instances > 1
+
+    def _number(self, values: Array) -> Any:
+        return values if self._many else float(values[0])
+
+    @property
+    def log_partition(self) -> Any:
+        """log Z: a number, (B,) for a batch, (N,) for a union; for a Bayesian network log P(evidence)."""
+        return self._number(self._asked(self.log_partitions, "log_partition"))
+
+    @property
+    def log_partition_bounds(self) -> tuple[Any, Any]:
+        """(low, high): both log Z where it is exact, infinite where nothing is known."""
+        values = self._asked(self.log_partitions, "log_partition")
+        infinite = np.full(values.shape, np.inf)
+        low = values if self.bound in ("exact", "lower") else -infinite
+        high = values if self.bound in ("exact", "upper") else infinite
+        if self.bounds is not None:
+            low, high = self.bounds
+        return self._number(low), self._number(high)
+
+    def __getitem__(self, key: str | int) -> Any:
+        if isinstance(key, (int, np.integer)):
+            return self.instance(int(key))
+        if self.graph.n_instances > 1 and self.graph.variables.names.find(key) is None:
+            raise ModelError(f"this is a union of {self.graph.n_instances} instances; take r[i][{key!r}]")
+        v = self.graph.variables.index(key)
+        if self.targets is not None and key not in self.targets:
+            raise CapabilityError(f"{key!r} was not among the targets {list(self.targets)}; ask for it")
+        offsets = self.graph.state_offsets
+        values = self._asked(self.probabilities, "variables")[:, offsets[v] : offsets[v + 1]]
+        return np.array(values if self.batched else values[0])
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self.graph.variables.names.find(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def keys(self) -> list[str]:
+        """The names of the variables that were asked for."""
+        return list(self.targets or self.graph.variables.names_at(range(self.graph.n_variables)))
+
+    @property
+    def array(self) -> Array:
+        """All variable marginals, (V, K), (H, W, K) for a grid, with B in front for a batch; needs equal cardinalities."""
+        k = self.graph.variables.common_cardinality
+        if k is None:
+            raise ModelError("r.array needs variables of equal cardinality; use r[name] or r.to_frame()")
+        values = self._asked(self.probabilities, "variables")
+        return np.asarray(values.reshape(*self._rows(len(values)), *self._places(), k))
+
+    @property
+    def labels(self) -> IntArray:
+        """The MAP labelling as int codes: (V,), (H, W) for a grid, with B in front for a batch."""
+        codes = self._asked(self.codes, "map")
+        return np.asarray(codes[:, 0].reshape(*self._rows(len(codes)), *self._places()))
+
+    def _places(self) -> tuple[int, ...]:
+        return self.graph.shape or (self.graph.n_variables,)
+
+    def _rows(self, n: int) -> tuple[int, ...]:
+        return (n,) if self.batched else ()
+
+    @property
+    def solutions(self) -> list[Any]:
+        """[(assignment, energy), ...], best first; a list of such lists for a batch."""
+        codes, energies = self._asked(self.codes, "map"), self.energies
+        assert energies is not None
+        rows = [
+            [(self._assignment(c), float(e)) for c, e in zip(row, values, strict=True)]
+            for row, values in zip(codes, np.atleast_2d(energies), strict=False)
+        ]
+        return rows if self.batched else rows[0]
+
+    def _assignment(self, codes: IntArray) -> dict[str, str]:
+        variables = self.graph.variables
+        return {
+            variables.names[v]: variables.states(v)[code] for v, code in enumerate(codes.tolist()) if code >= 0
+        }
+
+    @property
+    def assignment(self) -> Any:
+        """{name: state} of least energy; a list of them for a batch."""
+        codes = self._asked(self.codes, "map")
+        found = [self._assignment(row[0]) for row in codes]
+        return found if self.batched else found[0]
+
+    @property
+    def energy(self) -> Any:
+        """H of the assignment: a number, (B,) or (N,)."""
+        self._asked(self.codes, "map")
+        assert self.energies is not None
+        return self._number(self.energies[:, 0])
+
+    @property
+    def energy_bound(self) -> Any:
+        """A lower bound on the least energy; the energy itself where the answer is optimal."""
+        self._asked(self.codes, "map")
+        if self.energy_bounds is None:
+            assert self.energies is not None
+            exact = self.bound == "exact"
+            return self._number(self.energies[:, 0] if exact else np.full(len(self.energies), -np.inf))
+        return self._number(self.energy_bounds)
+
+    @property
+    def gap(self) -> Any:
+        """energy - energy_bound."""
+        return self.energy - self.energy_bound
+
+    @property
+    def optimal(self) -> Any:
+        """Whether the assignment is proven to have the least energy."""
+        closed = np.asarray(self.gap) <= 1e-9 * np.maximum(1.0, np.abs(np.asarray(self.energy)))
+        return closed if self._many else bool(closed)
+
+    @property
+    def samples(self) -> IntArray:
+        """Draws as int codes, (n, V), or (B, n, V) for a batch."""
+        drawn = self._asked(self.sampled, "samples")
+        return np.asarray(drawn if self.batched else drawn[0])
+
+    @property
+    def moments(self) -> Array:
+        """Expected statistics of every number that the Problem holds, (L,); model.moments() has them by parameter."""
+        return np.asarray(self._asked(self.table_moments, "moments"))
+
+    @property
+    def messages(self) -> pd.DataFrame:
+        """All messages in the order in which they were sent: step, source, target, state, value."""
+        log: pd.DataFrame = self._asked(self.message_log, "messages").to_frame()
+        return log
+
+    @property
+    def trace(self) -> pd.DataFrame:
+        """A row for each iteration: iteration, seconds, value, bound, residual."""
+        log: pd.DataFrame = self._asked(self.trace_log, "trace")
+        return log
+
+    def factor(self, key: int | str) -> Array:
+        """The marginal of a factor, by its number in the model's order or by its name: K1..Kn, with B in front for a batch."""
+        if self.factor_marginals is None and self.infer_again is not None:
+            again = self.infer_again(frozenset({"factors"}))
+            object.__setattr__(self, "factor_marginals", again.factor_marginals)
+        values = self._asked(self.factor_marginals, "factors")
+        f = self._factor_number(key)
+        sizes = factor_offsets(self.graph)
+        shape = self.graph.variables.cardinalities[self.graph.scope(f)]
+        return np.array(values[:, sizes[f] : sizes[f + 1]].reshape(*self._rows(len(values)), *shape))
+
+    def _factor_number(self, key: int | str) -> int:
+        graph = self.graph
+        if isinstance(key, str):
+            for f in range(graph.n_factors):
+                if graph.factor_name(f) == key:
+                    return f
+            raise ModelError(f"no factor is named {key!r}")
+        if not 0 <= key < graph.n_factors:
+            raise ModelError(f"factors are numbered 0 to {graph.n_factors - 1}, got {key}")
+        return int(graph.factor_order[key])
+
+    def instance(self, i: int) -> Result:
+        """Instance i of a union, as a Result of its own."""
+        graph = self.graph
+        if not 0 <= i < graph.n_instances:
+            raise ModelError(f"instances are numbered 0 to {graph.n_instances - 1}, got {i}")
+        low, high = graph.instance_offsets[i : i + 2]
+        states = slice(int(graph.state_offsets[low]), int(graph.state_offsets[high]))
+        codes, sampled = self.codes, self.sampled
+        return replace(
+            self,
+            graph=graph if graph.n_instances == 1 else graph.take([i]),
+            log_partitions=_pick(self.log_partitions, i),
+            bounds=None if self.bounds is None else (self.bounds[0][i : i + 1], self.bounds[1][i : i + 1]),
+            probabilities=None if self.probabilities is None else self.probabilities[:, states],
+            factor_marginals=None if self.factor_marginals is None else self._instance_factors(i),
+            table_moments=None,
+            codes=None if codes is None else codes[:, :, low:high],
+            energies=_pick(self.energies, i),
+            energy_bounds=_pick(self.energy_bounds, i),
+            sampled=None if sampled is None else sampled[:, :, low:high],
+            message_log=None,
+            infer_again=None if self.infer_again is None else partial(_again, self.infer_again, i),
+        )
+
+    def _instance_factors(self, i: int) -> Array:
+        assert self.factor_marginals is not None
+        keep = np.flatnonzero(self.graph.factor_instances == i)
+        sizes = factor_offsets(self.graph)
+        return np.concatenate([self.factor_marginals[:, sizes[f] : sizes[f + 1]] for f in keep], axis=1)
+
+    def to_frame(self, name: str | None = None) -> pd.DataFrame:
+        """Marginals as a DataFrame: rows (variable, state); of one variable its states as columns for each row of evidence.
+
+        For a batch the frame has the evidence frame's index.
+        """
+        from besag.infer.frames import result_frame
+
+        return result_frame(self, name)
+
+    def __repr__(self) -> str:
+        from besag.infer.frames import result_line
+
+        return result_line(self)
+
+    def __str__(self) -> str:
+        from besag.infer.frames import result_table
+
+        return result_table(self)
+
+
+def _again(infer: Callable[[frozenset[Any]], Result], i: int, want: frozenset[Any]) -> Result:
+    return infer(want).instance(i)
+
+
+def _pick(values: Array | None, i: int) -> Array | None:
+    return None if values is None else values[i : i + 1]
+
+
+def factor_offsets(graph: Graph) -> IntArray:
+    """(F + 1,): where the marginal of each factor begins in Result.factor_marginals."""
+
+    def make() -> IntArray:
+        sizes = [np.full(len(block.scopes), int(np.prod(block.template.shape))) for block in graph.blocks]
+        return offsets_of(np.concatenate([*sizes, np.zeros(0)]))
+
+    return graph.plans.get("factor_offsets", make)

@@ -1,0 +1,114 @@
+"""Where compiled kernels are kept on disk. Imports numba: only `compile` imports this module, when it needs it.
+
+numba's own cache serves functions of one file; ours need four things more:
+
+- a place always: `NUMBA_CACHE_DIR`, beside the package, the user's cache directory, a private temporary directory;
+- freshness against every file of this package, since kernels inline helpers from other files;
+- one index file for each set of constants: processes which save different kernels at once into one index can leave an
+  entry that names another kernel's machine code;
+- a damaged file, a full disk or a cache of another user costs a compilation, never an error.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from numba.core import caching
+
+
+@functools.cache
+def _package_stamp() -> str:
+    """A hash of all sources of this package."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+class _Stamped:
+    """A locator whose entries are fresh while no file of the package has changed."""
+
+    def get_source_stamp(self) -> str:
+        return _package_stamp()
+
+
+class _GivenDirectory(_Stamped, caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    pass
+
+
+class _PackageDirectory(_Stamped, caching.InTreeCacheLocator):  # type: ignore[misc]
+    pass
+
+
+class _UserDirectory(_Stamped, caching.UserWideCacheLocator):  # type: ignore[misc]
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        if not os.path.isabs(os.path.expanduser("~")):  # no home: "~" would be made in the working directory
+            return None
+        return super().from_function(py_func, py_file)
+
+
+class _TemporaryDirectory(_Stamped, caching.UserWideCacheLocator):  # type: ignore[misc]
+    """A directory of this user's alone: what lies in a cache is executed."""
+
+    def __init__(self, py_func: Any, py_file: str) -> None:
+        self._py_file = py_file
+        self._lineno = py_func.__code__.co_firstlineno
+        self._root = private_directory()
+        self._cache_path = os.path.join(self._root, self.get_suitable_cache_subpath(py_file))
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        try:
+            return super().from_function(py_func, py_file)
+        except OSError:
+            return None
+
+
+def private_directory() -> str:
+    """A directory for this user under the temporary directory, 0700; OSError where someone else holds its name."""
+    user = getattr(os, "getuid", lambda: 0)()
+    path = os.path.join(tempfile.gettempdir(), f"besag-kernels-{user}")
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        pass
+    status = os.lstat(path)
+    foreign = os.name == "posix" and (status.st_uid != user or status.st_mode & 0o077)
+    if foreign or not stat.S_ISDIR(status.st_mode):
+        raise PermissionError(f"{path} is not a private directory of this user")
+    return path
+
+
+class _KernelCacheImpl(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = [_GivenDirectory, _PackageDirectory, _UserDirectory, _TemporaryDirectory]
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        base = super().get_filename_base(fullname, abiflags)
+        return "-".join([str(base), *map(str, self._constants)])
+
+
+class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # noqa: BLE001  # unreadable, truncated, of another layout: compile again
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception:  # noqa: BLE001  # the disk is full, the directory is gone: run without
+            return
+
+
+def kernel_cache(py_func: Any, constants: tuple[int, ...]) -> Any:
+    """The cache of one kernel; raises where there is no place at all for it."""
+    implementation = type("_Impl", (_KernelCacheImpl,), {"_constants": constants})
+    return type("_Cache", (_KernelCache,), {"_impl_class": implementation})(py_func)

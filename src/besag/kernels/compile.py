@@ -1,0 +1,89 @@
+"""One source, two modes: kernels run as plain Python when small, compiled by numba when large.
+
+Importing numba and loading one cached kernel costs more than a second in a fresh process, so that no module of this
+package imports numba. A kernel is made by a factory which closes over integers only,
+
+    def make_kernel(n_states: int) -> Kernel:
+        def kernel(...): ...
+        return kernel
+
+`make_kernel(8)` is the Python kernel; `compiled(make_kernel, 8)` is the same function compiled for those integers, made
+once in a process and, through numba's cache on disk, once on a machine. What kernels call is marked `@inlined`: it stays
+a plain function and becomes part of the caller when the caller is compiled.
+
+Rules for what runs in both modes: no reliance on 1/0 or log(0); indices that are provably not negative (a loop variable,
+or a whole row of a two-dimensional array: numba's wrap-around of `x[start + i]` keeps LLVM from using vector loads);
+integer constants and arrays of one kind, int64 or float64; inputs read-only, outputs writable.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# True would let LLVM assume that there are no infinities; these two only reorder sums and fuse multiply-adds.
+FASTMATH = {"contract", "reassoc"}
+
+_helpers: list[Callable[..., Any]] = []  # marked functions which numba does not know yet
+_kernels: dict[tuple[Any, ...], Any] = {}
+_lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that another thread of its parent held
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def inlined(function: Function) -> Function:
+    """Mark a function that compiled kernels call; it stays a plain Python function."""
+    _helpers.append(function)
+    return function
+
+
+def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
+    """The kernel `make_kernel(*constants)`, compiled on its first call or loaded from the cache on disk."""
+    key = (make_kernel, *constants)
+    kernel = _kernels.get(key)
+    if kernel is None:
+        numba = importlib.import_module("numba")
+        with _lock:
+            _register_helpers()
+            kernel = _kernels.get(key)
+            if kernel is None:
+                kernel = numba.njit(nogil=True, fastmath=FASTMATH)(make_kernel(*constants))
+                _enable_cache(kernel, constants)
+                _kernels[key] = kernel
+    return kernel  # type: ignore[no-any-return]
+
+
+def kernel_of(make_kernel: Callable[..., Function], *constants: int, compile: bool) -> Function:
+    """The kernel in the mode asked for."""
+    return compiled(make_kernel, *constants) if compile else make_kernel(*constants)
+
+
+def _register_helpers() -> None:
+    extending = importlib.import_module("numba.extending")
+    while _helpers:
+        extending.register_jitable(forceinline=True, fastmath=FASTMATH)(_helpers[-1])
+        _helpers.pop()
+
+
+def _enable_cache(kernel: Any, constants: tuple[int, ...]) -> None:
+    """Keep the machine code on disk where that is possible; a kernel without a cache is slow to start, not wrong."""
+    if not hasattr(kernel, "_cache"):  # NUMBA_DISABLE_JIT
+        return
+    try:
+        from besag.kernels.cache import kernel_cache
+
+        kernel._cache = kernel_cache(kernel.py_func, constants)
+    except Exception:  # noqa: BLE001  # no place to write, or another numba: both end in compiling again
+        return

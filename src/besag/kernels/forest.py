@@ -1,0 +1,310 @@
+"""The plan of message passing on a forest: who sends to whom, in which order, in which chunk.
+
+A factor graph without cycles is a forest: trees (components) whose nodes are variables and factors. Each tree is hung
+from a root variable; every factor of two or more variables then has one parent variable and one or more children, and
+every variable but the root has one parent factor. Factors of one variable are left out: callers fold them into `base`.
+
+Order. Upward messages run through `order` backwards, downward messages forwards. It is breadth first from the roots, so
+that child factors of one variable are neighbours in it. The root is the centre of its tree: that halves the depth, and
+on a long chain it makes neighbours in the order independent of each other, which lets the processor overlap them.
+
+Chunks. Trees, taken in the order of their lowest variable, are bundled into chunks, the unit of threading. A chunk
+holds about CHUNK_STATES states, so that its messages stay in the second-level cache, or CHUNK_WORK table entries. Within a
+chunk the search starts from all roots at once, again for independent neighbours. Chunks depend on the problem only.
+
+Shapes: V variables, F factors, E scope entries, G factors of two or more variables, C components, H chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import IntArray, frozen, offsets_of
+from besag.kernels.compile import inlined, kernel_of
+
+CHUNK_STATES = 32768  # 256 KiB of float64 for each array over the states
+CHUNK_WORK = 1 << 20
+COMPILE_ABOVE = 20_000  # scope entries; below this Python is faster than loading numba
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Forest:
+    """The plan. Positions count along `variables` and `order`; numbers are those of the caller's variables and factors."""
+
+    roots: IntArray  # (C,) root variable of each component
+    component: IntArray  # (V,) component of each variable
+    variables: IntArray  # (V,) chunk by chunk, roots first, then children in the order of their parent factors
+    child_factors: IntArray  # (V + 1,) child factors of variables[i] are order[child_factors[i]:child_factors[i + 1]]
+    order: IntArray  # (G,) factors of two or more variables, from the roots outwards
+    parent_axis: IntArray  # (G,) the axis of the factor's table that belongs to its parent
+    message_offsets: IntArray  # (G + 1,) where the message to the parent starts in an array of all of them
+    chunk_roots: IntArray  # (H + 1,) into roots
+    chunk_variables: IntArray  # (H + 1,) into variables
+    chunk_factors: IntArray  # (H + 1,) into order
+    max_arity: int  # of the factors in order; 1 where there is none
+    max_children: int  # most child factors of one variable
+    work: int  # table entries of all factors in order, Potts factors as if they were tables
+    contiguous: bool  # chunk h holds exactly the variables chunk_variables[h] <= v < chunk_variables[h + 1]
+
+    @property
+    def n_chunks(self) -> int:
+        return len(self.chunk_roots) - 1
+
+
+def plan(
+    state_offsets: IntArray,
+    scope_offsets: IntArray,
+    scope_variables: IntArray,
+    root: int | None = None,
+    *,
+    compile: bool | None = None,
+) -> Forest | None:
+    """The plan of a factor graph, or None if it has a cycle; `root` hangs its component from that variable."""
+    if compile is None:
+        compile = len(scope_variables) > COMPILE_ABOVE
+    n_variables, n_linked = len(state_offsets) - 1, int(np.count_nonzero(np.diff(scope_offsets) >= 2))
+    graph = (frozen(state_offsets), frozen(scope_offsets), frozen(scope_variables))
+    first, linked = kernel_of(make_incidence, compile=compile)(*graph)
+    explored = np.empty((4, n_variables), np.int64)
+    n_components = kernel_of(make_explore, compile=compile)(
+        *graph, frozen(first), frozen(linked), -1 if root is None else root, explored
+    )
+    if n_components < 0:
+        return None
+    roots, n_states, work = (frozen(row[:n_components]) for row in explored[:3])
+    chunk_roots = _bundle(n_states, work)
+    variables, component, child_factors = (np.empty(n, np.int64) for n in (n_variables, n_variables, n_variables + 1))
+    order, parent_axis, message_sizes = (np.empty(n_linked, np.int64) for _ in range(3))
+    chunk_ends = np.zeros((2, len(chunk_roots)), np.int64)
+    kernel_of(make_layout, compile=compile)(
+        *graph,
+        frozen(first),
+        frozen(linked),
+        roots,
+        frozen(chunk_roots),
+        variables,
+        component,
+        child_factors,
+        order,
+        parent_axis,
+        message_sizes,
+        chunk_ends,
+    )
+    arrays = (roots, component, variables, child_factors, order, parent_axis, offsets_of(message_sizes))
+    arity = np.diff(scope_offsets)[order]
+    return Forest(
+        *map(frozen, arrays),
+        *map(frozen, (chunk_roots, chunk_ends[0], chunk_ends[1])),
+        max_arity=int(arity.max(initial=1)),
+        max_children=int(np.diff(child_factors).max(initial=0)),
+        work=int(work.sum()),
+        contiguous=_contiguous(variables, chunk_ends[0]),
+    )
+
+
+def _bundle(n_states: IntArray, work: IntArray) -> IntArray:
+    """Offsets of chunks of consecutive components: each takes components until it is full."""
+    share = np.cumsum(np.maximum(n_states / CHUNK_STATES, work / CHUNK_WORK))
+    # A component belongs to the chunk in which its share starts.
+    chunk = np.floor(np.concatenate([[0.0], share[:-1]])).astype(np.int64)[: len(share)]
+    return np.concatenate([np.flatnonzero(np.diff(chunk, prepend=-1)), [len(share)]]).astype(np.int64)
+
+
+def _contiguous(variables: IntArray, chunk_variables: IntArray) -> bool:
+    if len(variables) == 0:
+        return True
+    starts = chunk_variables[:-1]
+    lowest, highest = np.minimum.reduceat(variables, starts), np.maximum.reduceat(variables, starts)
+    return bool(np.all(lowest == starts) and np.all(highest == chunk_variables[1:] - 1))
+
+
+def make_incidence() -> Callable[..., tuple[IntArray, IntArray]]:
+    """Kernel: factors of two or more variables beside each variable, as (first (V + 1,), linked)."""
+
+    def incidence(
+        state_offsets: IntArray, scope_offsets: IntArray, scope_variables: IntArray
+    ) -> tuple[IntArray, IntArray]:
+        n_variables, n_factors = len(state_offsets) - 1, len(scope_offsets) - 1
+        first = np.zeros(n_variables + 1, np.int64)
+        for f in range(n_factors):
+            if scope_offsets[f + 1] - scope_offsets[f] >= 2:
+                for e in range(scope_offsets[f], scope_offsets[f + 1]):
+                    first[scope_variables[e] + 1] += 1
+        for v in range(n_variables):
+            first[v + 1] += first[v]
+        linked = np.empty(first[n_variables], np.int64)
+        free = first[:-1].copy()
+        for f in range(n_factors):
+            if scope_offsets[f + 1] - scope_offsets[f] >= 2:
+                for e in range(scope_offsets[f], scope_offsets[f + 1]):
+                    v = scope_variables[e]
+                    linked[free[v]] = f
+                    free[v] += 1
+        return first, linked
+
+    return incidence
+
+
+@inlined
+def search_farthest(
+    start: int,
+    scope_offsets: IntArray,
+    scope_variables: IntArray,
+    first: IntArray,
+    linked: IntArray,
+    came_by: IntArray,
+    came_from: IntArray,
+    queue: IntArray,
+) -> int:
+    """Breadth first from start through a tree; its last variable, with the way back in came_by and came_from."""
+    queue[0] = start
+    came_by[start] = -1
+    came_from[start] = -1
+    head, tail = 0, 1
+    while head < tail:
+        v = queue[head]
+        head += 1
+        for j in range(first[v], first[v + 1]):
+            f = linked[j]
+            if f != came_by[v]:
+                for e in range(scope_offsets[f], scope_offsets[f + 1]):
+                    c = scope_variables[e]
+                    if c != v:
+                        came_by[c] = f
+                        came_from[c] = v
+                        queue[tail] = c
+                        tail += 1
+    return queue[tail - 1]  # type: ignore[no-any-return]
+
+
+@inlined
+def halfway(end: int, came_from: IntArray) -> int:
+    """The middle of the path that leads from end back to where the search started."""
+    middle, ahead = end, end
+    while came_from[ahead] >= 0 and came_from[came_from[ahead]] >= 0:
+        ahead = came_from[came_from[ahead]]
+        middle = came_from[middle]
+    return middle
+
+
+def make_explore() -> Callable[..., int]:
+    """Kernel: components with their roots, states and work; their number, or -1 where there is a cycle."""
+
+    def explore(
+        state_offsets: IntArray,
+        scope_offsets: IntArray,
+        scope_variables: IntArray,
+        first: IntArray,
+        linked: IntArray,
+        root: int,
+        explored: IntArray,
+    ) -> int:
+        n_variables = len(state_offsets) - 1
+        roots, n_states, work, queue = explored[0], explored[1], explored[2], explored[3]
+        came_by = np.full(n_variables, -2, np.int64)  # -2: not seen
+        came_from = np.empty(n_variables, np.int64)
+        n_components = 0
+        for start in range(n_variables):
+            if came_by[start] != -2:
+                continue
+            queue[0] = start
+            came_by[start] = -1
+            head, tail = 0, 1
+            states, entries, root_here = 0, 0, False
+            while head < tail:
+                v = queue[head]
+                head += 1
+                states += state_offsets[v + 1] - state_offsets[v]
+                if v == root:
+                    root_here = True
+                for j in range(first[v], first[v + 1]):
+                    f = linked[j]
+                    if f == came_by[v]:
+                        continue
+                    size, occurrences = 1, 0
+                    for e in range(scope_offsets[f], scope_offsets[f + 1]):
+                        c = scope_variables[e]
+                        size *= state_offsets[c + 1] - state_offsets[c]
+                        if c == v:
+                            occurrences += 1
+                        elif came_by[c] != -2:
+                            return -1
+                        else:
+                            came_by[c] = f
+                            queue[tail] = c
+                            tail += 1
+                    if occurrences > 1:
+                        return -1
+                    entries += size
+            n_states[n_components] = states
+            work[n_components] = entries
+            if root_here:
+                roots[n_components] = root
+            else:
+                # The middle of a longest path: between the variable farthest from any one and the one farthest from it.
+                end = search_farthest(
+                    queue[tail - 1], scope_offsets, scope_variables, first, linked, came_by, came_from, queue
+                )
+                roots[n_components] = halfway(end, came_from)
+            n_components += 1
+        return n_components
+
+    return explore
+
+
+def make_layout() -> Callable[..., Any]:
+    """Kernel: breadth first from the roots of each chunk at once; fills what `Forest` holds."""
+
+    def layout(
+        state_offsets: IntArray,
+        scope_offsets: IntArray,
+        scope_variables: IntArray,
+        first: IntArray,
+        linked: IntArray,
+        roots: IntArray,
+        chunk_roots: IntArray,
+        variables: IntArray,
+        component: IntArray,
+        child_factors: IntArray,
+        order: IntArray,
+        parent_axis: IntArray,
+        message_sizes: IntArray,
+        chunk_ends: IntArray,
+    ) -> None:
+        came_by = np.empty(len(variables), np.int64)
+        head, tail, n_ordered = 0, 0, 0
+        child_factors[0] = 0
+        for chunk in range(len(chunk_roots) - 1):
+            for r in range(chunk_roots[chunk], chunk_roots[chunk + 1]):
+                variables[tail] = roots[r]
+                component[roots[r]] = r
+                came_by[roots[r]] = -1
+                tail += 1
+            while head < tail:
+                v = variables[head]
+                for j in range(first[v], first[v + 1]):
+                    f = linked[j]
+                    if f == came_by[v]:
+                        continue
+                    order[n_ordered] = f
+                    message_sizes[n_ordered] = state_offsets[v + 1] - state_offsets[v]
+                    for e in range(scope_offsets[f], scope_offsets[f + 1]):
+                        c = scope_variables[e]
+                        if c == v:
+                            parent_axis[n_ordered] = e - scope_offsets[f]
+                        else:
+                            component[c] = component[v]
+                            came_by[c] = f
+                            variables[tail] = c
+                            tail += 1
+                    n_ordered += 1
+                head += 1
+                child_factors[head] = n_ordered
+            chunk_ends[0, chunk + 1] = tail
+            chunk_ends[1, chunk + 1] = n_ordered
+
+    return layout

@@ -1,0 +1,1 @@
+"""Models: variables, templates, groups of factors, and the builders that make them."""

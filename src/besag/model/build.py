@@ -1,0 +1,284 @@
+"""Builders of undirected models: from hand-given factors, and from arrays for grids, chains, trees and Ising models.
+
+Builders pool tables of one shape into one Template with a row of theta for each table, so that F factors become a few
+arrays. Grids, chains and trees are built from arrays with no loop over their variables. `given` says how numbers are meant:
+see `besag.model.given`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray
+from besag.errors import ModelError
+from besag.model.given import Given, energies_from
+from besag.model.model import FactorGroup, Model
+from besag.model.structured import Potts, Scaled, Structured
+from besag.model.template import Template
+from besag.model.variable import GridNames, RangeNames, Variables
+
+
+def assemble(
+    variables: Variables,
+    parts: Sequence[tuple[FactorGroup, Array, BoolArray | None]],
+    shape: tuple[int, ...] | None = None,
+) -> Model:
+    """A Model from (group, block of theta, its support or None), one for each template."""
+    theta = np.concatenate([block.reshape(-1) for _, block, _ in parts]) if parts else np.zeros(0)
+    masks = [np.ones(block.size, np.bool_) if mask is None else mask.reshape(-1) for _, block, mask in parts]
+    support = np.concatenate(masks) if parts and not all(mask.all() for mask in masks) else None
+    return Model(variables, tuple(group for group, _, _ in parts), theta, support, shape)
+
+
+def table_part(
+    name: str, scopes: IntArray, tables: object, given: Given
+) -> tuple[FactorGroup, Array, BoolArray | None]:
+    """Factors with a table each (F, K1..Kn), or one table (K1..Kn) that they share."""
+    energies, support = energies_from(tables, given, where=name)
+    arity = scopes.shape[1]
+    if energies.ndim == arity:
+        group = FactorGroup(Template(name, energies.shape), scopes)
+    elif energies.ndim == arity + 1 and len(energies) == len(scopes):
+        group = FactorGroup(Template(name, energies.shape[1:], len(scopes)), scopes, np.arange(len(scopes)))
+    else:
+        raise ModelError(
+            f"{name}: expected {arity} axes for a shared table or ({len(scopes)}, ...) for a table a factor, "
+            f"got shape {energies.shape}"
+        )
+    return group, energies, support
+
+
+def structured_part(
+    name: str, scopes: IntArray, term: Structured, weights: Array | None
+) -> tuple[FactorGroup, Array, BoolArray | None]:
+    """Factors of one structured term: all with weight 1, all with one weight (), or each with its own (F,)."""
+    template = Template(name, term.shape, basis=term)
+    if weights is None or weights.ndim == 0:
+        return FactorGroup(template, scopes), np.ones(1) if weights is None else weights.reshape(1), None
+    return FactorGroup(template, scopes, weights.reshape(-1, 1)), np.ones(1), None
+
+
+def chain(unary: object, pairwise: object, given: Given = "log_potential") -> Model:
+    """A chain of T variables "0".."T-1": unary (T, K); pairwise (K, K), (T - 1, K, K) or besag.potts(K).
+
+    >>> import besag
+    >>> model = besag.chain([[2, 1], [1, 1]], [[3, 1], [1, 3]], given="weight")
+    >>> model.marginals()["1"].round(4)
+    array([0.5833, 0.4167])
+    """
+    unary, n_states = _unary(unary, "unary")
+    n = len(unary)
+    scopes = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    return _pairwise_model(Variables.alike(RangeNames(n), n_states), unary, scopes, pairwise, given)
+
+
+def tree(parents: Sequence[int] | IntArray, unary: object, pairwise: object, given: Given = "log_potential") -> Model:
+    """A forest from parents (V,), -1 at roots: unary (V, K); pairwise (K, K), axes parent and child, or (edges, K, K).
+
+    Edges are those of the variables that have a parent, in order.
+
+    >>> import besag
+    >>> besag.tree([-1, 0, 0], [[0, 0]] * 3, [[1, 0], [0, 1]]).n_factors
+    5
+    """
+    unary, n_states = _unary(unary, "unary")
+    parent = np.asarray(parents, np.int64)
+    if parent.shape != (len(unary),):
+        raise ModelError(f"parents must have shape ({len(unary)},), one for each row of unary, got {parent.shape}")
+    wrong = (parent < -1) | (parent >= len(parent))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ModelError(f"parents[{at}] is {parent[at]}; it must be -1 or the index of a variable below {len(parent)}")
+    _refuse_cycle(parent)
+    children = np.flatnonzero(parent >= 0)
+    scopes = np.stack([parent[children], children], axis=1)
+    return _pairwise_model(Variables.alike(RangeNames(len(parent)), n_states), unary, scopes, pairwise, given)
+
+
+def grid(
+    shape: tuple[int, int],
+    n_states: int,
+    unary: object = None,
+    pairwise: object = None,
+    weights: object = None,
+    connectivity: int = 4,
+    given: Given = "log_potential",
+) -> Model:
+    """A grid (H, W) of variables "row,column": unary (H, W, K) and one kind of edge.
+
+    pairwise: (K, K) shared; a table for each edge, ((H, W-1, K, K), (H-1, W, K, K)), horizontal edges first; or besag.potts(K).
+    weights multiply a shared pairwise term without making a table for each edge: a number or ((H, W-1), (H-1, W)).
+    connectivity 8 adds the diagonals, down-right and down-left, (H-1, W-1) each.
+
+    >>> import besag
+    >>> model = besag.grid((2, 3), 2, unary=[[[0, 1]] * 3] * 2, pairwise=besag.potts(2))
+    >>> model.marginals().array.shape
+    (2, 3, 2)
+    """
+    height, width = _grid_shape(shape)
+    variables = Variables.alike(GridNames(height, width), n_states)
+    edges, sizes = grid_edges((height, width), connectivity)
+    scopes = np.concatenate(edges) if edges else np.zeros((0, 2), np.int64)
+    parts = []
+    if unary is not None:
+        unary, _ = _unary(unary, "unary", (height, width, n_states))
+        parts.append(table_part("unary", np.arange(height * width)[:, None], unary.reshape(-1, n_states), given))
+    if pairwise is not None:
+        tables = pairwise
+        if isinstance(pairwise, (tuple, list)) and len(pairwise) == len(sizes) and np.ndim(pairwise[0]) == 4:
+            tables = _join(pairwise, sizes, (n_states, n_states), "pairwise")
+        scale = None if weights is None else _join(weights, sizes, (), "weights")
+        parts.append(_pairwise_part(scopes, tables, scale, n_states, given))
+    elif weights is not None:
+        raise ModelError("weights need a pairwise term to multiply; none was given")
+    return assemble(variables, parts, (height, width))
+
+
+def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -> Model:
+    """The Ising model H = -sum J s s' - sum h s with spins s = -1, +1, states "-1" and "1".
+
+    shape_or_edges: the shape of a lattice, (H, W) or of any dimension, or edges (E, 2) of variables "0".."n-1".
+    coupling J: a number (one parameter), a number for each edge (E,), or for a lattice one array for each axis, the last
+    axis first: ((H, W-1), (H-1, W)). field h: a number, or one for each variable.
+
+    >>> import besag
+    >>> round(besag.ising((2, 2), coupling=0.5).log_partition(), 6)
+    3.297642
+    """
+    lattice = shape_or_edges if isinstance(shape_or_edges, tuple) and np.ndim(shape_or_edges) == 1 else None
+    h = np.asarray(field, np.float64)
+    if lattice is not None:
+        shape = tuple(int(n) for n in lattice)
+        edges, sizes = lattice_edges(shape)
+        scopes, n = np.concatenate(edges), int(np.prod(shape))
+        names = GridNames(*shape) if len(shape) == 2 else RangeNames(n)
+        j = _join(coupling, sizes, (), "coupling")
+    else:
+        scopes = np.asarray(shape_or_edges, np.int64).reshape(-1, 2)
+        n = max(int(scopes.max(initial=-1)) + 1, h.size if h.ndim else 0)
+        shape, names = None, RangeNames(n)
+        j = _join(coupling, [(len(scopes),)], (), "coupling")
+    if h.ndim and h.size != n:
+        raise ModelError(f"field must be a number or have one entry for each of {n} variables, got shape {h.shape}")
+    spin = np.array([-1.0, 1.0])
+    variables = Variables(names, (("-1", "1"),), np.zeros(n, np.int64))
+    parts = [
+        _parameter_part("coupling", scopes, -np.outer(spin, spin)[None], j),
+        _parameter_part("field", np.arange(n)[:, None], -spin[None], h.reshape(-1) if h.ndim else h),
+    ]
+    return assemble(variables, parts, shape)
+
+
+def _parameter_part(
+    name: str, scopes: IntArray, basis: Array, values: Array
+) -> tuple[FactorGroup, Array, BoolArray | None]:
+    """Factors of one basis element with a parameter that they share (a number) or have each for themselves (F,)."""
+    if not np.isfinite(values).all():
+        raise ModelError(f"{name} must be finite numbers")
+    if values.ndim == 0:
+        return FactorGroup(Template(name, basis.shape[1:], basis=basis), scopes), values.reshape(1), None
+    template = Template(name, basis.shape[1:], len(scopes), basis=basis)
+    return FactorGroup(template, scopes, np.arange(len(scopes))), values, None
+
+
+def _pairwise_model(variables: Variables, unary: Array, scopes: IntArray, pairwise: object, given: Given) -> Model:
+    n_states = unary.shape[1]
+    parts = [
+        table_part("unary", np.arange(len(unary))[:, None], unary, given),
+        _pairwise_part(scopes, pairwise, None, n_states, given),
+    ]
+    return assemble(variables, parts)
+
+
+def _pairwise_part(
+    scopes: IntArray, pairwise: object, weights: Array | None, n_states: int, given: Given
+) -> tuple[FactorGroup, Array, BoolArray | None]:
+    if isinstance(pairwise, Potts):
+        if pairwise.n_states != n_states:
+            raise ModelError(f"pairwise: potts has {pairwise.n_states} states, but the variables have {n_states}")
+        return structured_part("pairwise", scopes, pairwise, weights)
+    energies, support = energies_from(pairwise, given, where="pairwise")
+    if energies.shape[-2:] != (n_states, n_states):
+        raise ModelError(f"pairwise: expected tables of shape ({n_states}, {n_states}), got {energies.shape}")
+    if weights is None:
+        return table_part("pairwise", scopes, np.where(support, energies, np.inf), "energy")
+    if energies.ndim != 2 or not support.all():
+        raise ModelError("weights multiply one shared table of finite numbers; fold them into the tables of the edges")
+    if weights.ndim == 0:
+        return table_part("pairwise", scopes, weights * energies, "energy")
+    return structured_part("pairwise", scopes, Scaled(energies), weights)
+
+
+def _unary(unary: object, where: str, shape: tuple[int, ...] | None = None) -> tuple[Array, int]:
+    try:
+        array = np.asarray(unary, np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{where} must be an array of numbers") from None
+    if shape is not None and array.shape != shape:
+        raise ModelError(f"{where} must have shape {shape}, got {array.shape}")
+    if shape is None and (array.ndim != 2 or array.size == 0):
+        raise ModelError(f"{where} must have shape (variables, states), got {array.shape}")
+    return array, array.shape[-1]
+
+
+def _join(values: Any, sizes: Sequence[tuple[int, ...]], entry: tuple[int, ...], where: str) -> Array:
+    """Numbers of all edges, from a number or one array for each direction: () or (E, *entry)."""
+    if not isinstance(values, (tuple, list)):
+        values = np.asarray(values, np.float64)
+        if values.ndim == 0 and not entry:
+            return np.asarray(values)
+    expected = [(*size, *entry) for size in sizes]
+    arrays = [values] if len(sizes) == 1 and np.shape(values) == expected[0] else list(values)
+    shapes = [np.shape(array) for array in arrays]
+    if shapes != expected:
+        raise ModelError(f"{where}: expected arrays of shapes {expected}, one for each direction of edges, got {shapes}")
+    joined = np.concatenate([np.asarray(array, np.float64).reshape(-1, *entry) for array in arrays])
+    if np.isnan(joined).any():
+        raise ModelError(f"{where} must be numbers; an entry is NaN")
+    return joined
+
+
+def _grid_shape(shape: tuple[int, int]) -> tuple[int, int]:
+    if np.ndim(shape) != 1 or len(shape) != 2 or min(shape) < 1:
+        raise ModelError(f"the shape of a grid is (height, width), both at least 1, got {shape}")
+    return int(shape[0]), int(shape[1])
+
+
+def grid_edges(shape: tuple[int, int], connectivity: int) -> tuple[list[IntArray], list[tuple[int, ...]]]:
+    """Edges of a grid for each direction, (edges, 2), and the shape of the array that holds them."""
+    edges, sizes = lattice_edges(shape)
+    if connectivity == 8:
+        index = np.arange(shape[0] * shape[1]).reshape(shape)
+        for one, other in ((index[:-1, :-1], index[1:, 1:]), (index[:-1, 1:], index[1:, :-1])):
+            edges.append(np.stack([one.reshape(-1), other.reshape(-1)], axis=1))
+            sizes.append(one.shape)
+    elif connectivity != 4:
+        raise ModelError(f"connectivity must be 4 or 8, got {connectivity}")
+    return edges, sizes
+
+
+def lattice_edges(shape: tuple[int, ...]) -> tuple[list[IntArray], list[tuple[int, ...]]]:
+    """Edges between neighbours of a lattice of any dimension, for each axis, the last axis first."""
+    if not shape or min(shape) < 1:
+        raise ModelError(f"the shape of a lattice must be positive numbers, got {shape}")
+    index = np.arange(int(np.prod(shape))).reshape(shape)
+    edges, sizes = [], []
+    for axis in reversed(range(len(shape))):
+        moved = np.moveaxis(index, axis, 0)
+        one, other = np.moveaxis(moved[:-1], 0, axis), np.moveaxis(moved[1:], 0, axis)
+        edges.append(np.stack([one.reshape(-1), other.reshape(-1)], axis=1))
+        sizes.append(one.shape)
+    return edges, sizes
+
+
+def _refuse_cycle(parent: IntArray) -> None:
+    """Pointer doubling: after log2 V steps every variable of a forest has reached a root."""
+    reach = np.append(np.where(parent < 0, len(parent), parent), len(parent))
+    for _ in range(int(len(parent)).bit_length() + 1):
+        reach = reach[reach]
+    inside = np.flatnonzero(reach[:-1] < len(parent))
+    if inside.size:
+        raise ModelError(f"parents have a cycle through variable {inside[0]}; a tree has none")

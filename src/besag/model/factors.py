@@ -1,0 +1,190 @@
+"""Markov networks from hand-given factors, pooled into a few arrays.
+
+A factor is (scope, table): the scope names variables, the table has one axis for each, in that order. A group is (scopes (F, n),
+tables (F, K1..Kn) or one shared table). Tables of one shape become one Template "table[K1,..,Kn]" with a row of theta for
+each table; a shared table is one row that many factors read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, BoolArray, IntArray
+from besag.errors import ModelError
+from besag.model.build import assemble
+from besag.model.given import Given, energies_from
+from besag.model.model import FactorGroup, Model
+from besag.model.structured import Potts
+from besag.model.template import Template
+from besag.model.variable import RangeNames, Variables, numbered_states
+
+
+@dataclass(slots=True)
+class _Pool:
+    """Tables of one shape, while they are collected."""
+
+    scopes: list[AnyArray] = field(default_factory=list)
+    rows: list[AnyArray] = field(default_factory=list)
+    tables: list[AnyArray] = field(default_factory=list)
+    positions: list[AnyArray] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    n_rows: int = 0
+
+    def add(self, scopes: AnyArray, tables: AnyArray, positions: AnyArray, shared: bool) -> None:
+        self.scopes.append(scopes)
+        self.tables.append(tables)
+        self.positions.append(positions)
+        rows = np.full(len(scopes), self.n_rows) if shared else np.arange(self.n_rows, self.n_rows + len(scopes))
+        self.rows.append(rows)
+        self.n_rows += len(tables)
+
+
+def markov_network(
+    variables: Mapping[str, Any] | Sequence[Any], factors: Iterable[Any] | Mapping[str, Any], given: Given = "log_potential"
+) -> Model:
+    """A Markov network.
+
+    variables: {name: states or cardinality}, or a list of cardinalities or state lists, whose variables are named "0", "1", ...
+    factors: a list of (scope, table) or groups ((F, n) scopes, tables), or {factor name: (scope, table)}; besag.potts(K) may
+    stand for a table.
+
+    >>> import besag
+    >>> model = besag.markov_network({"A": ["no", "yes"], "B": 3}, [(("A", "B"), [[1, 2, 3], [4, 5, 6]])], given="weight")
+    >>> model.marginals()["A"].round(4)
+    array([0.2857, 0.7143])
+    """
+    named = variables_from(variables)
+    labels = list(factors) if isinstance(factors, Mapping) else None
+    listed = list(factors.values()) if isinstance(factors, Mapping) else list(factors)
+    pools: dict[tuple[int, ...] | Potts, _Pool] = {}
+    count = 0
+    for number, item in enumerate(listed):
+        where = f"factor {number if labels is None else labels[number]!r}"
+        if not isinstance(item, (tuple, list)) or len(item) != 2:
+            raise ModelError(f"{where}: expected (scope, table), got {type(item).__name__}")
+        scope, table = item
+        grouped = isinstance(scope, np.ndarray) and scope.ndim == 2 or _is_nested(scope)
+        scopes = _group_scopes(named, scope, where) if grouped else _one_scope(named, scope, where)
+        key, tables, shared = _tables(table, scopes, named, where)
+        pool = pools.setdefault(key, _Pool())
+        pool.add(scopes, tables, np.arange(count, count + len(scopes)), shared or len(scopes) == 1)
+        if labels is not None:
+            pool.names.extend([str(labels[number])] if len(scopes) == 1 else _numbered(labels[number], len(scopes)))
+        count += len(scopes)
+    return assemble(named, [_part(key, pool, given, named) for key, pool in pools.items()])
+
+
+def _part(
+    key: tuple[int, ...] | Potts, pool: _Pool, given: Given, variables: Variables
+) -> tuple[FactorGroup, Array, BoolArray | None]:
+    scopes, positions = np.concatenate(pool.scopes), np.concatenate(pool.positions)
+    names = tuple(pool.names) if pool.names else None
+    if isinstance(key, Potts):
+        template = Template(f"potts[{key.n_states}]", key.shape, basis=key)
+        return FactorGroup(template, scopes, None, positions=positions, names=names), np.ones(1), None
+    rows, tables = np.concatenate(pool.rows), np.concatenate(pool.tables)
+    try:
+        energies, support = energies_from(tables, given, where="a table")
+    except ModelError as error:
+        raise _name_culprit(pool, given, variables) or error from None
+    template = Template(f"table[{','.join(map(str, key))}]", key, len(tables))
+    return FactorGroup(template, scopes, rows, positions=positions, names=names), energies, support
+
+
+def _name_culprit(pool: _Pool, given: Given, variables: Variables) -> ModelError | None:
+    for scopes, tables, positions in zip(pool.scopes, pool.tables, pool.positions, strict=True):
+        for i, table in enumerate(tables):
+            names = ", ".join(variables.names[int(v)] for v in scopes[i])
+            try:
+                energies_from(table, given, where=f"factor {positions[i]} on ({names})")
+            except ModelError as error:
+                return error
+    return None
+
+
+def _is_nested(scope: object) -> bool:
+    return isinstance(scope, (list, tuple)) and len(scope) > 0 and isinstance(scope[0], (list, tuple, np.ndarray))
+
+
+def _numbered(label: object, n: int) -> list[str]:
+    return [f"{label}[{i}]" for i in range(n)]
+
+
+def _one_scope(variables: Variables, scope: object, where: str) -> IntArray:
+    if isinstance(scope, (str, int, np.integer)):
+        scope = (scope,)
+    if not isinstance(scope, (list, tuple, np.ndarray)) or len(scope) == 0:
+        raise ModelError(f"{where}: the scope must name one or more variables, got {scope!r}")
+    find = variables.names.find
+    indices = []
+    for name in scope:
+        index = find(name if isinstance(name, str) else str(name))
+        if index is None:
+            raise ModelError(f"{where}: {variables.unknown(str(name))}")
+        indices.append(index)
+    if len(set(indices)) != len(indices):
+        raise ModelError(f"{where}: the scope ({', '.join(map(str, scope))}) repeats a variable")
+    return np.array([indices], np.int64)
+
+
+def _group_scopes(variables: Variables, scopes: Any, where: str) -> IntArray:
+    array = np.asarray(scopes)
+    if array.ndim != 2 or array.size == 0:
+        raise ModelError(f"{where}: the scopes of a group must have shape (F, n), got {array.shape}")
+    if np.issubdtype(array.dtype, np.integer) and isinstance(variables.names, RangeNames):
+        outside = (array < 0) | (array >= len(variables))
+        if outside.any():
+            raise ModelError(f"{where}: {variables.unknown(str(array[outside][0]))}")
+        return array.astype(np.int64)
+    return np.concatenate([_one_scope(variables, list(row), f"{where}, scope {i}") for i, row in enumerate(array)])
+
+
+def _tables(
+    table: object, scopes: IntArray, variables: Variables, where: str
+) -> tuple[tuple[int, ...] | Potts, AnyArray, bool]:
+    """The pool's key, the tables (F or 1, K1..Kn), and whether all factors share one."""
+    if isinstance(table, Potts):
+        return table, np.zeros((1, 0)), True
+    try:
+        array = np.asarray(table, np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{where}: the table must be an array of numbers, got {type(table).__name__}") from None
+    expected = tuple(variables.cardinalities[scopes[0]].tolist())
+    if array.shape == expected:
+        return expected, array[None], True
+    if array.shape == (len(scopes), *expected) and array.ndim > 1:
+        return expected, array, False
+    names = ", ".join(variables.names[int(v)] for v in scopes[0])
+    grouped = f" or {(len(scopes), *expected)}" if len(scopes) > 1 else ""
+    raise ModelError(f"{where} on ({names}): the table must have shape {expected}{grouped}, got {array.shape}")
+
+
+def variables_from(variables: Mapping[str, Any] | Sequence[Any]) -> Variables:
+    """{name: states or cardinality}, or a list of cardinalities or states -> Variables."""
+    if isinstance(variables, Mapping):
+        if not variables:
+            raise ModelError("a model needs at least one variable; none was given")
+        return Variables.from_states({str(name): states_from(given, str(name)) for name, given in variables.items()})
+    listed = list(variables)
+    spaces = [states_from(given, str(i)) for i, given in enumerate(listed)]
+    number: dict[tuple[str, ...], int] = {}
+    space_of = np.array([number.setdefault(space, len(number)) for space in spaces], np.int64)
+    return Variables(RangeNames(len(listed)), tuple(number), space_of)
+
+
+def states_from(given: object, name: str) -> tuple[str, ...]:
+    """A cardinality or a list of states -> state names."""
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+        if given < 1:
+            raise ModelError(f"variable {name!r} needs at least one state, got {given}")
+        return numbered_states(int(given))
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ModelError(f"variable {name!r}: expected a cardinality or a list of states, got {given!r}")
+    states = tuple(str(state) for state in given)
+    if not states or len(set(states)) != len(states):
+        raise ModelError(f"states of {name!r} must be one or more distinct names, got {list(states)}")
+    return states

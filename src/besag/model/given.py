@@ -1,0 +1,44 @@
+"""How numbers are given: as log-potentials, energies or weights; and how they become energies.
+
+    given = "log_potential":  h = -t        -inf is a hard zero
+    given = "energy":         h = t         +inf is a hard zero
+    given = "weight":         h = -log t    0 is a hard zero
+
+A hard zero is energy 0 with support False; NaN and the infinity of the other sign are errors.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray
+from besag.errors import ModelError
+
+Given: TypeAlias = Literal["log_potential", "energy", "weight"]
+
+
+def energies_from(table: object, given: Given, *, where: str) -> tuple[Array, BoolArray]:
+    """Numbers as given -> (energies, finite everywhere; support, False at hard zeros)."""
+    try:
+        values = np.asarray(table, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{where}: expected an array of numbers, got {type(table).__name__} ({error})") from None
+    if given == "weight":
+        bad = ~((values >= 0) & (values < np.inf))
+        wanted = "weights must be finite and not negative"
+        support = values > 0
+        energies = -np.log(np.where(support, values, 1.0))
+    elif given in ("log_potential", "energy"):
+        zero = -np.inf if given == "log_potential" else np.inf
+        bad = np.isnan(values) | (values == -zero)
+        wanted = f"{given.replace('_', '-')} must be a number or {zero} (a hard zero)"
+        support = values != zero
+        energies = np.where(support, values if given == "energy" else -values, 0.0)
+    else:
+        raise ModelError(f'given must be "log_potential", "energy" or "weight", got {given!r}')
+    if bad.any():
+        at = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ModelError(f"{where}: {wanted}, but the entry at {at} is {values[at]}")
+    return energies + 0.0, support

@@ -1,0 +1,255 @@
+"""Model: a declarative, immutable description of p(y | x, theta), with names.
+
+A Model is variables and groups of factors. A FactorGroup puts one Template on many scopes; theta (P,) holds the blocks
+of all templates, in the energy sign:
+
+    H_theta(x, y) = sum over groups g, factors f of g  <theta_g, phi_f(x_f, y_Sf)>
+
+Hard zeros of single tables are not in theta but in `support` (P,), aligned with it: False means log-potential -inf, and theta
+is 0 there. `with_theta`, `with_inputs` and `with_tables` give new Models that keep the compiled Graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.errors import ModelError
+from besag.model.given import Given, energies_from
+from besag.model.layout import Layout
+from besag.model.queries import Queries
+from besag.model.template import Inputs, Template
+from besag.model.variable import Variables
+
+if TYPE_CHECKING:
+    from besag.graph.graph import Graph
+    from besag.graph.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactorGroup:
+    """One Template on F scopes.
+
+    scopes (F, n): indices of variables, in the order of the table's axes. inputs: see `besag.model.template`.
+    conditional: the last scope variable is the child and each row sums to one. positions (F,): the number of each factor
+    in the model's own order; None = they follow those of the groups before. names: of the factors, or None.
+    """
+
+    template: Template
+    scopes: IntArray
+    inputs: Inputs = None
+    conditional: bool = False
+    positions: IntArray | None = None
+    names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        scopes = frozen(np.asarray(self.scopes, np.int64))
+        arity = len(self.template.shape)
+        if scopes.ndim != 2 or scopes.shape[1] != arity:
+            raise ModelError(f"template {self.template.name!r}: scopes must have shape (F, {arity}), got {scopes.shape}")
+        object.__setattr__(self, "scopes", scopes)
+        object.__setattr__(self, "inputs", self.template.check_inputs(self.inputs, len(scopes)))
+        if self.positions is not None:
+            object.__setattr__(self, "positions", frozen(np.asarray(self.positions, np.int64)))
+
+    def __len__(self) -> int:
+        return len(self.scopes)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
+class Model(Queries):
+    """Variables, groups of factors and theta; see the module's mathematics.
+
+    shape: the (H, W) of a grid, so that answers come as images; None for other models.
+    """
+
+    variables: Variables
+    groups: tuple[FactorGroup, ...]
+    theta: Array
+    support: BoolArray | None = None
+    shape: tuple[int, ...] | None = None
+    layout: Layout = field(init=False)
+    _graph: Graph | None = field(default=None, kw_only=True)
+    _problem: Problem | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", tuple(self.groups))
+        object.__setattr__(self, "layout", Layout(group.template for group in self.groups))
+        theta = self.layout.check_theta(self.theta)
+        if self.support is not None:
+            support = frozen(np.asarray(self.support, np.bool_))
+            if support.shape != theta.shape:
+                raise ModelError(f"support must have theta's shape {theta.shape}, got {support.shape}")
+            if (theta[~support] != 0).any():
+                raise ModelError("theta must be 0 where support is False")
+            object.__setattr__(self, "support", None if support.all() else support)
+        object.__setattr__(self, "theta", frozen(theta))
+        if self._graph is None:
+            self._check_scopes()
+
+    def _check_scopes(self) -> None:
+        for group in self.groups:
+            check_scopes(self.variables, group)
+
+    @property
+    def graph(self) -> Graph:
+        """The compiled structure, made once and shared by all Models that differ in numbers only."""
+        if self._graph is None:
+            from besag.graph.compile import compile_graph
+
+            object.__setattr__(self, "_graph", compile_graph(self))
+        assert self._graph is not None
+        return self._graph
+
+    @property
+    def problem(self) -> Problem:
+        """The numbers of this model bound to its Graph, without evidence."""
+        if self._problem is None:
+            inputs = {group.template.name: group.inputs for group in self.groups}
+            problem = self.graph.bind(self.theta, inputs=inputs, support=self.support)
+            object.__setattr__(self, "_problem", problem)
+        assert self._problem is not None
+        return self._problem
+
+    @property
+    def n_factors(self) -> int:
+        """F."""
+        return sum(len(group) for group in self.groups)
+
+    @property
+    def is_bayesian_network(self) -> bool:
+        """Whether every factor is a conditional probability table and every variable has one."""
+        children = sum(len(group) for group in self.groups if group.conditional)
+        return children == self.n_factors == len(self.variables)
+
+    def with_theta(self, theta: Array) -> Model:
+        """The same model with other parameters (P,); groups stay conditional only where rows still sum to one.
+
+        >>> import besag
+        >>> model = besag.markov_network([2, 2], [((0, 1), [[0.0, 1.0], [2.0, 3.0]])])
+        >>> model.with_theta(2 * model.theta).log_partition() == 2 * model.log_partition()
+        False
+        """
+        return self.with_numbers(self.layout.check_theta(theta), self.support)
+
+    def with_numbers(self, theta: Array, support: BoolArray | None) -> Model:
+        """The same structure with other parameters and other hard zeros."""
+        if support is not None:
+            theta = np.where(support, theta, 0.0)
+        groups = tuple(
+            replace(group, conditional=group.conditional and self._rows_sum_to_one(group.template, theta, support))
+            for group in self.groups
+        )
+        return replace(self, theta=theta, support=support, groups=groups, _graph=self.graph)
+
+    def _rows_sum_to_one(self, template: Template, theta: Array, support: BoolArray | None) -> bool:
+        where = self.layout[template.name]
+        weights = np.exp(-theta[where])
+        if support is not None:
+            weights = weights * support[where]
+        sums = weights.reshape(-1, template.shape[-1]).sum(axis=1)
+        return bool(np.abs(sums - 1).max() <= 1e-9)
+
+    def with_inputs(self, inputs: Mapping[str, Inputs]) -> Model:
+        """The same model with other inputs, {template name: inputs}, as many rows as there are factors."""
+        for name in inputs:
+            self.layout[name]
+        groups = tuple(replace(g, inputs=inputs.get(g.template.name, g.inputs)) for g in self.groups)
+        return replace(self, groups=groups, _graph=self.graph)
+
+    def with_tables(self, tables: Mapping[int | str, Any], given: Given = "log_potential") -> Model:
+        """The same model with other tables, {key: table}.
+
+        A key is the number of a factor, its name, or the name of a template for all its tables (T, K1..Kn) at once.
+
+        >>> import besag
+        >>> model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
+        >>> model.with_tables({0: [1, 3]}, given="weight").marginals()["A"]
+        array([0.25, 0.75])
+        """
+        theta = np.array(self.theta)
+        support = np.ones(theta.shape, np.bool_) if self.support is None else np.array(self.support)
+        for key, table in tables.items():
+            where, shape = self._slot(key)
+            energies, allowed = energies_from(table, given, where=f"table {key!r}")
+            if energies.shape != shape:
+                raise ModelError(f"table {key!r} must have shape {shape}, got {energies.shape}")
+            theta[where], support[where] = energies.reshape(-1), allowed.reshape(-1)
+        return self.with_numbers(theta, support)
+
+    def _slot(self, key: int | str) -> tuple[slice, tuple[int, ...]]:
+        """Where in theta the table of a factor or of a template is, and its shape."""
+        if isinstance(key, str) and key in self.layout.templates:
+            template = self.layout.templates[key]
+            check_tabular(template)
+            return self.layout[key], (template.n_inputs, *template.shape)
+        group, at = self.locate(key)
+        check_tabular(group.template)
+        row = 0 if group.inputs is None else int(np.asarray(group.inputs)[at])
+        readers = len(group) if group.inputs is None else int((np.asarray(group.inputs) == row).sum())
+        if readers > 1:
+            raise ModelError(
+                f"factor {key!r} shares its table with {readers - 1} others; set them together by the template's name, "
+                f"{group.template.name!r}"
+            )
+        start = self.layout[group.template.name].start + row * group.template.n_basis
+        return slice(start, start + group.template.n_basis), group.template.shape
+
+    def locate(self, key: int | str) -> tuple[FactorGroup, int]:
+        """The group of a factor, by number or by name, and its place there."""
+        start = 0
+        for group in self.groups:
+            positions = np.arange(start, start + len(group)) if group.positions is None else group.positions
+            if isinstance(key, str):
+                if group.names is not None and key in group.names:
+                    return group, group.names.index(key)
+            elif (hit := np.flatnonzero(positions == key)).size:
+                return group, int(hit[0])
+            start += len(group)
+        what = f"is named {key!r}" if isinstance(key, str) else f"has the number {key}"
+        raise ModelError(f"no factor {what}; there are {self.n_factors}, numbered from 0, in templates {list(self.layout.templates)}")
+
+    def __repr__(self) -> str:
+        from besag.model.show import model_line
+
+        return model_line(self)
+
+    def __str__(self) -> str:
+        from besag.model.show import model_table
+
+        return model_table(self)
+
+
+def check_tabular(template: Template) -> None:
+    """ModelError unless each table entry of the template is a parameter of its own."""
+    if template.basis is not None or template.pattern is not None:
+        raise ModelError(f"template {template.name!r} has fewer parameters than table entries; use with_theta")
+
+
+def check_scopes(variables: Variables, group: FactorGroup) -> None:
+    """ModelError unless every scope names different variables whose cardinalities are the table's shape."""
+    scopes, name = group.scopes, group.template.name
+    outside = (scopes < 0) | (scopes >= len(variables))
+    if outside.any():
+        at = int(np.argmax(outside.any(axis=1)))
+        raise ModelError(f"template {name!r}: factor {at} names variable {scopes[at].tolist()}; there are {len(variables)}")
+    wrong = (variables.cardinalities[scopes] != np.array(group.template.shape)).any(axis=1)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        names = [variables.names[v] for v in scopes[at]]
+        cards = variables.cardinalities[scopes[at]].tolist()
+        raise ModelError(
+            f"template {name!r}: factor {at} on ({', '.join(names)}) needs a table of shape {tuple(cards)}, "
+            f"got {group.template.shape}"
+        )
+    ordered = np.sort(scopes, axis=1)
+    repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    if repeated.any():
+        at = int(np.argmax(repeated))
+        names = [variables.names[v] for v in scopes[at]]
+        raise ModelError(f"template {name!r}: the scope of factor {at}, ({', '.join(names)}), repeats a variable")
+

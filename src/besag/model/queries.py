@@ -1,0 +1,267 @@
+"""What a Model can be asked: one-line delegations to the verbs, imported inside the method.
+
+All verbs take the same options: see `besag.query.run.Options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+
+from besag.arrays import Array
+from besag.model.variable import Variable
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+    from besag.infer.result import Result
+    from besag.model.model import Model
+    from besag.query.compare import Cost
+    from besag.query.run import Options
+
+
+class Queries:
+    """The verbs of a Model."""
+
+    __slots__ = ()
+
+    def _model(self) -> Model:
+        return cast("Model", self)
+
+    def marginals(
+        self, targets: Sequence[str] | str | None = None, evidence: Any = None, **options: Unpack[Options]
+    ) -> Result:
+        """The marginals p(y_v | evidence) of all variables, or of the targets, 002 (24).
+
+        evidence: {name: state}, {name: [allowed states]}, {name: {state: likelihood}}, or a DataFrame with a row for each query.
+
+        >>> import besag
+        >>> model = besag.data.bundled("sprinkler")
+        >>> model.marginals(evidence={"wet_grass": "yes"})["rain"].round(4)
+        array([0.2921, 0.7079])
+        """
+        from besag.query.verbs import marginals
+
+        return marginals(self._model(), targets, evidence, options)
+
+    def map(self, evidence: Any = None, k: int = 1, **options: Unpack[Options]) -> Result:
+        """The labelling of least energy, 002 (38), or the k best of them.
+
+        >>> import besag
+        >>> besag.data.bundled("misconception").map().assignment
+        {'A': '0', 'B': '1', 'C': '1', 'D': '0'}
+        """
+        from besag.query.verbs import map_
+
+        return map_(self._model(), evidence, k, options)
+
+    def marginal_map(self, targets: Sequence[str], evidence: Any = None, **options: Unpack[Options]) -> Result:
+        """The most probable joint state of the targets, all other variables summed out."""
+        from besag.query.verbs import marginal_map
+
+        return marginal_map(self._model(), targets, evidence, options)
+
+    def joint(self, targets: Sequence[str], evidence: Any = None, **options: Unpack[Options]) -> Array:
+        """p(targets | evidence) as an array, axes in the order asked.
+
+        >>> import besag
+        >>> besag.data.bundled("sprinkler").joint(["rain", "wet_grass"]).round(4)
+        array([[0.311, 0.189],
+               [0.042, 0.458]])
+        """
+        from besag.query.verbs import joint
+
+        return joint(self._model(), targets, evidence, options)
+
+    def log_partition(self, evidence: Any = None, **options: Unpack[Options]) -> Any:
+        """log Z, 002 (10): a number, (B,) for a batch; for a Bayesian network log P(evidence)."""
+        from besag.query.verbs import log_partition
+
+        return log_partition(self._model(), evidence, options)
+
+    def log_probability(self, assignment_or_frame: Any, **options: Unpack[Options]) -> Any:
+        """log p of an assignment, or of every row of a frame; what is not given is summed out.
+
+        >>> import besag
+        >>> round(besag.data.bundled("sprinkler").log_probability({"rain": "yes"}), 4)
+        -0.6931
+        """
+        from besag.query.verbs import log_probability
+
+        return log_probability(self._model(), assignment_or_frame, options)
+
+    def sample(self, n: int = 1, evidence: Any = None, **options: Unpack[Options]) -> pd.DataFrame:
+        """n draws from p(y | evidence): a DataFrame of Categoricals in state order.
+
+        >>> import besag
+        >>> besag.data.bundled("sprinkler").sample(3, evidence={"rain": "yes"}, seed=1)["rain"].tolist()
+        ['yes', 'yes', 'yes']
+        """
+        from besag.query.verbs import sample
+
+        return sample(self._model(), n, evidence, options)
+
+    def energy(self, assignment: Any) -> Any:
+        """H of an assignment {name: state}, of the rows of a frame, or of int codes in the model's shape.
+
+        >>> import besag
+        >>> besag.markov_network({"A": 2}, [("A", [0.5, 2.0])], given="energy").energy({"A": "1"})
+        2.0
+        """
+        from besag.query.verbs import energy
+
+        return energy(self._model(), assignment)
+
+    def to_frame(self, evidence: Any = None, **options: Unpack[Options]) -> pd.DataFrame:
+        """Every labelling with its energy H and probability p; TooLargeError above 2**16 of them."""
+        from besag.query.verbs import to_frame
+
+        return to_frame(self._model(), evidence, options)
+
+    def expect(self, h: Callable[[dict[str, str]], Any], evidence: Any = None, **options: Unpack[Options]) -> Any:
+        """E[h(y) | evidence]; h takes an assignment {name: state} and returns a number or an array.
+
+        >>> import besag
+        >>> round(besag.data.bundled("sprinkler").expect(lambda y: y["rain"] == "yes"), 6)
+        0.5
+        """
+        from besag.query.verbs import expect
+
+        return expect(self._model(), h, evidence, options)
+
+    def moments(self, evidence: Any = None, **options: Unpack[Options]) -> Array:
+        """sum over factors of E[phi_f], (P,): minus the gradient of log Z by theta, 002 (20)."""
+        from besag.query.verbs import moments
+
+        return moments(self._model(), evidence, options)
+
+    def covariance(self, evidence: Any = None, **options: Unpack[Options]) -> Array:
+        """The covariance of the statistics, (P, P): the Hessian of log Z by theta, 002 (21); by enumeration."""
+        from besag.query.covariance import covariance
+
+        return covariance(self._model(), evidence, options)
+
+    def entropy(self, evidence: Any = None, **options: Unpack[Options]) -> float:
+        """-sum p log p of p(y | evidence), in nats.
+
+        >>> import besag
+        >>> round(besag.markov_network([2], [((0,), [0.0, 0.0])]).entropy(), 6)
+        0.693147
+        """
+        from besag.query.verbs import entropy
+
+        return entropy(self._model(), evidence, options)
+
+    def cost(self, **options: Unpack[Options]) -> Cost:
+        """What exact inference would take: width, table entries, bytes, the engine that auto would use, and why."""
+        from besag.query.compare import cost
+
+        return cost(self._model(), options)
+
+    def steps(self, evidence: Any = None, **options: Unpack[Options]) -> Iterator[Result]:
+        """A Result for each step of an engine that works in steps; for the tree engine a step is a message."""
+        from besag.query.verbs import steps
+
+        return steps(self._model(), evidence, options)
+
+    def condition(self, evidence: Any) -> Model:
+        """p(y | evidence) as a Model of its own, on the same variables."""
+        from besag.model.networks import condition
+
+        return condition(self._model(), evidence)
+
+    def variable(self, name: str) -> Variable:
+        """The variable of this name.
+
+        >>> import besag
+        >>> besag.data.bundled("sprinkler").variable("rain").states
+        ('no', 'yes')
+        """
+        variables = self._model().variables
+        return variables[variables.index(name)]
+
+    def cpt(self, name: str) -> Array:
+        """The conditional probability table of a variable: axes model.parents(name), then the variable itself."""
+        from besag.model.bayes import cpt
+
+        return cpt(self._model(), name)
+
+    def with_cpt(self, name: str, table: Any) -> Model:
+        """The same network with another CPT, from an array, a DataFrame or a dict; rows must sum to one within 1e-6.
+
+        A DataFrame has the parents' states as index (a MultiIndex for several parents) and the states as columns. A dict is {states of
+        the parents: row}, or {state: probability} where there are none; a row is a list or {state: probability}.
+
+        >>> import besag
+        >>> model = besag.bayesian_network("A -> B").with_cpt("B", {"0": [0.9, 0.1], "1": {"0": 0.3, "1": 0.7}})
+        >>> model.cpt("B").round(6)
+        array([[0.9, 0.1],
+               [0.3, 0.7]])
+        """
+        from besag.model.bayes import with_cpts
+
+        return with_cpts(self._model(), {name: table})
+
+    def do(self, interventions: Mapping[str, object]) -> Model:
+        """The network under an intervention: the variables lose their parents and take the given states.
+
+        >>> import besag
+        >>> model = besag.data.bundled("sprinkler")
+        >>> model.do({"sprinkler": "on"}).marginals()["cloudy"]
+        array([0.5, 0.5])
+        """
+        from besag.model.bayes import do
+
+        return do(self._model(), interventions)
+
+    def parents(self, name: str) -> list[str]:
+        """The parents of a variable, in the order of its table's axes."""
+        from besag.model.dag import parents_of
+
+        model = self._model()
+        return model.variables.names_at(parents_of(model)[model.variables.index(name)])
+
+    def children(self, name: str) -> list[str]:
+        """The children of a variable."""
+        from besag.model.dag import children_of
+
+        model = self._model()
+        return model.variables.names_at(children_of(model, model.variables.index(name)))
+
+    def topological_order(self) -> list[str]:
+        """All variables, parents before children."""
+        from besag.model.dag import topological_order
+
+        return self._model().variables.names_at(topological_order(self._model()))
+
+    def markov_blanket(self, name: str) -> list[str]:
+        """The variables that make `name` independent of all others: those it shares a factor with.
+
+        >>> import besag
+        >>> besag.bayesian_network("A -> C <- B; C -> D").markov_blanket("A")
+        ['C', 'B']
+        """
+        from besag.model.dag import markov_blanket
+
+        return markov_blanket(self._model(), name)
+
+    def d_separated(self, a: str | Sequence[str], b: str | Sequence[str], given: Sequence[str] = ()) -> bool:
+        """Whether a and b are d-separated given some variables.
+
+        >>> import besag
+        >>> collider = besag.bayesian_network("A -> C <- B")
+        >>> collider.d_separated("A", "B"), collider.d_separated("A", "B", given=["C"])
+        (True, False)
+        """
+        from besag.model.dag import d_separated
+
+        model = self._model()
+        sets = [[x] if isinstance(x, str) else x for x in (a, b, given)]
+        return d_separated(model, *([model.variables.index(name) for name in names] for names in sets))
+
+    def to_networkx(self, kind: Literal["dag", "moral", "factor"] = "moral") -> nx.Graph[Any]:
+        """A networkx graph: the directed one, the moral one, or the bipartite factor graph."""
+        from besag.model.networks import to_networkx
+
+        return to_networkx(self._model(), kind)

@@ -1,0 +1,40 @@
+"""How a model prints: one line, or a table of its variables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from besag.text import table
+
+if TYPE_CHECKING:
+    from besag.model.model import Model
+
+SHOWN = 20
+
+
+def model_line(model: Model) -> str:
+    """One line: what it is and how large."""
+    kind = "Bayesian network" if model.is_bayesian_network else "Markov network"
+    cards = model.variables.cardinalities
+    states = f"{cards.min()}" if cards.min() == cards.max() else f"{cards.min()} to {cards.max()}"
+    return (
+        f"{kind}: {len(cards)} variables of {states} states, {model.n_factors} factors, {model.layout.n_parameters} parameters"
+    )
+
+
+def model_table(model: Model) -> str:
+    """The line and a table: variable, states, parents or number of factors."""
+    directed = model.is_bayesian_network
+    shown = range(min(len(model.variables), SHOWN))
+    rows = []
+    for i in shown:
+        variable = model.variables[i]
+        last = ", ".join(model.parents(variable.name)) if directed else str(model.graph.degree(i))
+        rows.append((variable.name, _states(variable.states), last))
+    left = len(model.variables) - len(shown)
+    more = f"\n... and {left} more" if left else ""
+    return f"{model!r}\n{table(('variable', 'states', 'parents' if directed else 'factors'), rows)}{more}"
+
+
+def _states(states: tuple[str, ...]) -> str:
+    return ", ".join(states if len(states) <= 6 else (*states[:4], "...", states[-1]))

@@ -1,0 +1,305 @@
+"""Templates: the only place where energies are made from parameters, and their adjoint.
+
+A Template is one block of theta that all factors of one kind share. With inputs x_f (D,) and a basis (Q, K1..Kn),
+
+    phi_f(x_f, y) = x_f (x) basis[:, y]            features, (D, Q)
+    h_f(y)        = sum_dq theta_dq x_fd basis_q(y)   energies, 002 (5)
+    moments       = sum_f  x_f (x) sum_y mu_f(y) basis[:, y]      (D, Q), the adjoint: <theta, moments(mu)> = <energies(theta), mu>
+
+for marginals mu (F, K1..Kn). A labelling is a one-hot marginal, so the statistics of data and of a model are the same map.
+
+Inputs come in four forms. Factors that read the same numbers share a table, so the tables of F factors are T of them:
+
+    None            every factor reads theta's only row: one table, T = 1
+    (F,) integers   factor f reads row inputs[f] of theta: a gather, never a product; T = min(D, F)
+    (F, D) dense    one matrix product, T = F
+    (F, D) CSR      one sparse product, T = F
+
+With a Structured basis the tables stay (T, Q) weights. A Pattern leaves parameters only on some (d, q) pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen
+from besag.errors import ModelError
+from besag.model.structured import TABLE, Structured
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Inputs: TypeAlias = "IntArray | Array | csr_array[Any] | None"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern:
+    """Which (input column, basis element) pairs have a parameter: rows (nnz,) and columns (nnz,), in theta's order."""
+
+    rows: IntArray
+    columns: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", frozen(np.asarray(self.rows, np.int64)))
+        object.__setattr__(self, "columns", frozen(np.asarray(self.columns, np.int64)))
+        if self.rows.ndim != 1 or self.rows.shape != self.columns.shape:
+            raise ModelError(f"a pattern needs rows and columns of one length, got {self.rows.shape}, {self.columns.shape}")
+        pairs = self.rows * (self.columns.max(initial=0) + 1) + self.columns
+        if len(np.unique(pairs)) != len(pairs):
+            raise ModelError("a pattern must not name one (input, basis element) pair twice")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Template:
+    """One shared block of theta; see the module's mathematics.
+
+    basis: (Q, *shape), a Structured, or None = one parameter for each table entry. support (*shape): False is a hard
+    zero in every factor; theta stays finite there.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    n_inputs: int = 1
+    basis: Array | Structured | None = None
+    support: BoolArray | None = None
+    pattern: Pattern | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(int(k) for k in self.shape))
+        if not self.shape or min(self.shape) < 1:
+            raise ModelError(f"template {self.name!r}: the shape must be one or more positive numbers, got {self.shape}")
+        if self.n_inputs < 1:
+            raise ModelError(f"template {self.name!r}: n_inputs must be at least 1, got {self.n_inputs}")
+        self._check_basis()
+        if self.support is not None:
+            support = frozen(np.asarray(self.support, np.bool_))
+            if support.shape != self.shape or self.structured is not None:
+                raise ModelError(f"template {self.name!r}: support must have the table's shape {self.shape} and a dense basis")
+            object.__setattr__(self, "support", support)
+        self._check_pattern()
+
+    def _check_basis(self) -> None:
+        if isinstance(self.basis, np.ndarray):
+            basis = frozen(np.asarray(self.basis, np.float64))
+            if basis.ndim != len(self.shape) + 1 or basis.shape[1:] != self.shape or not np.isfinite(basis).all():
+                raise ModelError(
+                    f"template {self.name!r}: the basis must be finite and of shape (Q, {', '.join(map(str, self.shape))}), "
+                    f"got {basis.shape}"
+                )
+            object.__setattr__(self, "basis", basis)
+        elif self.basis is not None and self.basis.shape != self.shape:
+            raise ModelError(f"template {self.name!r}: the structured basis has shape {self.basis.shape}, not {self.shape}")
+
+    def _check_pattern(self) -> None:
+        if self.pattern is None or len(self.pattern) == 0:
+            return
+        outside = (self.pattern.rows < 0) | (self.pattern.rows >= self.n_inputs)
+        outside |= (self.pattern.columns < 0) | (self.pattern.columns >= self.n_basis)
+        if outside.any():
+            at = int(np.argmax(outside))
+            pair = (int(self.pattern.rows[at]), int(self.pattern.columns[at]))
+            raise ModelError(f"template {self.name!r}: pattern pair {pair} lies outside ({self.n_inputs}, {self.n_basis})")
+
+    @property
+    def structured(self) -> Structured | None:
+        """The structured basis, or None where tables are stored."""
+        return None if self.basis is None or isinstance(self.basis, np.ndarray) else self.basis
+
+    @property
+    def kind(self) -> int:
+        """The number by which kernels know its factors."""
+        return TABLE if self.structured is None else self.structured.kind
+
+    @property
+    def n_basis(self) -> int:
+        """Q."""
+        if self.basis is None:
+            return prod(self.shape)
+        return len(self.basis) if isinstance(self.basis, np.ndarray) else self.basis.n_parameters
+
+    @property
+    def n_parameters(self) -> int:
+        """The length of its block of theta: D Q, or the pairs of the pattern."""
+        return self.n_inputs * self.n_basis if self.pattern is None else len(self.pattern)
+
+    @property
+    def entry_shape(self) -> tuple[int, ...]:
+        """What one stored table is: K1..Kn, or (Q,) where it is structured."""
+        return self.shape if self.structured is None else (self.n_basis,)
+
+    def table_of_factor(self, inputs: Inputs, n_factors: int) -> IntArray:
+        """(F,): which of the T tables each factor reads."""
+        if inputs is None:
+            return np.zeros(n_factors, np.int64)
+        if self._reads_rows(inputs) and self.n_inputs <= n_factors:
+            return np.asarray(inputs, np.int64)
+        return np.arange(n_factors)
+
+    def n_tables(self, inputs: Inputs, n_factors: int) -> int:
+        """T: how many tables F factors with these inputs have."""
+        if inputs is None:
+            return 1
+        return min(self.n_inputs, n_factors) if self._reads_rows(inputs) else n_factors
+
+    def tables(self, theta: Array, inputs: Inputs) -> Array:
+        """The T distinct tables: block of theta (n_parameters,) -> energies (T, *entry_shape)."""
+        weights = self._weights(theta, inputs)
+        if isinstance(self.basis, np.ndarray):
+            weights = weights @ self.basis.reshape(self.n_basis, -1)
+        return weights.reshape(-1, *self.entry_shape)
+
+    def energies(self, theta: Array, inputs: Inputs) -> Array:
+        """The energy of every factor: block of theta -> (F, *shape), or (1, *shape) without inputs."""
+        tables = self.tables(theta, inputs)
+        if self.structured is not None:
+            tables = (tables @ self.structured.dense().reshape(self.n_basis, -1)).reshape(-1, *self.shape)
+        if inputs is None:
+            return tables
+        return tables[self.table_of_factor(inputs, inputs.shape[0])]
+
+    def moments(self, inputs: Inputs, marginals: Array) -> Array:
+        """The adjoint of `energies`: marginals (F, *shape) -> block of moments (n_parameters,)."""
+        n_factors = len(marginals)
+        if self.structured is not None:
+            basis = self.structured.dense().reshape(self.n_basis, -1)
+            marginals = marginals.reshape(n_factors, -1) @ basis.T
+        rows = self.table_of_factor(inputs, n_factors)
+        summed = sum_rows(marginals.reshape(n_factors, -1), rows, self.n_tables(inputs, n_factors))
+        return self.table_moments(inputs, summed)
+
+    def label_moments(self, inputs: Inputs, codes: IntArray) -> Array:
+        """`moments` of one-hot marginals, gathered: codes (F, n) of the scopes -> (n_parameters,)."""
+        if self.structured is not None:
+            statistics = self.structured.features(codes)
+        else:
+            config = np.ravel_multi_index(tuple(codes.T), self.shape)
+            if isinstance(self.basis, np.ndarray):
+                statistics = self.basis.reshape(self.n_basis, -1)[:, config].T
+            elif inputs is None or self._reads_rows(inputs):
+                rows = 0 if inputs is None else np.asarray(inputs) * self.n_basis
+                return self._on_pattern(np.bincount(rows + config, minlength=self.n_inputs * self.n_basis).astype(np.float64))
+            else:
+                return self._on_pattern(sum_rows(inputs, config, self.n_basis).T)
+        if self._reads_rows(inputs):
+            return self._on_pattern(sum_rows(statistics, np.asarray(inputs), self.n_inputs))
+        return self._on_pattern(statistics.sum(axis=0) if inputs is None else inputs.T @ statistics)
+
+    def _on_pattern(self, block: Array) -> Array:
+        block = block.reshape(self.n_inputs, self.n_basis)
+        return (block if self.pattern is None else block[self.pattern.rows, self.pattern.columns]).reshape(-1)
+
+    def table_moments(self, inputs: Inputs, marginals: Array) -> Array:
+        """The adjoint of `tables`: marginals summed onto each table (T, *entry_shape) -> (n_parameters,)."""
+        statistics = marginals.reshape(len(marginals), -1)
+        if isinstance(self.basis, np.ndarray):
+            statistics = statistics @ self.basis.reshape(self.n_basis, -1).T
+        if inputs is None:
+            block = statistics.sum(axis=0, keepdims=True)
+        elif self._reads_rows(inputs):
+            shared = self.n_inputs <= inputs.shape[0]
+            block = statistics if shared else sum_rows(statistics, np.asarray(inputs), self.n_inputs)
+        else:
+            block = inputs.T @ statistics
+        return self._on_pattern(block)
+
+    def check_inputs(self, inputs: Inputs, n_factors: int) -> Inputs:
+        """The inputs of F factors, frozen, or a ModelError that says what is wrong with them."""
+        if inputs is None:
+            if self.n_inputs != 1:
+                raise ModelError(f"template {self.name!r} reads {self.n_inputs} inputs, but its factors have none")
+            return None
+        if hasattr(inputs, "tocsr"):
+            inputs = inputs.tocsr()
+            values: AnyArray = inputs.data
+        else:
+            inputs = values = frozen(np.asarray(inputs))
+        expected = (n_factors,) if self._reads_rows(inputs) else (n_factors, self.n_inputs)
+        if tuple(inputs.shape) != expected:
+            raise ModelError(
+                f"template {self.name!r}: inputs must be ({n_factors},) integers or of shape ({n_factors}, {self.n_inputs}), "
+                f"got shape {tuple(inputs.shape)} of {inputs.dtype}"
+            )
+        if self._reads_rows(inputs):
+            self._check_rows(values)
+            return frozen(values.astype(np.int64, copy=False))
+        if not np.isfinite(values).all():
+            raise ModelError(f"template {self.name!r}: inputs must be finite numbers")
+        return inputs if hasattr(inputs, "tocsr") else frozen(values.astype(np.float64, copy=False))
+
+    def _check_rows(self, rows: AnyArray) -> None:
+        outside = (rows < 0) | (rows >= self.n_inputs)
+        if outside.any():
+            at = int(np.argmax(outside))
+            raise ModelError(
+                f"template {self.name!r}: factor {at} reads row {rows[at]} of theta, which has {self.n_inputs} rows"
+            )
+
+    @staticmethod
+    def _reads_rows(inputs: Inputs) -> bool:
+        return inputs is not None and inputs.ndim == 1 and np.issubdtype(inputs.dtype, np.integer)
+
+    def _weights(self, theta: Array, inputs: Inputs) -> Array:
+        if self.pattern is not None:
+            return self._pattern_weights(theta, inputs)
+        block = theta.reshape(self.n_inputs, self.n_basis)
+        if inputs is None:
+            return block
+        if self._reads_rows(inputs):
+            return block if self.n_inputs <= inputs.shape[0] else block[inputs]
+        return inputs @ block
+
+    def _pattern_weights(self, theta: Array, inputs: Inputs) -> Array:
+        from scipy.sparse import csr_array
+
+        assert self.pattern is not None
+        pairs = (self.pattern.rows, self.pattern.columns)
+        block = csr_array((theta, pairs), shape=(self.n_inputs, self.n_basis))
+        if inputs is None:
+            return np.asarray(block.toarray())
+        if self._reads_rows(inputs):
+            rows = block if self.n_inputs <= inputs.shape[0] else block[inputs]
+            return np.asarray(rows.toarray())
+        product = csr_array(inputs) @ block
+        return np.asarray(product.toarray())
+
+    @property
+    def _pattern_pairs(self) -> IntArray | None:
+        return None if self.pattern is None else np.stack([self.pattern.rows, self.pattern.columns])
+
+    def same_as(self, other: Template) -> bool:
+        """Whether two templates of one name have the same content."""
+        return self is other or (
+            (self.shape, self.n_inputs) == (other.shape, other.n_inputs)
+            and _same(self.basis, other.basis)
+            and _same(self.support, other.support)
+            and _same(self._pattern_pairs, other._pattern_pairs)
+        )
+
+
+def _same(one: AnyArray | Structured | None, other: AnyArray | Structured | None) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    if one is None or other is None or type(one) is not type(other):
+        return one is other
+    return np.array_equal(one.dense(), other.dense())
+
+
+def sum_rows(values: Any, rows: IntArray, n_rows: int) -> Array:
+    """Adds the rows of `values` (F, Q), dense or CSR, that have one number in `rows` (F,): -> (n_rows, Q)."""
+    sparse = hasattr(values, "tocsr")
+    if n_rows == 1 and not sparse:
+        return np.asarray(values.sum(axis=0, keepdims=True))
+    if not sparse and len(rows) == n_rows and np.array_equal(rows, np.arange(n_rows)):
+        return np.asarray(values)
+    from scipy.sparse import csr_array
+
+    picker = csr_array((np.ones(len(rows)), rows, np.arange(len(rows) + 1)), shape=(len(rows), n_rows))
+    summed = picker.T @ values
+    return np.asarray(summed.toarray() if sparse else summed)

@@ -1,0 +1,266 @@
+"""Variables with names and named states, kept as arrays so that a million of them cost nothing.
+
+`Variables` is a lazy sequence: it stores one tuple of state names for each distinct state space and one integer for each
+variable; a `Variable` object is made only when somebody asks for it. Names are a sequence that can find a name again:
+a list (`NameList`), "0".."n-1" (`RangeNames`), or "row,column" of a grid (`GridNames`).
+
+A state is matched by name, str(value); 1.0 matches "1", because pandas makes floats of integers beside NaN.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, overload
+
+import numpy as np
+
+from besag.arrays import IntArray, frozen, offsets_of
+from besag.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A discrete variable: its name and the names of its states, in order."""
+
+    name: str
+    states: tuple[str, ...]
+
+    @property
+    def cardinality(self) -> int:
+        """How many states it has."""
+        return len(self.states)
+
+
+class Names(Protocol):
+    """A sequence of distinct names that can find one again."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> str: ...
+    def find(self, name: str) -> int | None:
+        """The index of a name, or None."""
+
+
+class NameList:
+    """Names given one by one."""
+
+    __slots__ = ("_index", "_names")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+        self._index = {name: i for i, name in enumerate(self._names)}
+        if len(self._index) != len(self._names):
+            twice = next(name for i, name in enumerate(self._names) if self._index[name] != i)
+            raise ModelError(f"variable names must differ; {twice!r} is given twice")
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, index: int) -> str:
+        return self._names[index]
+
+    def find(self, name: str) -> int | None:
+        """The index of a name, or None."""
+        return self._index.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeNames:
+    """The names "0" to "n-1"."""
+
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, index: int) -> str:
+        return str(range(self.n)[index])
+
+    def find(self, name: str) -> int | None:
+        """The index of a name, or None."""
+        index = int(name) if name.isdecimal() and name.isascii() else self.n
+        return index if index < self.n and str(index) == name else None
+
+
+@dataclass(frozen=True, slots=True)
+class GridNames:
+    """The names "row,column" of a grid, row by row."""
+
+    height: int
+    width: int
+
+    def __len__(self) -> int:
+        return self.height * self.width
+
+    def __getitem__(self, index: int) -> str:
+        row, column = divmod(range(len(self))[index], self.width)
+        return f"{row},{column}"
+
+    def find(self, name: str) -> int | None:
+        """The index of a name, or None."""
+        row, _, column = name.partition(",")
+        if not (row.isdecimal() and column.isdecimal() and name.isascii()):
+            return None
+        index = int(row) * self.width + int(column)
+        inside = int(row) < self.height and int(column) < self.width
+        return index if inside and self[index] == name else None
+
+
+class UnionNames:
+    """The names of a disjoint union: those of each part, prefixed by its number, "3:A"."""
+
+    __slots__ = ("_offsets", "_parts")
+
+    def __init__(self, parts: Sequence[Names]) -> None:
+        self._parts = tuple(parts)
+        self._offsets = offsets_of(np.array([len(part) for part in parts], np.int64))
+
+    def __len__(self) -> int:
+        return int(self._offsets[-1])
+
+    def __getitem__(self, index: int) -> str:
+        index = range(len(self))[index]
+        part = int(np.searchsorted(self._offsets, index, side="right")) - 1
+        return f"{part}:{self._parts[part][index - int(self._offsets[part])]}"
+
+    def find(self, name: str) -> int | None:
+        """The index of a name, or None."""
+        part, _, rest = name.partition(":")
+        if not part.isdecimal() or int(part) >= len(self._parts):
+            return None
+        local = self._parts[int(part)].find(rest)
+        return None if local is None else int(self._offsets[int(part)]) + local
+
+
+class Variables(Sequence[Variable]):
+    """All variables of a model, in order: a lazy sequence over arrays.
+
+    names: V of them. spaces: the distinct state spaces. space_of (V,): which one each variable has.
+    cardinalities (V,); state_offsets (V + 1,): where a variable's states begin on the flat axis of S states.
+    """
+
+    __slots__ = ("_codes", "cardinalities", "names", "space_of", "spaces", "state_offsets")
+
+    def __init__(self, names: Names, spaces: Sequence[tuple[str, ...]], space_of: IntArray) -> None:
+        if len(names) == 0:
+            raise ModelError("a model needs at least one variable; none was given")
+        self.names = names
+        self.spaces = tuple(spaces)
+        self.space_of = frozen(np.asarray(space_of, np.int64))
+        self._codes = tuple({state: i for i, state in enumerate(space)} for space in self.spaces)
+        for space, codes in zip(self.spaces, self._codes, strict=True):
+            if not space or len(codes) != len(space):
+                where = names[int(np.argmax(self.space_of == self.spaces.index(space)))]
+                raise ModelError(f"states of {where!r} must be one or more distinct names, got {list(space)}")
+        sizes = np.array([len(space) for space in self.spaces], np.int64)
+        self.cardinalities: IntArray = frozen(sizes[self.space_of])
+        self.state_offsets: IntArray = frozen(offsets_of(self.cardinalities))
+
+    @classmethod
+    def from_states(cls, states: Mapping[str, Sequence[object]]) -> Variables:
+        """Variables from {name: states}; a state space that occurs often is stored once."""
+        number: dict[tuple[str, ...], int] = {}
+        space_of = np.empty(len(states), np.int64)
+        for i, given in enumerate(states.values()):
+            space = tuple(str(state) for state in given)
+            space_of[i] = number.setdefault(space, len(number))
+        return cls(NameList(str(name) for name in states), tuple(number), space_of)
+
+    @classmethod
+    def alike(cls, names: Names, n_states: int) -> Variables:
+        """Variables that all have the states "0".."n_states - 1"."""
+        if n_states < 1:
+            raise ModelError(f"a variable needs at least one state, got n_states={n_states}")
+        return cls(names, (numbered_states(n_states),), np.zeros(len(names), np.int64))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, index: int) -> Variable: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Variable]: ...
+    def __getitem__(self, index: int | slice) -> Variable | Sequence[Variable]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        return Variable(self.names[index], self.states(index))
+
+    def __iter__(self) -> Iterator[Variable]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(variable.name for variable in self[:6])
+        return f"Variables({shown}{', ...' if len(self) > 6 else ''}; {len(self)} in all)"
+
+    def states(self, index: int) -> tuple[str, ...]:
+        """The state names of variable `index`."""
+        return self.spaces[int(self.space_of[index])]
+
+    def names_at(self, indices: Iterable[int]) -> list[str]:
+        """The names of some variables."""
+        return [self.names[int(i)] for i in indices]
+
+    def index(self, name: object, start: int = 0, stop: int | None = None) -> int:
+        """The index of a name; ModelError that proposes near names where there is none."""
+        found = self.names.find(str(name.name if isinstance(name, Variable) else name))
+        if found is None:
+            raise ModelError(self.unknown(str(name)))
+        return found
+
+    def unknown(self, name: str) -> str:
+        """What to say of a name that is no variable."""
+        known = [self.names[i] for i in range(min(len(self), 10_000))]
+        near = difflib.get_close_matches(name, known, n=3) or known[:6]
+        hint = "did you mean" if near is not known[:6] and difflib.get_close_matches(name, known) else "there are"
+        return f"no variable is named {name!r}; {hint} {', '.join(map(repr, near))} ({len(self)} variables in all)"
+
+    def find_state(self, index: int, value: object) -> int | None:
+        """The code of a state of variable `index` by name, or None; 1.0 matches "1"."""
+        codes = self._codes[int(self.space_of[index])]
+        code = codes.get(str(value))
+        if code is None and isinstance(value, (float, np.floating)) and float(value).is_integer():
+            code = codes.get(str(int(value)))
+        return code
+
+    @property
+    def common_cardinality(self) -> int | None:
+        """K where all variables have K states, else None."""
+        first = int(self.cardinalities[0])
+        return first if len(self.spaces) == 1 or bool((self.cardinalities == first).all()) else None
+
+
+def numbered_states(n: int) -> tuple[str, ...]:
+    """The states "0".."n-1" of a variable that is given by its cardinality."""
+    return tuple(str(i) for i in range(n))
+
+
+def take_variables(variables: Variables, parts: Sequence[tuple[int, int]]) -> Variables:
+    """The variables of some index ranges, named as a union of parts."""
+    names = [SliceNames(variables.names, start, stop) for start, stop in parts]
+    space_of = np.concatenate([variables.space_of[start:stop] for start, stop in parts])
+    return Variables(names[0] if len(names) == 1 else UnionNames(names), variables.spaces, space_of)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceNames:
+    """The names of one part of a union, without its prefix."""
+
+    names: Names
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __getitem__(self, index: int) -> str:
+        name = self.names[self.start + range(len(self))[index]]
+        return name.partition(":")[2] if isinstance(self.names, UnionNames) else name
+
+    def find(self, name: str) -> int | None:
+        """The index of a name, or None."""
+        if isinstance(self.names, UnionNames):
+            name = f"{self.names[self.start].partition(':')[0]}:{name}"
+        found = self.names.find(name)
+        return found - self.start if found is not None and self.start <= found < self.stop else None

@@ -1,0 +1,126 @@
+"""Questions about several engines or several models: compare, kl, and the cost of a question before it is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.errors import ModelError, TooLargeError
+from besag.graph.graph import Graph
+from besag.infer.auto import Auto
+from besag.infer.brute import BYTES_PER_LABELLING, n_labellings
+from besag.infer.engine import Engine, engine_name, engine_text
+from besag.infer.result import Result, factor_offsets
+from besag.infer.tree import forest_of
+from besag.query.run import Options, engine_from
+from besag.query.verbs import entropy, joint, marginals
+from besag.text import table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from besag.model.model import Model
+
+
+def compare(model: Model, engines: Sequence[str | Engine], evidence: Any = None, **options: Any) -> pd.DataFrame:
+    """Engines side by side on one question: log Z, bound, largest marginal error, seconds, converged.
+
+    The error is against the first engine that is exact; NaN where there is none.
+
+    >>> import besag
+    >>> besag.compare(besag.data.bundled("sprinkler"), ["brute", "exact"])["bound"].tolist()
+    ['exact', 'exact']
+    """
+    import pandas as pd
+
+    rows, answers = [], []
+    for engine in engines:
+        began = time.perf_counter()
+        result = marginals(model, None, evidence, Options(**{**options, "engine": engine}))  # type: ignore[typeddict-item]
+        seconds = time.perf_counter() - began
+        text = engine if isinstance(engine, str) else engine_text(engine)
+        answers.append(result)
+        rows.append((text, result.log_partition, result.bound, seconds, result.diagnostics["converged"]))
+    frame = pd.DataFrame(rows, columns=["engine", "log_partition", "bound", "seconds", "converged"]).set_index("engine")
+    exact = next((r for r in answers if r.bound == "exact"), None)
+    frame.insert(2, "error", [_error(r, exact) for r in answers])
+    return frame
+
+
+def _error(result: Result, exact: Result | None) -> float:
+    if exact is None or exact.probabilities is None or result.probabilities is None:
+        return float("nan")
+    return float(np.abs(result.probabilities - exact.probabilities).max())
+
+
+def kl(p: Model, q: Model, **options: Any) -> float:
+    """KL(p || q) = sum_y p(y) log(p(y) / q(y)) of two models on the same variables, in nats; +inf where q rules out what p allows.
+
+    >>> import besag
+    >>> one = besag.bayesian_network("A", cpts={"A": [0.5, 0.5]})
+    >>> round(besag.kl(one, one.with_cpt("A", [0.25, 0.75])), 6)
+    0.143841
+    """
+    names = [variable.name for variable in p.variables]
+    for variable in q.variables:
+        if variable.name not in names or p.variable(variable.name).states != variable.states:
+            raise ModelError(f"kl needs models on the same variables and states; {variable.name!r} differs")
+    if len(q.variables) != len(names):
+        raise ModelError(f"kl needs models on the same variables; p has {len(names)}, q has {len(q.variables)}")
+    asked = Options(**options)
+    expected = 0.0
+    for f in range(q.graph.n_factors):
+        scope = q.variables.names_at(q.graph.scope(f))
+        mass = joint(p, scope, None, asked)
+        log_q = q.problem.table(f)
+        if ((mass > 0) & (log_q == -np.inf)).any():
+            return float("inf")
+        expected -= float(np.where(mass > 0, mass * np.where(mass > 0, log_q, 0.0), 0.0).sum())
+    return max(expected + float(q.log_partition(**options)) - entropy(p, None, asked), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What exact inference on a graph takes, before it is paid: width, table entries, bytes, the engine and why."""
+
+    width: int
+    entries: int
+    bytes: int
+    engine: str
+    reason: str
+
+    def __str__(self) -> str:
+        rows = [
+            ("engine", self.engine),
+            ("reason", self.reason),
+            ("width", str(self.width)),
+            ("table entries", f"{self.entries:.6g}"),
+            ("bytes", f"{self.bytes:.6g}"),
+        ]
+        return table(("cost", ""), rows)
+
+
+def cost(model: Model, options: Options) -> Cost:
+    """What the question would take, and the engine that would be used."""
+    graph = model.graph
+    engine = engine_from(options)
+    try:
+        chosen, reason = engine.choose(graph) if isinstance(engine, Auto) else (engine, "it was asked for")
+        name = engine_name(chosen)
+    except TooLargeError as error:
+        name, reason = "none", str(error)
+    if forest_of(graph) is not None:
+        return _forest_cost(graph, name, reason)
+    count = max(n_labellings(graph, n) for n in range(graph.n_instances))
+    largest = int(np.diff(graph.instance_offsets).max())
+    return Cost(largest - 1, count, count * BYTES_PER_LABELLING, name, reason)
+
+
+def _forest_cost(graph: Graph, name: str, reason: str) -> Cost:
+    entries = int(factor_offsets(graph)[-1])
+    width = int(np.diff(graph.scope_offsets).max(initial=1)) - 1
+    return Cost(width, entries, 8 * (entries + 4 * int(graph.state_offsets[-1])), name, reason)

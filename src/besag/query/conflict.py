@@ -1,0 +1,106 @@
+"""Impossible evidence: which observations cannot hold together.
+
+A set of observations is minimal when it has probability zero and any part of it has not. It is found by bisection: the
+shortest impossible prefix of the list ends in an observation that every conflict in the prefix needs; keep that one, and search
+again in front of it. A conflict of size c among n observations takes about c log2 n queries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from besag.errors import EvidenceError, ModelError
+from besag.graph.evidence import Evidence
+from besag.infer.engine import Engine
+from besag.infer.result import Result
+
+if TYPE_CHECKING:
+    from besag.model.model import Model
+
+
+def refuse_impossible(model: Model, engine: Engine, evidence: Evidence, result: Result) -> None:
+    """EvidenceError, with a minimal conflict, where a row of evidence has probability zero."""
+    impossible = _impossible_rows(result)
+    if not impossible.any():
+        return
+    row = int(np.argmax(impossible))
+    one = evidence.row(row)
+    conflict = minimal_conflict(model, engine, one)
+    if conflict is None:
+        raise ModelError("the model allows no labelling: its hard zeros leave none, so Z = 0")
+    found = {model.variables.names[v]: _shown(model, one, v) for v in conflict}
+    label = evidence.index[row] if evidence.index is not None else row
+    where = f"row {label!r}: " if evidence.batched else ""
+    text = ", ".join(f"{name}={value}" for name, value in found.items())
+    together = "cannot hold together" if len(found) > 1 else "is impossible in this model"
+    raise EvidenceError(
+        f"{where}the evidence has probability zero: {text} {together}; drop or change one of them",
+        conflict=found,
+        row=label if evidence.batched else None,
+    )
+
+
+def _impossible_rows(result: Result) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    if result.log_partitions is not None:
+        return np.asarray(result.log_partitions == -np.inf)
+    if result.energies is not None:
+        return np.asarray(result.energies[:, 0] == np.inf)
+    return np.zeros(1, np.bool_)
+
+
+def minimal_conflict(model: Model, engine: Engine, evidence: Evidence) -> list[int] | None:
+    """The variables of a minimal impossible set of observations; None where the model itself is impossible."""
+
+    def possible(kept: list[int]) -> bool:
+        problem = model.problem.with_evidence(_restricted(model, evidence, kept))
+        answer = engine.infer(problem, frozenset({"log_partition"})).log_partitions
+        return answer is not None and float(answer[0]) > -np.inf
+
+    left, conflict = _informative(model, evidence), []
+    if not possible([]):
+        return None
+    while possible(conflict):
+        low, high = 0, len(left)
+        while low < high:
+            middle = (low + high) // 2
+            if possible([*conflict, *left[:middle]]):
+                low = middle + 1
+            else:
+                high = middle
+        conflict.append(left[low - 1])
+        left = left[: low - 1]
+    return sorted(conflict)
+
+
+def _informative(model: Model, evidence: Evidence) -> list[int]:
+    """Variables that are observed, or of which a state is ruled out."""
+    found = set(np.flatnonzero(evidence.observed[0] >= 0).tolist())
+    if evidence.log_weights is not None:
+        ruled_out = np.flatnonzero(evidence.log_weights[0] == -np.inf)
+        found |= set((np.searchsorted(model.variables.state_offsets, ruled_out, side="right") - 1).tolist())
+    return sorted(found)
+
+
+def _restricted(model: Model, evidence: Evidence, kept: list[int]) -> Evidence:
+    observed = np.full_like(evidence.observed, -1)
+    observed[:, kept] = evidence.observed[:, kept]
+    if evidence.log_weights is None:
+        return Evidence(observed)
+    offsets = model.variables.state_offsets
+    weights = np.zeros_like(evidence.log_weights)
+    for v in kept:
+        weights[:, offsets[v] : offsets[v + 1]] = evidence.log_weights[:, offsets[v] : offsets[v + 1]]
+    return Evidence(observed, weights)
+
+
+def _shown(model: Model, evidence: Evidence, v: int) -> object:
+    states = model.variables.states(v)
+    code = int(evidence.observed[0, v])
+    if code >= 0:
+        return states[code]
+    assert evidence.log_weights is not None
+    offsets = model.variables.state_offsets
+    allowed = evidence.log_weights[0, offsets[v] : offsets[v + 1]] > -np.inf
+    return [state for state, ok in zip(states, allowed, strict=True) if ok]

@@ -1,0 +1,64 @@
+"""Labellings as users write them: {name: state}, a DataFrame of them, or int codes in the shape of the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.arrays import IntArray
+from besag.errors import ModelError, TooLargeError
+from besag.graph.evidence import read_evidence
+from besag.model.variable import Variables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from besag.model.model import Model
+
+
+def read_labels(model: Model, given: Any) -> tuple[IntArray, bool]:
+    """(B, V) codes of complete labellings, and whether they came as rows."""
+    variables = model.variables
+    if isinstance(given, np.ndarray):
+        return _from_codes(model, given)
+    evidence = read_evidence(variables, given)
+    missing = np.argwhere(evidence.observed < 0)
+    if missing.size:
+        row, v = missing[0].tolist()
+        where = f"row {row}: " if evidence.batched else ""
+        raise ModelError(f"{where}a labelling must give every variable one state; {variables.names[v]!r} has none")
+    return evidence.observed, evidence.batched
+
+
+def _from_codes(model: Model, given: Any) -> tuple[IntArray, bool]:
+    shape = model.shape or (len(model.variables),)
+    if not np.issubdtype(given.dtype, np.integer) or given.shape[-len(shape) :] != shape:
+        raise ModelError(f"labels must be integers of shape {shape}, or rows of them, got {given.dtype} {given.shape}")
+    codes = given.reshape(-1, len(model.variables)).astype(np.int64)
+    if (codes < 0).any() or (codes >= model.variables.cardinalities).any():
+        raise ModelError("labels must be codes of states, from 0 to K - 1")
+    return codes, given.ndim > len(shape)
+
+
+def labels_frame(variables: Variables, codes: IntArray, index: Any = None) -> pd.DataFrame:
+    """A DataFrame of labellings (n, V): Categoricals in state order."""
+    import pandas as pd
+
+    columns = {
+        variables.names[v]: pd.Categorical.from_codes(codes[:, v], categories=pd.Index(variables.states(v), dtype="str"))
+        for v in range(len(variables))
+    }
+    return pd.DataFrame(columns, index=index)
+
+
+def configurations(variables: Variables, indices: list[int], limit: int) -> IntArray:
+    """Every joint state of some variables, the last fastest: (prod K, n) codes; TooLargeError above `limit` rows."""
+    sizes = [int(variables.cardinalities[v]) for v in indices]
+    count = 1
+    for size in sizes:
+        count *= size
+    if count > limit:
+        names = ", ".join(variables.names_at(indices[:6])) + (", ..." if len(indices) > 6 else "")
+        raise TooLargeError(f"({names}) have {count:.6g} joint states, more than the limit of {limit}")
+    return np.stack(np.unravel_index(np.arange(count), sizes), axis=1) if sizes else np.zeros((1, 0), np.int64)

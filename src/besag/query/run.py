@@ -1,0 +1,68 @@
+"""One way from a question to a Result: read the evidence, bind it, call the engine, refuse impossible evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from besag.graph.evidence import Evidence, read_evidence
+from besag.infer.engine import Engine, Want, make_engine
+from besag.infer.result import Result
+from besag.query.conflict import refuse_impossible
+
+if TYPE_CHECKING:
+    from besag.model.model import Model
+
+
+class Options(TypedDict, total=False):
+    """What every verb takes besides its question.
+
+    engine: "auto", "exact", "tree[root=A]", ... or an engine object. init: a Result to start from. time_limit in seconds and
+    memory_limit in bytes. seed of all randomness. n_threads: None is every core that the process may use; answers do not
+    depend on it. progress: show how an iterative engine gets on. trace: keep messages and iterations.
+    An option in the engine's text overrides the keyword of the same name.
+    """
+
+    engine: str | Engine
+    init: Result | None
+    time_limit: float | None
+    memory_limit: int | None
+    seed: int
+    n_threads: int | None
+    progress: bool
+    trace: bool
+
+
+def check_options(options: Options) -> None:
+    """TypeError for an option that does not exist."""
+    unknown = set(options) - set(Options.__annotations__)
+    if unknown:
+        raise TypeError(f"unknown options {sorted(unknown)}; there are {', '.join(Options.__annotations__)}")
+
+
+def engine_from(options: Options, **more: Any) -> Engine:
+    """The engine that the options name, with what they fill in."""
+    fill = {key: options.get(key) for key in ("memory_limit", "n_threads")}
+    return make_engine(options.get("engine", "auto"), **fill, **more)
+
+
+def run(model: Model, want: set[Want], evidence: Any, options: Options, **engine_options: Any) -> Result:
+    """The Result of a model under evidence."""
+    check_options(options)
+    engine = engine_from(options, **engine_options)
+    read = read_evidence(model.variables, evidence)
+    asked: frozenset[Want] = frozenset(want | {"messages"} if options.get("trace") else want)
+    return run_engine(model, engine, read, asked, options)
+
+
+def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:
+    """The same with engine and evidence made."""
+    problem = model.problem.with_evidence(evidence)
+    rng = np.random.default_rng(options.get("seed", 0))
+    call = partial(engine.infer, problem, rng=rng, warm=options.get("init"), time_limit=options.get("time_limit"))
+    result = call(want)
+    refuse_impossible(model, engine, evidence, result)
+    return replace(result, infer_again=call)

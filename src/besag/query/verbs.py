@@ -1,0 +1,214 @@
+"""The verbs on one model: marginals, map, joint, sample, energy and what follows from them.
+
+    joint          p(y_A) for some variables A: one clamped log Z for each joint state, normalised
+    marginal_map   argmax over y_A of the same clamped log Z; energy = -log sum over the rest of exp(-H)
+    log p(y_A)     log Z clamped at y_A, minus log Z
+    entropy        log Z + E[H];   KL(p || q) = E_p[H_q] + log Z_q - entropy(p), in besag.query.compare
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.arrays import Array, IntArray
+from besag.errors import CapabilityError, EvidenceError, ModelError
+from besag.graph.evidence import Evidence, read_evidence
+from besag.infer.engine import engine_name
+from besag.infer.result import Result
+from besag.query.labels import configurations, labels_frame, read_labels
+from besag.query.run import Options, check_options, engine_from, run, run_engine
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from besag.model.model import Model
+
+MAX_ROWS = 2**16
+
+
+def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, options: Options) -> Result:
+    """All variable marginals, or those of the targets."""
+    names = _names(model, targets)
+    result = run(model, {"log_partition", "variables"}, evidence, options)
+    return result if names is None else replace(result, targets=names)
+
+
+def _names(model: Model, targets: Sequence[str] | str | None) -> tuple[str, ...] | None:
+    if targets is None:
+        return None
+    names = (targets,) if isinstance(targets, str) else tuple(str(name) for name in targets)
+    for name in names:
+        model.variables.index(name)
+    return names
+
+
+def map_(model: Model, evidence: Any, k: int, options: Options) -> Result:
+    """The k labellings of least energy."""
+    if k < 1:
+        raise ModelError(f"k must be at least 1, got {k}")
+    return run(model, {"map"}, evidence, options, k=k)
+
+
+def log_partition(model: Model, evidence: Any, options: Options) -> Any:
+    """log Z."""
+    return run(model, {"log_partition"}, evidence, options).log_partition
+
+
+def clamped(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> tuple[Array, IntArray, Result]:
+    """log Z of every joint state of the targets, (B, C), the states (C, n), and the last Result."""
+    indices = [model.variables.index(name) for name in targets]
+    if len(set(indices)) != len(indices):
+        raise ModelError(f"the variables asked for must differ, got {list(targets)}")
+    check_options(options)
+    base = read_evidence(model.variables, evidence)
+    states = configurations(model.variables, indices, MAX_ROWS)
+    observed = np.repeat(base.observed, len(states), axis=0)
+    known = observed[:, indices]
+    rows = np.tile(states, (base.n_rows, 1))
+    agrees = ((known < 0) | (known == rows)).all(axis=1)
+    observed[:, indices] = rows
+    weights = base.log_weights
+    if weights is not None and len(weights) > 1:
+        weights = np.repeat(weights, len(states), axis=0)[agrees]
+    problem = model.problem.with_evidence(Evidence(observed[agrees], weights, batched=True))
+    result = engine_from(options).infer(
+        problem, frozenset({"log_partition"}), rng=np.random.default_rng(options.get("seed", 0))
+    )
+    values = np.full(len(rows), -np.inf)
+    values[agrees] = result.log_partitions
+    values = values.reshape(base.n_rows, len(states))
+    if (values.max(axis=1) == -np.inf).any():
+        run(model, {"log_partition"}, evidence, options)
+    return values, states, replace(result, batched=base.batched, index=base.index)
+
+
+def joint(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> Array:
+    """p(targets | evidence), axes in the order asked; with a row axis in front for a batch."""
+    targets = _names(model, targets) or ()
+    values, _, result = clamped(model, targets, evidence, options)
+    p = np.exp(values - values.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    shape = [len(model.variable(name).states) for name in targets]
+    return p.reshape(len(p), *shape) if result.batched else p[0].reshape(shape)
+
+
+def marginal_map(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> Result:
+    """The most probable joint state of the targets, the rest summed out."""
+    targets = _names(model, targets) or ()
+    values, states, result = clamped(model, targets, evidence, options)
+    best = values.argmax(axis=1)
+    codes = np.full((len(values), 1, len(model.variables)), -1, np.int64)
+    codes[:, 0, [model.variables.index(name) for name in targets]] = states[best]
+    energies = -values[np.arange(len(values)), best][:, None]
+    return replace(result, log_partitions=None, codes=codes, energies=energies, targets=tuple(targets))
+
+
+def log_probability(model: Model, given: Any, options: Options) -> Any:
+    """log p of an assignment or of the rows of a frame; what is not given is summed out; -inf where it is impossible."""
+    check_options(options)
+    evidence = read_evidence(model.variables, given)
+    log_z = log_partition(model, None, options)
+    if (evidence.observed >= 0).all() and evidence.log_weights is None:
+        values = -model.problem.energy(evidence.observed)
+    else:
+        problem = model.problem.with_evidence(evidence)
+        rng = np.random.default_rng(options.get("seed", 0))
+        answer = engine_from(options).infer(problem, frozenset({"log_partition"}), rng=rng).log_partitions
+        assert answer is not None
+        values = answer
+    return values - log_z if evidence.batched else float(values[0] - log_z)
+
+
+def sample(model: Model, n: int, evidence: Any, options: Options) -> pd.DataFrame:
+    """n draws from p(y | evidence), for each row of evidence."""
+    if n < 1:
+        raise ModelError(f"the number of samples must be at least 1, got {n}")
+    result = run(model, {"log_partition", "samples"}, evidence, options, n_samples=n)
+    codes = np.atleast_3d(result.samples).reshape(-1, len(model.variables))
+    index = None
+    if result.batched:
+        import pandas as pd
+
+        rows = [label for label in result.index for _ in range(n)]
+        index = pd.MultiIndex.from_arrays([rows, np.tile(np.arange(n), len(rows) // n)], names=["row", "sample"])
+    return labels_frame(model.variables, codes, index)
+
+
+def energy(model: Model, given: Any) -> Any:
+    """H of a labelling, or of the rows of a frame."""
+    codes, batched = read_labels(model, given)
+    values = model.problem.energy(codes)
+    return values if batched else float(values[0])
+
+
+def to_frame(model: Model, evidence: Any, options: Options) -> pd.DataFrame:
+    """Every labelling with H and p, in the order of enumeration."""
+    codes = configurations(model.variables, list(range(len(model.variables))), MAX_ROWS)
+    read = read_evidence(model.variables, evidence)
+    if read.batched:
+        raise EvidenceError("to_frame takes one row of evidence, a dict")
+    energies = model.problem.with_evidence(read).energy(codes)
+    frame = labels_frame(model.variables, codes)
+    frame["H"] = energies
+    frame["p"] = np.exp(-energies - run(model, {"log_partition"}, read, options).log_partition)
+    return frame
+
+
+def expect(model: Model, h: Callable[[dict[str, str]], Any], evidence: Any, options: Options) -> Any:
+    """E[h(y)] by enumeration; h takes an assignment {name: state} and returns a number or an array."""
+    codes = configurations(model.variables, list(range(len(model.variables))), MAX_ROWS)
+    read = read_evidence(model.variables, evidence)
+    if read.batched:
+        raise EvidenceError("expect takes one row of evidence, a dict")
+    log_z = run(model, {"log_partition"}, read, options).log_partition
+    p = np.exp(-model.problem.with_evidence(read).energy(codes) - log_z)
+    names = model.variables.names_at(range(len(model.variables)))
+    spaces = [model.variables.states(v) for v in range(len(names))]
+    total: Any = 0.0
+    for row, weight in zip(codes[p > 0].tolist(), p[p > 0], strict=True):
+        assignment = {name: space[code] for name, space, code in zip(names, spaces, row, strict=True)}
+        total = total + weight * np.asarray(h(assignment), np.float64)
+    return float(total) if np.ndim(total) == 0 else total
+
+
+def moments(model: Model, evidence: Any, options: Options) -> Array:
+    """sum over factors of E[phi_f], (P,): minus the gradient of log Z by theta, 002 (20)."""
+    result = run(model, {"log_partition", "moments"}, evidence, options)
+    inputs = {group.template.name: group.inputs for group in model.groups}
+    return model.graph.moments(result.moments, inputs=inputs)
+
+
+def entropy(model: Model, evidence: Any, options: Options) -> float:
+    """-sum p log p of p(y | evidence), in nats."""
+    result = run(model, {"log_partition", "variables", "moments"}, evidence, options)
+    if result.batched:
+        raise EvidenceError("entropy takes one row of evidence, a dict")
+    read = read_evidence(model.variables, evidence)
+    weights = read.log_weights
+    total = float(result.log_partition) - _expected(result.moments, model.problem.log_potentials)
+    if weights is not None:
+        assert result.probabilities is not None
+        total -= _expected(result.probabilities[0], weights[0])
+    return max(total, 0.0)
+
+
+def _expected(p: Array, values: Array) -> float:
+    """sum p v, with 0 times -inf = 0."""
+    return float(np.where(p > 0, p * np.where(p > 0, values, 0.0), 0.0).sum())
+
+
+def steps(model: Model, evidence: Any, options: Options) -> Iterator[Result]:
+    """A Result for each step of an engine that works in steps."""
+    check_options(options)
+    engine = engine_from(options)
+    if hasattr(engine, "choose"):
+        engine = engine.choose(model.graph)[0]
+    if not hasattr(engine, "steps"):
+        raise CapabilityError(f"engine {engine_name(engine)!r} does not work in steps; tree does")
+    read = read_evidence(model.variables, evidence)
+    run_engine(model, engine, read, frozenset({"log_partition"}), options)
+    yield from engine.steps(model.problem.with_evidence(read))

@@ -1,0 +1,31 @@
+"""Plain-text tables for print-outs, without pandas, which takes longer to import than to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Columns under a header, numbers to the right, text to the left.
+
+    >>> print(table(("state", "p"), [("no", "0.25"), ("yes", "0.75")]))
+    state     p
+    no     0.25
+    yes    0.75
+    """
+    lines = [tuple(header), *(tuple(row) for row in rows)]
+    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
+    numeric = [all(_is_number(line[c]) for line in lines[1:]) and len(lines) > 1 for c in range(len(widths))]
+    cells = (
+        (cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(line, widths, numeric, strict=True))
+        for line in lines
+    )
+    return "\n".join("  ".join(line).rstrip() for line in cells)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return not cell
+    return True
