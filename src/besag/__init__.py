@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from besag.query.compare import compare as compare
     from besag.query.compare import kl as kl
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 
-_MODULES = ("data", "errors", "infer")
+_MODULES = ["data", "errors", "infer"]
 _WHERE = {
     "Evidence": "graph.evidence",
     "FactorGroup": "model.model",
@@ -56,7 +56,7 @@ _WHERE = {
     "potts": "model.structured",
     "tree": "model.build",
 }
-__all__ = sorted([*_MODULES, *_WHERE])
+__all__ = [*_MODULES, *_WHERE]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ Axis letters, used in every docstring:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, TypeAlias
 
@@ -42,6 +43,11 @@ def frozen(array: AnyArray) -> AnyArray:
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def joined(parts: Sequence[AnyArray], dtype: type[np.generic]) -> AnyArray:
+    """The parts one after the other, flat; empty where there are none."""
+    return np.concatenate([part.reshape(-1) for part in parts], dtype=dtype) if parts else np.zeros(0, dtype)
 
 
 def offsets_of(sizes: AnyArray) -> IntArray:

@@ -17,7 +17,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     numeric = [all(_is_number(line[c]) for line in lines[1:]) and len(lines) > 1 for c in range(len(widths))]
     cells = (
-        (cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(line, widths, numeric, strict=True))
+        (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        )
         for line in lines
     )
     return "\n".join("  ".join(line).rstrip() for line in cells)

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from besag.data.synthetic import random_model as random_model
     from besag.data.textbook import BUNDLED as BUNDLED
     from besag.data.textbook import bundled as bundled
-    from besag.data.synthetic import random_model as random_model
 
 _WHERE = {"BUNDLED": "textbook", "bundled": "textbook", "random_model": "synthetic"}
 __all__ = ["BUNDLED", "bundled", "random_model"]

@@ -1,7 +1,7 @@
 """Compiling models into one Graph, and taking parts of it: array work, no loop over variables.
 
-The disjoint union of N models has their variables one after the other; factors of one template become one Block, so that
-templates, and with them theta, are shared by all instances.
+The disjoint union of N models has their variables one after the other; factors of one template become one Block, so
+that templates, and with them theta, are shared by all instances.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from besag.arrays import AnyArray, IntArray, frozen, offsets_of
+from besag.arrays import AnyArray, IntArray, frozen, joined, offsets_of
 from besag.errors import ModelError
 from besag.graph.graph import Block, Graph
 from besag.model.layout import Layout
@@ -37,16 +37,20 @@ def compile_graph(*models: Model, layout: Layout | None = None) -> Graph:
     for n, model in enumerate(models):
         start = int(factor_offsets[n])
         for group in model.groups:
-            positions = np.arange(len(group)) + start if group.positions is None else group.positions + factor_offsets[n]
+            positions = (
+                np.arange(len(group)) + start if group.positions is None else group.positions + factor_offsets[n]
+            )
             members[group.template.name].append((group, int(instance_offsets[n]), positions))
             start += len(group)
-    blocks, position_of, first = [], [], 0
+    blocks: list[Block] = []
+    position_of: list[IntArray] = []
+    first = 0
     for name, groups in members.items():
         block = _block(own.templates[name], groups, first)
         blocks.append(block)
         position_of.extend(positions for _, _, positions in groups)
         first = block.stop
-    order = _inverse(np.concatenate(position_of)) if position_of else np.zeros(0, np.int64)
+    order = _inverse(joined(position_of, np.int64))
     return Graph(
         variables=_union_variables([model.variables for model in models]),
         layout=layout,
@@ -72,11 +76,13 @@ def _join_inputs(template: Template, parts: Sequence[Inputs]) -> Inputs:
         return parts[0]
     forms = {("none" if p is None else "csr" if hasattr(p, "tocsr") else str(p.ndim)) for p in parts}
     if len(forms) > 1:
-        raise ModelError(f"template {template.name!r}: the models of a union must give their inputs in one form, got {sorted(forms)}")
+        raise ModelError(
+            f"template {template.name!r}: the models of a union must give their inputs in one form, got {sorted(forms)}"
+        )
     if forms == {"csr"}:
         from scipy.sparse import vstack
 
-        return vstack(parts, format="csr")
+        return vstack(list(parts), format="csr")
     return frozen(np.concatenate([np.asarray(p) for p in parts]))
 
 
@@ -118,7 +124,7 @@ def take(graph: Graph, instances: IntArray) -> Graph:
         blocks.append(_take_block(block, local, shift[block.start + local], first))
         kept.append(block.start + local)
         first += len(local)
-    old = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+    old = joined(kept, np.int64)
     position = _inverse(graph.factor_order)[old]
     counts = graph.factor_offsets[instances + 1] - graph.factor_offsets[instances]
     factor_offsets = offsets_of(counts)

@@ -1,9 +1,12 @@
 """Evidence: what is known of the variables, one row for each query.
 
-    observed (B, V) int codes, -1 = free          log_weights (B or 1, S) or None: 0 allowed, -inf not, else a log-likelihood
+    observed (B, V) int codes, -1 = free          log_weights (B or 1, S) or None: 0 allowed, -inf not, else a
+    log-likelihood
 
-S is the flat axis of all states. A set of allowed states, virtual evidence and emissions of an HMM are all log-weights, and H
-includes them: H(y) - sum_v log_weights[v, y_v]. `read_evidence` makes it from what users write: a dict, or a DataFrame of rows.
+S is the flat axis of all states. A set of allowed states, virtual evidence and emissions of an HMM are all
+log-weights, and H
+includes them: H(y) - sum_v log_weights[v, y_v]. `read_evidence` makes it from what users write: a dict, or a
+DataFrame of rows.
 """
 
 from __future__ import annotations
@@ -21,7 +24,10 @@ from besag.model.variable import Variables
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """B rows of evidence on one Graph. `batched`: answers have a row axis; `index`: labels of the rows, a pandas Index."""
+    """B rows of evidence on one Graph.
+
+    batched: answers have a row axis. index: the labels of the rows, a pandas Index.
+    """
 
     observed: IntArray
     log_weights: Array | None = None
@@ -58,7 +64,8 @@ class Evidence:
             )
         if self.log_weights is not None and self.log_weights.shape[1] != variables.state_offsets[-1]:
             raise EvidenceError(
-                f"log_weights must have {variables.state_offsets[-1]} columns, one for each state, got {self.log_weights.shape[1]}"
+                f"log_weights must have {variables.state_offsets[-1]} columns, one for each state, "
+                f"got {self.log_weights.shape[1]}"
             )
 
     def row(self, b: int) -> Evidence:
@@ -140,7 +147,7 @@ def _column_codes(variables: Variables, v: int, column: Any) -> AnyArray:
             row = column.index[int(np.argmax(codes == i))]
             raise EvidenceError(f"row {row!r}: {_no_state(variables, v, value)}", row=row)
         table[i] = code
-    return table[codes]
+    return np.asarray(table[codes])
 
 
 def _mixed_column(variables: Variables, v: int, column: Any, observed: IntArray, weights: Array) -> None:
@@ -167,7 +174,9 @@ def _log_weights(variables: Variables, v: int, value: Any) -> Array:
         if len(value) != len(weights):
             raise EvidenceError(f"the likelihood of {name!r} must name every state of {list(variables.states(v))}")
         if not ((weights >= 0) & (weights < np.inf)).all() or not weights.any():
-            raise EvidenceError(f"the likelihood of {name!r} must be finite, not negative and not all zero, got {dict(value)}")
+            raise EvidenceError(
+                f"the likelihood of {name!r} must be finite, not negative and not all zero, got {dict(value)}"
+            )
     return np.where(weights > 0, np.log(np.where(weights > 0, weights, 1.0)), -np.inf)
 
 
@@ -191,4 +200,8 @@ def _no_state(variables: Variables, v: int, value: object) -> str:
 
 def is_missing(value: object) -> bool:
     """None, NaN, pandas.NA or NaT."""
-    return value is None or bool(isinstance(value, (float, np.floating)) and np.isnan(value)) or str(value) in ("<NA>", "NaT")
+    return (
+        value is None
+        or bool(isinstance(value, (float, np.floating)) and np.isnan(value))
+        or str(value) in ("<NA>", "NaT")
+    )

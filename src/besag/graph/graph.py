@@ -5,10 +5,10 @@ Factors are numbered block by block. A Block is all factors of one template:
     scope_offsets (F + 1,), scope_variables (E,)   the variables of factor f, in the order of its table's axes
     kinds (F,)                                     plain table or structured, see besag.model.structured
     instance_offsets (N + 1,)                      variables of instance n are [offsets[n], offsets[n + 1])
-    factor_order (F,), factor_offsets (N + 1,)     the model's own numbering of factors -> number here, instance by instance
+    factor_order (F,), factor_offsets (N + 1,)     the models' own numbering of factors -> number here
 
-`bind` puts numbers on the structure: log-potential = -energy, the only minus sign of the library. Plans that engines make for a
-structure (trees, orders) are kept in a bounded cache under a lock; tables and messages never are.
+`bind` puts numbers on the structure: log-potential = -energy, the only minus sign of the library. Plans that engines
+make for a structure (trees, orders) are kept in a bounded cache under a lock; tables and messages never are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen, joined, offsets_of
 from besag.errors import ModelError
 from besag.graph.evidence import Evidence, free
 from besag.model.layout import Layout
@@ -37,7 +37,7 @@ MAX_PLANS = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """All factors of one template: factors [start, stop), scopes (F, n), their inputs, and names where they have some."""
+    """All factors of one template: factors [start, stop), scopes (F, n), their inputs, and their names or None."""
 
     template: Template
     start: int
@@ -97,11 +97,10 @@ class Graph:
     def __post_init__(self) -> None:
         arities = [np.full(len(b.scopes), b.scopes.shape[1]) for b in self.blocks]
         kinds = [np.full(len(b.scopes), b.template.kind) for b in self.blocks]
-        scopes = [b.scopes.reshape(-1) for b in self.blocks]
-        empty = [np.zeros(0, np.int64)]
-        object.__setattr__(self, "scope_offsets", frozen(offsets_of(np.concatenate(arities or empty))))
-        object.__setattr__(self, "scope_variables", frozen(np.concatenate(scopes or empty)))
-        object.__setattr__(self, "kinds", frozen(np.concatenate(kinds or empty)))
+        scopes = [b.scopes for b in self.blocks]
+        object.__setattr__(self, "scope_offsets", frozen(offsets_of(joined(arities, np.int64))))
+        object.__setattr__(self, "scope_variables", frozen(joined(scopes, np.int64)))
+        object.__setattr__(self, "kinds", frozen(joined(kinds, np.int64)))
 
     @property
     def n_variables(self) -> int:
@@ -168,7 +167,7 @@ class Graph:
         weights: Array | None = None,
         support: BoolArray | None = None,
     ) -> Problem:
-        """The numbers on this structure: theta (P,), inputs {template name: inputs}, evidence, weights (N,) of instances."""
+        """The numbers on this structure: theta (P,), inputs {template name: inputs}, evidence, weights (N,)."""
         from besag.graph.problem import Problem
 
         theta = self.layout.check_theta(theta)
@@ -178,14 +177,13 @@ class Graph:
             values = -self._tables(block, theta, given, support)
             readers.append(first[-1] + block.template.table_of_factor(given, len(block.scopes)))
             sizes.append(np.full(len(values), np.prod(block.template.entry_shape)))
-            tables.append(values.reshape(-1))
+            tables.append(values)
             first.append(first[-1] + len(values))
-        empty = np.zeros(0)
         return Problem(
             graph=self,
-            log_potentials=frozen(np.concatenate([*tables, empty])),
-            table_of_factor=frozen(np.concatenate([*readers, empty]).astype(np.int64)),
-            table_offsets=frozen(offsets_of(np.concatenate([*sizes, empty]))),
+            log_potentials=frozen(joined(tables, np.float64)),
+            table_of_factor=frozen(joined(readers, np.int64)),
+            table_offsets=frozen(offsets_of(joined(sizes, np.int64))),
             first_tables=tuple(first),
             evidence=free(self.variables) if evidence is None else evidence,
             weights=weights,
@@ -209,16 +207,16 @@ class Graph:
             energies = np.where(allowed, energies, np.inf)
         return energies
 
-    def moments(self, of: Array, *, inputs: Mapping[str, Inputs] | None = None) -> Array:
+    def moments(self, of: AnyArray, *, inputs: Mapping[str, Inputs] | None = None) -> Array:
         """sum over factors of E[phi_f], (P,), from engine moments (L,) or from a labelling (V,) of int codes."""
-        of = np.asarray(of)
-        if np.issubdtype(of.dtype, np.integer):
-            blocks = (self._label_moments(block, of, self._inputs(block, inputs)) for block in self.blocks)
+        values = np.asarray(of)
+        if np.issubdtype(values.dtype, np.integer):
+            blocks = [self._label_moments(block, values, self._inputs(block, inputs)) for block in self.blocks]
         else:
-            blocks = self._table_moments(of, inputs)
+            blocks = self._table_moments(values, inputs)
         total = np.zeros(self.layout.n_parameters)
-        for block, values in zip(self.blocks, blocks, strict=True):
-            total[self.layout[block.template.name]] += values
+        for block, part in zip(self.blocks, blocks, strict=True):
+            total[self.layout[block.template.name]] += part
         return total
 
     def _table_moments(self, of: Array, inputs: Mapping[str, Inputs] | None) -> list[Array]:

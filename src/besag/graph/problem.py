@@ -1,7 +1,7 @@
 """Problem: a Graph with numbers, what an engine gets.
 
-    log_potentials (L,)      all tables one after the other, float64, in the log domain; a structured factor has its Q weights
-    table_of_factor (F,)     which of the T tables a factor reads: equal tables are stored once
+    log_potentials (L,)      all tables one after the other, float64, in the log domain; a structured factor has its Q
+    weights table_of_factor (F,)     which of the T tables a factor reads: equal tables are stored once
     table_offsets (T + 1,)   where each table begins in log_potentials
     first_tables             the first table of each block, and T
     evidence                 observed codes and log-weights, B rows
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen, offsets_of
+from besag.arrays import Array, IntArray, frozen, joined, offsets_of
 from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
@@ -66,7 +66,7 @@ class Problem:
         block = self.graph.block_of(factor)
         t = int(self.table_of_factor[factor])
         values = self.log_potentials[self.table_offsets[t] : self.table_offsets[t + 1]]
-        return _dense(block, values[None])[0]
+        return np.asarray(_dense(block, values[None])[0])
 
     def expanded(self, kinds: frozenset[int], memory_limit: int) -> Problem:
         """The same problem with every structured block whose kind is not in `kinds` turned into tables."""
@@ -83,12 +83,12 @@ class Problem:
                     f"the {len(values)} tables of {block.template.name!r} would take {8 * size * len(values)} bytes, "
                     f"more than memory_limit={memory_limit}"
                 )
-            tables.append((_dense(block, values) if dense else values).reshape(-1))
+            tables.append(_dense(block, values) if dense else values)
             sizes.append(np.full(len(values), size))
         return replace(
             self,
-            log_potentials=frozen(np.concatenate(tables)),
-            table_offsets=frozen(offsets_of(np.concatenate(sizes))),
+            log_potentials=frozen(joined(tables, np.float64)),
+            table_offsets=frozen(offsets_of(joined(sizes, np.int64))),
         )
 
     def energy(self, labels: IntArray) -> Array:
@@ -109,7 +109,9 @@ class Problem:
             values = block_values(block, tables, readers, rows)
             total += _by_instance(values[0], block.scopes[:, 0], graph) if union else values.sum(axis=1)
         weights = self._evidence_values(rows)
-        return -(total + (_by_instance(weights[0], np.arange(graph.n_variables), graph) if union else weights.sum(axis=1)))
+        return -(
+            total + (_by_instance(weights[0], np.arange(graph.n_variables), graph) if union else weights.sum(axis=1))
+        )
 
     def _evidence_values(self, rows: IntArray) -> Array:
         """(B, V): what evidence adds to the log-potential of each label."""
@@ -117,7 +119,9 @@ class Problem:
         values = np.where((observed >= 0) & (observed != rows), -np.inf, 0.0)
         if log_weights is not None:
             at = self.graph.state_offsets[:-1] + rows
-            values = values + np.take_along_axis(np.broadcast_to(log_weights, (len(at), log_weights.shape[1])), at, axis=1)
+            values = values + np.take_along_axis(
+                np.broadcast_to(log_weights, (len(at), log_weights.shape[1])), at, axis=1
+            )
         return values
 
 
@@ -143,4 +147,4 @@ def _dense(block: Block, values: Array) -> Array:
 
 def _by_instance(values: Array, variables: IntArray, graph: Graph) -> Array:
     instance = np.searchsorted(graph.instance_offsets, variables, side="right") - 1
-    return np.bincount(instance, weights=values, minlength=graph.n_instances)
+    return np.bincount(instance, weights=values, minlength=graph.n_instances).astype(np.float64)

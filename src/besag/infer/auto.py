@@ -1,7 +1,7 @@
 """Choosing an engine: `exact` and `auto`, and the reason in diagnostics.
 
-    exact   tree where the factor graph is a forest; else enumeration where it is small; else TooLargeError
-    auto    the same for now: the place where approximate engines will be chosen, with one ApproximationWarning
+exact   tree where the factor graph is a forest; else enumeration where it is small; else TooLargeError
+auto    the same for now: the place where approximate engines will be chosen, with one ApproximationWarning
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
-from besag.infer.brute import Brute, n_labellings
+from besag.infer.brute import Brute, most_labellings
 from besag.infer.engine import Capabilities, Engine, OnStep, Want
 from besag.infer.result import Result
 from besag.infer.tree import Tree, forest_of
@@ -53,7 +53,7 @@ class Exact:
 
     def choose(self, graph: Graph) -> tuple[Engine, str]:
         """The engine for a graph, and why."""
-        count = max(n_labellings(graph, n) for n in range(graph.n_instances))
+        count = most_labellings(graph)
         if forest_of(graph) is not None and self.k == 1:
             engine = Tree(n_threads=self.n_threads, memory_limit=self.memory_limit, n_samples=self.n_samples)
             return engine, "the factor graph is a forest"
@@ -61,11 +61,10 @@ class Exact:
             brute = Brute(memory_limit=self.memory_limit, n_samples=self.n_samples, k=self.k)
             why = "the factor graph has cycles" if self.k == 1 else f"the {self.k} best labellings are asked for"
             return brute, f"{why}, and there are only {count} labellings"
+        why = "it has cycles" if self.k == 1 else f"its {self.k} best labellings are asked for"
         raise TooLargeError(
-            f"the factor graph has cycles and {count:.3g} labellings, more than the {MAX_LABELLINGS} that are enumerated; "
-            "observe variables that cut the cycles, or use a smaller model"
-            if self.k == 1
-            else f"the {self.k} best of {count:.3g} labellings are asked for, more than the {MAX_LABELLINGS} that are enumerated"
+            f"the factor graph is too large: {why}, and it has {count:.3g} labellings, more than the {MAX_LABELLINGS} "
+            "that are enumerated; use a smaller model"
         )
 
 

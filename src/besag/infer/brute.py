@@ -1,13 +1,17 @@
 """Brute force: every labelling is looked at. The oracle that all other engines are held to.
 
-    Z = sum_y exp(-H(y)), 002 (10);  p(y) = exp(-H(y)) / Z, 002 (11);  marginals are sums of p; MAP is the largest p, 002 (22)
+    Z = sum_y exp(-H(y)), 002 (10);  p(y) = exp(-H(y)) / Z, 002 (11);  marginals are sums of p; MAP is the largest p,
+    002 (22)
 
-The labellings of an instance with V variables are numbered 0 .. M - 1, M = prod K, the last variable fastest; the log-potential
-of all of them is one array (M,), to which every factor adds its table, gathered. Instances and rows are done one by one.
+The labellings of an instance with V variables are numbered 0 .. M - 1, M = prod K, the last variable fastest; the
+log-potential
+of all of them is one array (M,), to which every factor adds its table, gathered. Instances and rows are done one by
+one.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import ClassVar
@@ -64,29 +68,30 @@ class Brute:
                 out.add(joint, joint.row(b), n, b, rng)
         done = Diagnostics(
             engine="brute", converged=True, iterations=1, seconds=time.perf_counter() - began, rows=rows,
-            labellings=int(max(n_labellings(graph, n) for n in range(graph.n_instances))),
+            labellings=most_labellings(graph),
         )  # fmt: skip
         return out.result(done)
 
     def _refuse(self, graph: Graph) -> None:
         limit = default_memory_limit() if self.memory_limit is None else self.memory_limit
-        for n in range(graph.n_instances):
-            count = n_labellings(graph, n)
-            if count * BYTES_PER_LABELLING > limit:
-                raise TooLargeError(
-                    f"brute force would look at {count:.3g} labellings and take {count * BYTES_PER_LABELLING:.3g} bytes, "
-                    f"more than memory_limit={limit}; use another engine"
-                )
+        count = most_labellings(graph)
+        if count * BYTES_PER_LABELLING > limit:
+            raise TooLargeError(
+                f"brute force would look at {count:.3g} labellings and take {count * BYTES_PER_LABELLING:.3g} bytes, "
+                f"more than memory_limit={limit}; use another engine"
+            )
 
 
-def n_labellings(graph: Graph, instance: int) -> int:
-    """M: the number of labellings of an instance, as an exact integer."""
+def n_labellings(graph: Graph, instance: int) -> int | float:
+    """M: the number of labellings of an instance; inf where it is beyond 2**62 and nobody will enumerate it."""
     low, high = graph.instance_offsets[instance : instance + 2]
-    cards, counts = np.unique(graph.variables.cardinalities[low:high], return_counts=True)
-    total = 1
-    for k, n in zip(cards.tolist(), counts.tolist(), strict=True):
-        total *= k**n
-    return total
+    cards = graph.variables.cardinalities[low:high]
+    return math.prod(cards.tolist()) if np.log2(cards).sum() < 62 else math.inf
+
+
+def most_labellings(graph: Graph) -> int | float:
+    """M of the largest instance."""
+    return max(n_labellings(graph, n) for n in range(graph.n_instances))
 
 
 class Joint:
@@ -97,8 +102,10 @@ class Joint:
         self.problem = problem
         self.low, self.high = (int(i) for i in graph.instance_offsets[instance : instance + 2])
         self.cards = graph.variables.cardinalities[self.low : self.high]
-        self.size = n_labellings(graph, instance)
-        self.strides = np.append(np.cumprod(self.cards[::-1])[-2::-1], 1) if len(self.cards) > 1 else np.ones(1, np.int64)
+        self.size = int(n_labellings(graph, instance))
+        self.strides = (
+            np.append(np.cumprod(self.cards[::-1])[-2::-1], 1) if len(self.cards) > 1 else np.ones(1, np.int64)
+        )
         self.factors = np.flatnonzero(graph.factor_instances == instance)
         self.values = np.zeros(self.size)
         for f in self.factors:
@@ -107,7 +114,7 @@ class Joint:
     def codes(self, v: int) -> IntArray:
         """(M,): the state of variable v in every labelling."""
         i = v - self.low
-        return (np.arange(self.size) // self.strides[i]) % self.cards[i]
+        return np.asarray((np.arange(self.size) // self.strides[i]) % self.cards[i])
 
     def configuration(self, scope: IntArray) -> IntArray:
         """(M,): the flat index of every labelling in a table on `scope`."""
@@ -130,7 +137,7 @@ class Joint:
 
     def labels(self, numbers: IntArray) -> IntArray:
         """(n, V): labellings by number."""
-        return (numbers[:, None] // self.strides) % self.cards
+        return np.asarray((numbers[:, None] // self.strides) % self.cards)
 
 
 class _Answer:
@@ -144,7 +151,7 @@ class _Answer:
         self.offsets = factor_offsets(graph)
         self.factors = np.zeros((rows, int(self.offsets[-1]))) if "factors" in want else None
         self.moments = np.zeros(len(problem.log_potentials)) if "moments" in want else None
-        self.k = min(k, max(n_labellings(graph, n) for n in range(graph.n_instances)))
+        self.k = int(min(k, most_labellings(graph)))
         self.codes = np.zeros((rows, self.k, graph.n_variables), np.int64) if "map" in want else None
         self.energies = np.full((len(self.log_z), self.k), np.inf) if "map" in want else None
         self.samples = np.zeros((rows, n_samples, graph.n_variables), np.int64) if "samples" in want else None
@@ -177,7 +184,7 @@ class _Answer:
     def _add_factor(self, joint: Joint, p: Array, f: int, n: int, b: int) -> None:
         graph, problem = self.problem.graph, self.problem
         size = int(self.offsets[f + 1] - self.offsets[f])
-        marginal = np.bincount(joint.configuration(graph.scope(f)), weights=p, minlength=size)
+        marginal: Array = np.bincount(joint.configuration(graph.scope(f)), weights=p, minlength=size).astype(np.float64)
         if self.factors is not None:
             self.factors[b, self.offsets[f] : self.offsets[f + 1]] = marginal
         if self.moments is not None:

@@ -7,7 +7,8 @@ An engine is a frozen dataclass of options. What it can give, and how good it is
     log_partition  log Z, (N,) or (B,)
     variables      all variable marginals
     factors        every factor marginal, stored
-    moments        the gradient of sum_n w_n log Z_n by every number that the Problem holds, (L,): summed where a table is
+    moments        the gradient of sum_n w_n log Z_n by every number that the Problem holds, (L,): summed where a
+    table is
                    shared, contracted where it is structured; learning asks for these and never stores factor marginals
     map            the labelling of least energy (the k best where the engine can)
     samples        draws from p
@@ -88,13 +89,15 @@ def make_engine(spec: str | Engine, **defaults: Any) -> Engine:
             raise CapabilityError(f'engine must be text such as "tree" or an engine object, got {spec!r}')
         open_fields = {f.name for f in fields(spec) if getattr(spec, f.name) == _default(f)}
         filled = {k: v for k, v in defaults.items() if k in open_fields and v is not None}
-        return replace(spec, **filled) if filled else spec  # type: ignore[type-var, return-value]
+        return replace(spec, **filled) if filled else spec
     name, options = parse_engine(spec)
     kind = engine_class(name)
     known = {f.name for f in fields(kind)}
     for option in options:
         if option not in known:
-            raise CapabilityError(f"engine {name!r} has no option {option!r}; it has {', '.join(sorted(known)) or 'none'}")
+            raise CapabilityError(
+                f"engine {name!r} has no option {option!r}; it has {', '.join(sorted(known)) or 'none'}"
+            )
     filled = {k: v for k, v in defaults.items() if k in known and k not in options and v is not None}
     engine: Engine = kind(**filled, **options)
     return engine
@@ -112,7 +115,9 @@ def parse_engine(text: str) -> tuple[str, dict[str, Any]]:
     """
     name, bracket, rest = text.strip().partition("[")
     if bracket and not rest.endswith("]"):
-        raise CapabilityError(f"engine text {text!r} opens a bracket and does not close it; write name[option=value,...]")
+        raise CapabilityError(
+            f"engine text {text!r} opens a bracket and does not close it; write name[option=value,...]"
+        )
     options = {}
     for part in filter(None, (piece.strip() for piece in rest[:-1].split(","))):
         option, equals, value = (piece.strip() for piece in part.partition("="))

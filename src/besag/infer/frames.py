@@ -20,8 +20,8 @@ SHOWN = 40
 def result_frame(result: Result, name: str | None) -> pd.DataFrame:
     """Marginals as a DataFrame.
 
-    One query: rows (variable, state), column "probability"; of one variable rows are its states. A batch: a row for each
-    row of evidence, with its index, and columns (variable, state); of one variable columns are its states.
+    One query: rows (variable, state), column "probability"; of one variable rows are its states. A batch: a row for
+    each row of evidence, with its index, and columns (variable, state); of one variable columns are its states.
     """
     import pandas as pd
 

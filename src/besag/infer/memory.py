@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 FRACTION = 0.5
 
@@ -10,7 +11,7 @@ FRACTION = 0.5
 def default_memory_limit() -> int:
     """Half of the memory that is free now, in bytes; 2 GiB where the system does not tell."""
     try:
-        with open("/proc/meminfo") as lines:
+        with Path("/proc/meminfo").open() as lines:
             for line in lines:
                 if line.startswith("MemAvailable:"):
                     return int(FRACTION * 1024 * int(line.split()[1]))

@@ -6,7 +6,8 @@ Arrays are kept flat, in the order of the Graph:
     moments (L,)                   labels (B, k, V), best first, energies (B, k) or (N, k)
     samples (B, n, V)
 
-A user sees them by name: r["A"] (K,), or (B, K) for a batch; r.array (V, K), (H, W, K) for a grid. In a union r[i] is instance i.
+A user sees them by name: r["A"] (K,), or (B, K) for a batch; r.array (V, K), (H, W, K) for a grid. In a union r[i] is
+instance i.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, offsets_of
+from besag.arrays import Array, IntArray, joined, offsets_of
 from besag.errors import CapabilityError, ModelError
 from besag.graph.graph import Graph
 
@@ -38,7 +39,7 @@ CALLS = {
 
 
 class Diagnostics(Mapping[str, Any]):
-    """How an answer came about: engine, reason, converged, iterations, seconds and what the engine adds; by key or attribute."""
+    """How an answer came about: engine, reason, converged, iterations, seconds, ...; by key or by attribute."""
 
     def __init__(self, **entries: Any) -> None:
         self._entries = entries
@@ -147,7 +148,7 @@ class Result:
 
     @property
     def array(self) -> Array:
-        """All variable marginals, (V, K), (H, W, K) for a grid, with B in front for a batch; needs equal cardinalities."""
+        """All marginals, (V, K) or (H, W, K) for a grid, with B in front for a batch; cardinalities must be equal."""
         k = self.graph.variables.common_cardinality
         if k is None:
             raise ModelError("r.array needs variables of equal cardinality; use r[name] or r.to_frame()")
@@ -179,9 +180,7 @@ class Result:
 
     def _assignment(self, codes: IntArray) -> dict[str, str]:
         variables = self.graph.variables
-        return {
-            variables.names[v]: variables.states(v)[code] for v, code in enumerate(codes.tolist()) if code >= 0
-        }
+        return {variables.names[v]: variables.states(v)[code] for v, code in enumerate(codes.tolist()) if code >= 0}
 
     @property
     def assignment(self) -> Any:
@@ -242,7 +241,7 @@ class Result:
         return log
 
     def factor(self, key: int | str) -> Array:
-        """The marginal of a factor, by its number in the model's order or by its name: K1..Kn, with B in front for a batch."""
+        """The marginal of a factor, by number in the model's order or by name: K1..Kn, with B in front for a batch."""
         if self.factor_marginals is None and self.infer_again is not None:
             again = self.infer_again(frozenset({"factors"}))
             object.__setattr__(self, "factor_marginals", again.factor_marginals)
@@ -294,10 +293,7 @@ class Result:
         return np.concatenate([self.factor_marginals[:, sizes[f] : sizes[f + 1]] for f in keep], axis=1)
 
     def to_frame(self, name: str | None = None) -> pd.DataFrame:
-        """Marginals as a DataFrame: rows (variable, state); of one variable its states as columns for each row of evidence.
-
-        For a batch the frame has the evidence frame's index.
-        """
+        """Marginals as a DataFrame: rows (variable, state); for a batch one row for each row of evidence, same index."""
         from besag.infer.frames import result_frame
 
         return result_frame(self, name)
@@ -326,6 +322,6 @@ def factor_offsets(graph: Graph) -> IntArray:
 
     def make() -> IntArray:
         sizes = [np.full(len(block.scopes), int(np.prod(block.template.shape))) for block in graph.blocks]
-        return offsets_of(np.concatenate([*sizes, np.zeros(0)]))
+        return offsets_of(joined(sizes, np.int64))
 
     return graph.plans.get("factor_offsets", make)

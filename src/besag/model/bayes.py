@@ -1,6 +1,7 @@
 """Bayesian networks: p(y) = prod_i p(y_i | y_parents(i)), as factors on (parents, child).
 
-The CPT of a variable is a table with axes (parents..., child); each row, over the child, sums to one. CPTs of one shape are
+The CPT of a variable is a table with axes (parents..., child); each row, over the child, sums to one. CPTs of one
+shape are
 pooled in one Template, energies -log p, with `conditional` set on its group. Factor i is the CPT of variable i.
 """
 
@@ -32,11 +33,13 @@ def bayesian_network(
     """A Bayesian network from text, edges or a networkx.DiGraph; CPTs are uniform until they are given.
 
     structure: "A[no,yes] -> B; A -> C[lo,mid,hi] <- B", a list of (parent, child), or a DiGraph (isolated nodes count).
-    states: {name: states or cardinality}, of variables that are not binary or that have no edge. cpts: {name: table}, as `with_cpt`
-    takes them. Parents are in the order in which the structure names them.
+    states: {name: states or cardinality}, of variables that are not binary or that have no edge. cpts: {name: table},
+    as `with_cpt` takes them. Parents are in the order in which the structure names them.
 
     >>> import besag
-    >>> model = besag.bayesian_network("rain[no,yes] -> wet[no,yes]", cpts={"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.2, 0.8]]})
+    >>> model = besag.bayesian_network(
+    ...     "rain[no,yes] -> wet[no,yes]", cpts={"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.2, 0.8]]}
+    ... )
     >>> model.marginals(evidence={"wet": "yes"})["rain"].round(4)
     array([0.3333, 0.6667])
     """
@@ -86,7 +89,7 @@ def _structure(structure: Any) -> tuple[dict[str, tuple[str, ...]], list[tuple[s
     if hasattr(structure, "edges") and hasattr(structure, "nodes"):
         if not structure.is_directed():
             raise ModelError("a Bayesian network needs a directed graph; got an undirected networkx graph")
-        nodes = {str(node): ("0", "1") for node in structure.nodes}
+        nodes: dict[str, tuple[str, ...]] = {str(node): ("0", "1") for node in structure.nodes}
         return nodes, [(str(parent), str(child)) for parent, child in structure.edges]
     if not isinstance(structure, Iterable):
         raise ModelError(f"structure must be text, edges or a networkx.DiGraph, got {type(structure).__name__}")

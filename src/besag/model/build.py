@@ -1,8 +1,8 @@
 """Builders of undirected models: from hand-given factors, and from arrays for grids, chains, trees and Ising models.
 
 Builders pool tables of one shape into one Template with a row of theta for each table, so that F factors become a few
-arrays. Grids, chains and trees are built from arrays with no loop over their variables. `given` says how numbers are meant:
-see `besag.model.given`.
+arrays. Grids, chains and trees are built from arrays with no loop over their variables. `given` says how numbers are
+meant: see `besag.model.given`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray
+from besag.arrays import Array, BoolArray, IntArray, joined
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from
 from besag.model.model import FactorGroup, Model
@@ -27,9 +27,9 @@ def assemble(
     shape: tuple[int, ...] | None = None,
 ) -> Model:
     """A Model from (group, block of theta, its support or None), one for each template."""
-    theta = np.concatenate([block.reshape(-1) for _, block, _ in parts]) if parts else np.zeros(0)
-    masks = [np.ones(block.size, np.bool_) if mask is None else mask.reshape(-1) for _, block, mask in parts]
-    support = np.concatenate(masks) if parts and not all(mask.all() for mask in masks) else None
+    theta = joined([block for _, block, _ in parts], np.float64)
+    masks = [np.ones(block.size, np.bool_) if mask is None else mask for _, block, mask in parts]
+    support = None if all(mask.all() for mask in masks) else joined(masks, np.bool_)
     return Model(variables, tuple(group for group, _, _ in parts), theta, support, shape)
 
 
@@ -109,7 +109,8 @@ def grid(
 ) -> Model:
     """A grid (H, W) of variables "row,column": unary (H, W, K) and one kind of edge.
 
-    pairwise: (K, K) shared; a table for each edge, ((H, W-1, K, K), (H-1, W, K, K)), horizontal edges first; or besag.potts(K).
+    pairwise: (K, K) shared; a table for each edge, ((H, W-1, K, K), (H-1, W, K, K)), horizontal edges first; or
+    besag.potts(K).
     weights multiply a shared pairwise term without making a table for each edge: a number or ((H, W-1), (H-1, W)).
     connectivity 8 adds the diagonals, down-right and down-left, (H-1, W-1) each.
 
@@ -141,8 +142,8 @@ def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -
     """The Ising model H = -sum J s s' - sum h s with spins s = -1, +1, states "-1" and "1".
 
     shape_or_edges: the shape of a lattice, (H, W) or of any dimension, or edges (E, 2) of variables "0".."n-1".
-    coupling J: a number (one parameter), a number for each edge (E,), or for a lattice one array for each axis, the last
-    axis first: ((H, W-1), (H-1, W)). field h: a number, or one for each variable.
+    coupling J: a number (one parameter), a number for each edge (E,), or for a lattice one array for each axis, the
+    last axis first: ((H, W-1), (H-1, W)). field h: a number, or one for each variable.
 
     >>> import besag
     >>> round(besag.ising((2, 2), coupling=0.5).log_partition(), 6)
@@ -234,15 +235,17 @@ def _join(values: Any, sizes: Sequence[tuple[int, ...]], entry: tuple[int, ...],
     arrays = [values] if len(sizes) == 1 and np.shape(values) == expected[0] else list(values)
     shapes = [np.shape(array) for array in arrays]
     if shapes != expected:
-        raise ModelError(f"{where}: expected arrays of shapes {expected}, one for each direction of edges, got {shapes}")
+        raise ModelError(
+            f"{where}: expected arrays of shapes {expected}, one for each direction of edges, got {shapes}"
+        )
     joined = np.concatenate([np.asarray(array, np.float64).reshape(-1, *entry) for array in arrays])
     if np.isnan(joined).any():
         raise ModelError(f"{where} must be numbers; an entry is NaN")
     return joined
 
 
-def _grid_shape(shape: tuple[int, int]) -> tuple[int, int]:
-    if np.ndim(shape) != 1 or len(shape) != 2 or min(shape) < 1:
+def _grid_shape(shape: Sequence[int]) -> tuple[int, int]:
+    if len(shape) != 2 or min(shape) < 1:
         raise ModelError(f"the shape of a grid is (height, width), both at least 1, got {shape}")
     return int(shape[0]), int(shape[1])
 
@@ -277,7 +280,7 @@ def lattice_edges(shape: tuple[int, ...]) -> tuple[list[IntArray], list[tuple[in
 def _refuse_cycle(parent: IntArray) -> None:
     """Pointer doubling: after log2 V steps every variable of a forest has reached a root."""
     reach = np.append(np.where(parent < 0, len(parent), parent), len(parent))
-    for _ in range(int(len(parent)).bit_length() + 1):
+    for _ in range(len(parent).bit_length() + 1):
         reach = reach[reach]
     inside = np.flatnonzero(reach[:-1] < len(parent))
     if inside.size:

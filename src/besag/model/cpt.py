@@ -1,7 +1,7 @@
 """Reading conditional probability tables: from arrays, DataFrames and dicts, with rows that sum to one.
 
-A CPT has axes (parents..., child). A row, over the child, is accepted when it sums to one within 1e-6, as published files do,
-and is then normalised; any other row is an error that names it.
+A CPT has axes (parents..., child). A row, over the child, is accepted when it sums to one within 1e-6, as published
+files do, and is then normalised; any other row is an error that names it.
 """
 
 from __future__ import annotations
@@ -81,8 +81,12 @@ def _cpt_from_rows(variables: Variables, parents: list[int], child: int, rows: M
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) != len(parents):
             expected = ", ".join(variables.names_at(parents))
-            raise ModelError(f"row {key!r} of the CPT of {variables.names[child]!r} must name a state of each of ({expected})")
-        table[tuple(state_code(variables, p, k) for p, k in zip(parents, keys, strict=True))] = _row(variables, child, row)
+            raise ModelError(
+                f"row {key!r} of the CPT of {variables.names[child]!r} must name a state of each of ({expected})"
+            )
+        table[tuple(state_code(variables, p, k) for p, k in zip(parents, keys, strict=True))] = _row(
+            variables, child, row
+        )
     missing = np.argwhere(np.isnan(table).any(axis=-1))
     if missing.size:
         names = [variables.states(p)[i] for p, i in zip(parents, missing[0], strict=True)]
@@ -95,18 +99,23 @@ def _row(variables: Variables, child: int, row: Any) -> Array:
     if not isinstance(row, Mapping):
         values = np.asarray(row, np.float64)
         if values.shape != (len(states),):
-            raise ModelError(f"a row of the CPT of {variables.names[child]!r} has {len(states)} entries, got {values.shape}")
+            raise ModelError(
+                f"a row of the CPT of {variables.names[child]!r} has {len(states)} entries, got {values.shape}"
+            )
         return values
     values = np.zeros(len(states))
     for state, p in row.items():
         values[state_code(variables, child, state)] = p
     if len(row) != len(states):
-        absent = [s for s in states if variables.find_state(child, s) not in {state_code(variables, child, k) for k in row}]
+        absent = [
+            s for s in states if variables.find_state(child, s) not in {state_code(variables, child, k) for k in row}
+        ]
         raise ModelError(f"a row of the CPT of {variables.names[child]!r} names no probability for {absent}")
     return values
 
 
 def state_code(variables: Variables, index: int, state: object) -> int:
+    """The code of a state by name, or a ModelError."""
     code = variables.find_state(index, state)
     if code is None:
         raise ModelError(f"{variables.names[index]!r} has no state {state!r}; it has {list(variables.states(index))}")

@@ -41,7 +41,7 @@ def _cycle(variables: Variables, parents: list[list[int]], waiting: list[int]) -
 
 
 def parents_of(model: Model) -> list[list[int]]:
-    """The parents of every variable, in the order of its table's axes; ModelError unless the model is a Bayesian network."""
+    """The parents of every variable, in the order of its table's axes; ModelError unless there are CPTs."""
     if not model.is_bayesian_network:
         raise ModelError("this needs a Bayesian network, every factor a CPT; build one with besag.bayesian_network")
     parents: list[list[int]] = [[] for _ in model.variables]
@@ -62,7 +62,7 @@ def children_of(model: Model, v: int) -> list[int]:
 
 
 def markov_blanket(model: Model, name: str) -> list[str]:
-    """The variables that share a factor with `name`: in a Bayesian network parents, children and their other parents."""
+    """The variables that share a factor with `name`: in a Bayesian network parents, children, and co-parents."""
     v = model.variables.index(name)
     near: set[int] = set()
     for group in model.groups:
@@ -71,7 +71,7 @@ def markov_blanket(model: Model, name: str) -> list[str]:
 
 
 def d_separated(model: Model, a: Iterable[int], b: Iterable[int], given: Iterable[int]) -> bool:
-    """Whether no path between a and b is open given `given`: reachability along active trails (Koller and Friedman, 3.1)."""
+    """Whether no trail between a and b is active given `given` (Koller and Friedman, algorithm 3.1)."""
     parents = parents_of(model)
     children: list[list[int]] = [[] for _ in parents]
     for child, above in enumerate(parents):

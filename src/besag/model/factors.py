@@ -1,8 +1,9 @@
 """Markov networks from hand-given factors, pooled into a few arrays.
 
-A factor is (scope, table): the scope names variables, the table has one axis for each, in that order. A group is (scopes (F, n),
-tables (F, K1..Kn) or one shared table). Tables of one shape become one Template "table[K1,..,Kn]" with a row of theta for
-each table; a shared table is one row that many factors read.
+A factor is (scope, table): the scope names variables, the table has one axis for each, in that order. A group is
+(scopes (F, n),
+tables (F, K1..Kn) or one shared table). Tables of one shape become one Template "table[K1,..,Kn]" with a row of theta
+for each table; a shared table is one row that many factors read.
 """
 
 from __future__ import annotations
@@ -44,16 +45,20 @@ class _Pool:
 
 
 def markov_network(
-    variables: Mapping[str, Any] | Sequence[Any], factors: Iterable[Any] | Mapping[str, Any], given: Given = "log_potential"
+    variables: Mapping[str, Any] | Sequence[Any],
+    factors: Iterable[Any] | Mapping[str, Any],
+    given: Given = "log_potential",
 ) -> Model:
     """A Markov network.
 
-    variables: {name: states or cardinality}, or a list of cardinalities or state lists, whose variables are named "0", "1", ...
-    factors: a list of (scope, table) or groups ((F, n) scopes, tables), or {factor name: (scope, table)}; besag.potts(K) may
-    stand for a table.
+    variables: {name: states or cardinality}, or a list of cardinalities or state lists, whose variables are named
+    "0", "1", ... factors: a list of (scope, table) or groups ((F, n) scopes, tables), or {factor name: (scope, table)};
+    besag.potts(K) may stand for a table.
 
     >>> import besag
-    >>> model = besag.markov_network({"A": ["no", "yes"], "B": 3}, [(("A", "B"), [[1, 2, 3], [4, 5, 6]])], given="weight")
+    >>> model = besag.markov_network(
+    ...     {"A": ["no", "yes"], "B": 3}, [(("A", "B"), [[1, 2, 3], [4, 5, 6]])], given="weight"
+    ... )
     >>> model.marginals()["A"].round(4)
     array([0.2857, 0.7143])
     """
@@ -67,7 +72,7 @@ def markov_network(
         if not isinstance(item, (tuple, list)) or len(item) != 2:
             raise ModelError(f"{where}: expected (scope, table), got {type(item).__name__}")
         scope, table = item
-        grouped = isinstance(scope, np.ndarray) and scope.ndim == 2 or _is_nested(scope)
+        grouped = (isinstance(scope, np.ndarray) and scope.ndim == 2) or _is_nested(scope)
         scopes = _group_scopes(named, scope, where) if grouped else _one_scope(named, scope, where)
         key, tables, shared = _tables(table, scopes, named, where)
         pool = pools.setdefault(key, _Pool())

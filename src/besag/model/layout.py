@@ -26,8 +26,8 @@ class Layout:
             known = self.templates.setdefault(template.name, template)
             if not known.same_as(template):
                 raise ModelError(
-                    f"two templates are named {template.name!r} but differ (shape {known.shape} with {known.n_inputs} inputs, "
-                    f"shape {template.shape} with {template.n_inputs}); give one of them another name"
+                    f"two templates are named {template.name!r} but differ: shape {known.shape} with {known.n_inputs} "
+                    f"inputs, shape {template.shape} with {template.n_inputs}; give one of them another name"
                 )
         self._slices: dict[str, slice] = {}
         start = 0

@@ -5,8 +5,8 @@ of all templates, in the energy sign:
 
     H_theta(x, y) = sum over groups g, factors f of g  <theta_g, phi_f(x_f, y_Sf)>
 
-Hard zeros of single tables are not in theta but in `support` (P,), aligned with it: False means log-potential -inf, and theta
-is 0 there. `with_theta`, `with_inputs` and `with_tables` give new Models that keep the compiled Graph.
+Hard zeros of single tables are not in theta but in `support` (P,), aligned with it: False means log-potential -inf,
+and theta is 0 there. `with_theta`, `with_inputs` and `with_tables` give new Models that keep the compiled Graph.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class FactorGroup:
     """One Template on F scopes.
 
     scopes (F, n): indices of variables, in the order of the table's axes. inputs: see `besag.model.template`.
-    conditional: the last scope variable is the child and each row sums to one. positions (F,): the number of each factor
-    in the model's own order; None = they follow those of the groups before. names: of the factors, or None.
+    conditional: the last scope variable is the child and each row sums to one. positions (F,): the number of each
+    factor in the model's own order; None = they follow those of the groups before. names: of the factors, or None.
     """
 
     template: Template
@@ -50,7 +50,9 @@ class FactorGroup:
         scopes = frozen(np.asarray(self.scopes, np.int64))
         arity = len(self.template.shape)
         if scopes.ndim != 2 or scopes.shape[1] != arity:
-            raise ModelError(f"template {self.template.name!r}: scopes must have shape (F, {arity}), got {scopes.shape}")
+            raise ModelError(
+                f"template {self.template.name!r}: scopes must have shape (F, {arity}), got {scopes.shape}"
+            )
         object.__setattr__(self, "scopes", scopes)
         object.__setattr__(self, "inputs", self.template.check_inputs(self.inputs, len(scopes)))
         if self.positions is not None:
@@ -211,7 +213,9 @@ class Model(Queries):
                 return group, int(hit[0])
             start += len(group)
         what = f"is named {key!r}" if isinstance(key, str) else f"has the number {key}"
-        raise ModelError(f"no factor {what}; there are {self.n_factors}, numbered from 0, in templates {list(self.layout.templates)}")
+        raise ModelError(
+            f"no factor {what}; there are {self.n_factors}, numbered from 0, in templates {list(self.layout.templates)}"
+        )
 
     def __repr__(self) -> str:
         from besag.model.show import model_line
@@ -236,7 +240,9 @@ def check_scopes(variables: Variables, group: FactorGroup) -> None:
     outside = (scopes < 0) | (scopes >= len(variables))
     if outside.any():
         at = int(np.argmax(outside.any(axis=1)))
-        raise ModelError(f"template {name!r}: factor {at} names variable {scopes[at].tolist()}; there are {len(variables)}")
+        raise ModelError(
+            f"template {name!r}: factor {at} names variable {scopes[at].tolist()}; there are {len(variables)}"
+        )
     wrong = (variables.cardinalities[scopes] != np.array(group.template.shape)).any(axis=1)
     if wrong.any():
         at = int(np.argmax(wrong))
@@ -246,10 +252,11 @@ def check_scopes(variables: Variables, group: FactorGroup) -> None:
             f"template {name!r}: factor {at} on ({', '.join(names)}) needs a table of shape {tuple(cards)}, "
             f"got {group.template.shape}"
         )
-    ordered = np.sort(scopes, axis=1)
-    repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    repeated = np.zeros(len(scopes), np.bool_)
+    for one in range(scopes.shape[1]):
+        for other in range(one):
+            repeated |= scopes[:, one] == scopes[:, other]
     if repeated.any():
         at = int(np.argmax(repeated))
         names = [variables.names[v] for v in scopes[at]]
         raise ModelError(f"template {name!r}: the scope of factor {at}, ({', '.join(names)}), repeats a variable")
-

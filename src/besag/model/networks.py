@@ -44,7 +44,7 @@ def to_networkx(model: Model, kind: Literal["dag", "moral", "factor"]) -> nx.Gra
 
 
 def condition(model: Model, evidence: Any) -> Model:
-    """p(y | evidence) as a Model of its own: every variable stays, and a factor on each observed one holds the evidence."""
+    """p(y | evidence) as a Model: every variable stays, and a factor on each observed one holds the evidence."""
     from besag.graph.evidence import read_evidence
 
     read = read_evidence(model.variables, evidence)

@@ -34,7 +34,8 @@ class Queries:
     ) -> Result:
         """The marginals p(y_v | evidence) of all variables, or of the targets, 002 (24).
 
-        evidence: {name: state}, {name: [allowed states]}, {name: {state: likelihood}}, or a DataFrame with a row for each query.
+        evidence: {name: state}, {name: [allowed states]}, {name: {state: likelihood}}, or a DataFrame with a row for
+        each query.
 
         >>> import besag
         >>> model = besag.data.bundled("sprinkler")
@@ -190,7 +191,8 @@ class Queries:
     def with_cpt(self, name: str, table: Any) -> Model:
         """The same network with another CPT, from an array, a DataFrame or a dict; rows must sum to one within 1e-6.
 
-        A DataFrame has the parents' states as index (a MultiIndex for several parents) and the states as columns. A dict is {states of
+        A DataFrame has the parents' states as index (a MultiIndex for several parents) and the states as columns. A
+        dict is {states of
         the parents: row}, or {state: probability} where there are none; a row is a list or {state: probability}.
 
         >>> import besag

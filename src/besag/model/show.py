@@ -17,9 +17,8 @@ def model_line(model: Model) -> str:
     kind = "Bayesian network" if model.is_bayesian_network else "Markov network"
     cards = model.variables.cardinalities
     states = f"{cards.min()}" if cards.min() == cards.max() else f"{cards.min()} to {cards.max()}"
-    return (
-        f"{kind}: {len(cards)} variables of {states} states, {model.n_factors} factors, {model.layout.n_parameters} parameters"
-    )
+    size = f"{len(cards)} variables of {states} states, {model.n_factors} factors"
+    return f"{kind}: {size}, {model.layout.n_parameters} parameters"
 
 
 def model_table(model: Model) -> str:

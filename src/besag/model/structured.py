@@ -4,8 +4,8 @@ A Structured stands where a Template has its basis. Its energy is still linear i
 
     h(y) = sum_q weights_q basis_q(y),        basis (Q, K1..Kn),
 
-but only the weights (T, Q) are kept, and engines that know its `kind` send its messages without the table. `dense()` gives
-the basis to those that do not: the brute-force oracle, and tests.
+but only the weights (T, Q) are kept, and engines that know its `kind` send its messages without the table. `dense()`
+gives the basis to those that do not: the brute-force oracle, and tests.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Potts:
 
     def features(self, labels: IntArray) -> Array:
         """(..., 2) codes -> (..., 1)."""
-        return (labels[..., 0] != labels[..., 1]).astype(np.float64)[..., None]
+        return np.asarray((labels[..., 0] != labels[..., 1])[..., None], np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +100,7 @@ class Scaled:
 
     def features(self, labels: IntArray) -> Array:
         """(..., n) codes -> (..., 1)."""
-        return self.table[tuple(np.moveaxis(labels, -1, 0))][..., None]
+        return np.asarray(self.table[tuple(np.moveaxis(labels, -1, 0))][..., None])
 
 
 def potts(n_states: int) -> Potts:

@@ -4,9 +4,11 @@ A Template is one block of theta that all factors of one kind share. With inputs
 
     phi_f(x_f, y) = x_f (x) basis[:, y]            features, (D, Q)
     h_f(y)        = sum_dq theta_dq x_fd basis_q(y)   energies, 002 (5)
-    moments       = sum_f  x_f (x) sum_y mu_f(y) basis[:, y]      (D, Q), the adjoint: <theta, moments(mu)> = <energies(theta), mu>
+    moments       = sum_f  x_f (x) sum_y mu_f(y) basis[:, y]      (D, Q), the adjoint: <theta, moments(mu)> =
+    <energies(theta), mu>
 
-for marginals mu (F, K1..Kn). A labelling is a one-hot marginal, so the statistics of data and of a model are the same map.
+for marginals mu (F, K1..Kn). A labelling is a one-hot marginal, so the statistics of data and of a model are the same
+map.
 
 Inputs come in four forms. Factors that read the same numbers share a table, so the tables of F factors are T of them:
 
@@ -22,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,10 +32,8 @@ from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen
 from besag.errors import ModelError
 from besag.model.structured import TABLE, Structured
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Inputs: TypeAlias = "IntArray | Array | csr_array[Any] | None"
+# None, (F,) integers, (F, D) floats or a scipy CSR array; Any, because scipy is imported only where there is one.
+Inputs: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +47,9 @@ class Pattern:
         object.__setattr__(self, "rows", frozen(np.asarray(self.rows, np.int64)))
         object.__setattr__(self, "columns", frozen(np.asarray(self.columns, np.int64)))
         if self.rows.ndim != 1 or self.rows.shape != self.columns.shape:
-            raise ModelError(f"a pattern needs rows and columns of one length, got {self.rows.shape}, {self.columns.shape}")
+            raise ModelError(
+                f"a pattern needs rows and columns of one length, got {self.rows.shape}, {self.columns.shape}"
+            )
         pairs = self.rows * (self.columns.max(initial=0) + 1) + self.columns
         if len(np.unique(pairs)) != len(pairs):
             raise ModelError("a pattern must not name one (input, basis element) pair twice")
@@ -74,14 +76,18 @@ class Template:
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", tuple(int(k) for k in self.shape))
         if not self.shape or min(self.shape) < 1:
-            raise ModelError(f"template {self.name!r}: the shape must be one or more positive numbers, got {self.shape}")
+            raise ModelError(
+                f"template {self.name!r}: the shape must be one or more positive numbers, got {self.shape}"
+            )
         if self.n_inputs < 1:
             raise ModelError(f"template {self.name!r}: n_inputs must be at least 1, got {self.n_inputs}")
         self._check_basis()
         if self.support is not None:
             support = frozen(np.asarray(self.support, np.bool_))
             if support.shape != self.shape or self.structured is not None:
-                raise ModelError(f"template {self.name!r}: support must have the table's shape {self.shape} and a dense basis")
+                raise ModelError(
+                    f"template {self.name!r}: support must have the table's shape {self.shape} and a dense basis"
+                )
             object.__setattr__(self, "support", support)
         self._check_pattern()
 
@@ -90,12 +96,14 @@ class Template:
             basis = frozen(np.asarray(self.basis, np.float64))
             if basis.ndim != len(self.shape) + 1 or basis.shape[1:] != self.shape or not np.isfinite(basis).all():
                 raise ModelError(
-                    f"template {self.name!r}: the basis must be finite and of shape (Q, {', '.join(map(str, self.shape))}), "
+                    f"template {self.name!r}: the basis must be finite and of shape (Q, *{self.shape}), "
                     f"got {basis.shape}"
                 )
             object.__setattr__(self, "basis", basis)
         elif self.basis is not None and self.basis.shape != self.shape:
-            raise ModelError(f"template {self.name!r}: the structured basis has shape {self.basis.shape}, not {self.shape}")
+            raise ModelError(
+                f"template {self.name!r}: the structured basis has shape {self.basis.shape}, not {self.shape}"
+            )
 
     def _check_pattern(self) -> None:
         if self.pattern is None or len(self.pattern) == 0:
@@ -105,7 +113,9 @@ class Template:
         if outside.any():
             at = int(np.argmax(outside))
             pair = (int(self.pattern.rows[at]), int(self.pattern.columns[at]))
-            raise ModelError(f"template {self.name!r}: pattern pair {pair} lies outside ({self.n_inputs}, {self.n_basis})")
+            raise ModelError(
+                f"template {self.name!r}: pattern pair {pair} lies outside ({self.n_inputs}, {self.n_basis})"
+            )
 
     @property
     def structured(self) -> Structured | None:
@@ -184,7 +194,9 @@ class Template:
                 statistics = self.basis.reshape(self.n_basis, -1)[:, config].T
             elif inputs is None or self._reads_rows(inputs):
                 rows = 0 if inputs is None else np.asarray(inputs) * self.n_basis
-                return self._on_pattern(np.bincount(rows + config, minlength=self.n_inputs * self.n_basis).astype(np.float64))
+                return self._on_pattern(
+                    np.bincount(rows + config, minlength=self.n_inputs * self.n_basis).astype(np.float64)
+                )
             else:
                 return self._on_pattern(sum_rows(inputs, config, self.n_basis).T)
         if self._reads_rows(inputs):
@@ -223,8 +235,8 @@ class Template:
         expected = (n_factors,) if self._reads_rows(inputs) else (n_factors, self.n_inputs)
         if tuple(inputs.shape) != expected:
             raise ModelError(
-                f"template {self.name!r}: inputs must be ({n_factors},) integers or of shape ({n_factors}, {self.n_inputs}), "
-                f"got shape {tuple(inputs.shape)} of {inputs.dtype}"
+                f"template {self.name!r}: inputs must be ({n_factors},) integers or of shape "
+                f"({n_factors}, {self.n_inputs}), got shape {tuple(inputs.shape)} of {inputs.dtype}"
             )
         if self._reads_rows(inputs):
             self._check_rows(values)
@@ -252,8 +264,8 @@ class Template:
         if inputs is None:
             return block
         if self._reads_rows(inputs):
-            return block if self.n_inputs <= inputs.shape[0] else block[inputs]
-        return inputs @ block
+            return block if self.n_inputs <= inputs.shape[0] else np.asarray(block[inputs])
+        return np.asarray(inputs @ block)
 
     def _pattern_weights(self, theta: Array, inputs: Inputs) -> Array:
         from scipy.sparse import csr_array
@@ -266,7 +278,7 @@ class Template:
         if self._reads_rows(inputs):
             rows = block if self.n_inputs <= inputs.shape[0] else block[inputs]
             return np.asarray(rows.toarray())
-        product = csr_array(inputs) @ block
+        product: Any = csr_array(inputs) @ block
         return np.asarray(product.toarray())
 
     @property
@@ -284,11 +296,10 @@ class Template:
 
 
 def _same(one: AnyArray | Structured | None, other: AnyArray | Structured | None) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
     if one is None or other is None or type(one) is not type(other):
         return one is other
-    return np.array_equal(one.dense(), other.dense())
+    first, second = (part if isinstance(part, np.ndarray) else part.dense() for part in (one, other))
+    return np.array_equal(first, second)
 
 
 def sum_rows(values: Any, rows: IntArray, n_rows: int) -> Array:

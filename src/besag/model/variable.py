@@ -1,6 +1,7 @@
 """Variables with names and named states, kept as arrays so that a million of them cost nothing.
 
-`Variables` is a lazy sequence: it stores one tuple of state names for each distinct state space and one integer for each
+`Variables` is a lazy sequence: it stores one tuple of state names for each distinct state space and one integer for
+each
 variable; a `Variable` object is made only when somebody asks for it. Names are a sequence that can find a name again:
 a list (`NameList`), "0".."n-1" (`RangeNames`), or "row,column" of a grid (`GridNames`).
 

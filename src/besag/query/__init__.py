@@ -1,1 +1,1 @@
-"""The verbs: what users ask of a model. `run` binds evidence, calls an engine and checks the answer; the rest is built on it."""
+"""The verbs: what users ask of a model. `run` goes from a question to a Result; the rest is built on it."""

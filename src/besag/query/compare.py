@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from besag.errors import ModelError, TooLargeError
 from besag.graph.graph import Graph
 from besag.infer.auto import Auto
-from besag.infer.brute import BYTES_PER_LABELLING, n_labellings
+from besag.infer.brute import BYTES_PER_LABELLING, most_labellings
 from besag.infer.engine import Engine, engine_name, engine_text
 from besag.infer.result import Result, factor_offsets
 from besag.infer.tree import forest_of
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from besag.model.model import Model
 
 
-def compare(model: Model, engines: Sequence[str | Engine], evidence: Any = None, **options: Any) -> pd.DataFrame:
+def compare(
+    model: Model, engines: Sequence[str | Engine], evidence: Any = None, **options: Unpack[Options]
+) -> pd.DataFrame:
     """Engines side by side on one question: log Z, bound, largest marginal error, seconds, converged.
 
     The error is against the first engine that is exact; NaN where there is none.
@@ -40,7 +42,7 @@ def compare(model: Model, engines: Sequence[str | Engine], evidence: Any = None,
     rows, answers = [], []
     for engine in engines:
         began = time.perf_counter()
-        result = marginals(model, None, evidence, Options(**{**options, "engine": engine}))  # type: ignore[typeddict-item]
+        result = marginals(model, None, evidence, Options({**options, "engine": engine}))
         seconds = time.perf_counter() - began
         text = engine if isinstance(engine, str) else engine_text(engine)
         answers.append(result)
@@ -57,8 +59,10 @@ def _error(result: Result, exact: Result | None) -> float:
     return float(np.abs(result.probabilities - exact.probabilities).max())
 
 
-def kl(p: Model, q: Model, **options: Any) -> float:
-    """KL(p || q) = sum_y p(y) log(p(y) / q(y)) of two models on the same variables, in nats; +inf where q rules out what p allows.
+def kl(p: Model, q: Model, **options: Unpack[Options]) -> float:
+    """KL(p || q) = sum_y p(y) log(p(y) / q(y)), in nats, of two models on the same variables.
+
+    It is +inf where q rules out what p allows.
 
     >>> import besag
     >>> one = besag.bayesian_network("A", cpts={"A": [0.5, 0.5]})
@@ -71,16 +75,15 @@ def kl(p: Model, q: Model, **options: Any) -> float:
             raise ModelError(f"kl needs models on the same variables and states; {variable.name!r} differs")
     if len(q.variables) != len(names):
         raise ModelError(f"kl needs models on the same variables; p has {len(names)}, q has {len(q.variables)}")
-    asked = Options(**options)
     expected = 0.0
     for f in range(q.graph.n_factors):
         scope = q.variables.names_at(q.graph.scope(f))
-        mass = joint(p, scope, None, asked)
+        mass = joint(p, scope, None, options)
         log_q = q.problem.table(f)
         if ((mass > 0) & (log_q == -np.inf)).any():
             return float("inf")
         expected -= float(np.where(mass > 0, mass * np.where(mass > 0, log_q, 0.0), 0.0).sum())
-    return max(expected + float(q.log_partition(**options)) - entropy(p, None, asked), 0.0)
+    return max(expected + float(q.log_partition(**options)) - entropy(p, None, options), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,8 @@ class Cost:
     """What exact inference on a graph takes, before it is paid: width, table entries, bytes, the engine and why."""
 
     width: int
-    entries: int
-    bytes: int
+    entries: float
+    bytes: float
     engine: str
     reason: str
 
@@ -115,7 +118,7 @@ def cost(model: Model, options: Options) -> Cost:
         name, reason = "none", str(error)
     if forest_of(graph) is not None:
         return _forest_cost(graph, name, reason)
-    count = max(n_labellings(graph, n) for n in range(graph.n_instances))
+    count = most_labellings(graph)
     largest = int(np.diff(graph.instance_offsets).max())
     return Cost(largest - 1, count, count * BYTES_PER_LABELLING, name, reason)
 

@@ -1,8 +1,8 @@
 """Impossible evidence: which observations cannot hold together.
 
 A set of observations is minimal when it has probability zero and any part of it has not. It is found by bisection: the
-shortest impossible prefix of the list ends in an observation that every conflict in the prefix needs; keep that one, and search
-again in front of it. A conflict of size c among n observations takes about c log2 n queries.
+shortest impossible prefix of the list ends in an observation that every conflict in the prefix needs; keep that one,
+and search again in front of it. A conflict of size c among n observations takes about c log2 n queries.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def minimal_conflict(model: Model, engine: Engine, evidence: Evidence) -> list[i
         answer = engine.infer(problem, frozenset({"log_partition"})).log_partitions
         return answer is not None and float(answer[0]) > -np.inf
 
-    left, conflict = _informative(model, evidence), []
+    left = _informative(model, evidence)
+    conflict: list[int] = []
     if not possible([]):
         return None
     while possible(conflict):

@@ -1,6 +1,6 @@
 """The covariance of the sufficient statistics: the Hessian of log Z, 002 (21), by enumeration.
 
-    Cov(phi) = E[phi phi^T] - E[phi] E[phi]^T,        phi(y) = sum_f phi_f(y_Sf), (P,)
+Cov(phi) = E[phi phi^T] - E[phi] E[phi]^T,        phi(y) = sum_f phi_f(y_Sf), (P,)
 """
 
 from __future__ import annotations

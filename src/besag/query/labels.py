@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +47,9 @@ def labels_frame(variables: Variables, codes: IntArray, index: Any = None) -> pd
     import pandas as pd
 
     columns = {
-        variables.names[v]: pd.Categorical.from_codes(codes[:, v], categories=pd.Index(variables.states(v), dtype="str"))
+        variables.names[v]: pd.Categorical.from_codes(
+            codes[:, v], categories=pd.Index(variables.states(v), dtype="str")
+        )
         for v in range(len(variables))
     }
     return pd.DataFrame(columns, index=index)
@@ -55,10 +58,9 @@ def labels_frame(variables: Variables, codes: IntArray, index: Any = None) -> pd
 def configurations(variables: Variables, indices: list[int], limit: int) -> IntArray:
     """Every joint state of some variables, the last fastest: (prod K, n) codes; TooLargeError above `limit` rows."""
     sizes = [int(variables.cardinalities[v]) for v in indices]
-    count = 1
-    for size in sizes:
-        count *= size
-    if count > limit:
+    if np.log2(sizes).sum() > np.log2(limit) + 1e-9:
         names = ", ".join(variables.names_at(indices[:6])) + (", ..." if len(indices) > 6 else "")
-        raise TooLargeError(f"({names}) have {count:.6g} joint states, more than the limit of {limit}")
-    return np.stack(np.unravel_index(np.arange(count), sizes), axis=1) if sizes else np.zeros((1, 0), np.int64)
+        raise TooLargeError(f"({names}) have 2^{np.log2(sizes).sum():.4g} joint states, more than the limit of {limit}")
+    return (
+        np.stack(np.unravel_index(np.arange(math.prod(sizes)), sizes), axis=1) if sizes else np.zeros((1, 0), np.int64)
+    )

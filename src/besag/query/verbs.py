@@ -1,9 +1,9 @@
 """The verbs on one model: marginals, map, joint, sample, energy and what follows from them.
 
-    joint          p(y_A) for some variables A: one clamped log Z for each joint state, normalised
-    marginal_map   argmax over y_A of the same clamped log Z; energy = -log sum over the rest of exp(-H)
-    log p(y_A)     log Z clamped at y_A, minus log Z
-    entropy        log Z + E[H];   KL(p || q) = E_p[H_q] + log Z_q - entropy(p), in besag.query.compare
+joint          p(y_A) for some variables A: one clamped log Z for each joint state, normalised
+marginal_map   argmax over y_A of the same clamped log Z; energy = -log sum over the rest of exp(-H)
+log p(y_A)     log Z clamped at y_A, minus log Z
+entropy        log Z + E[H];   KL(p || q) = E_p[H_q] + log Z_q - entropy(p), in besag.query.compare
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def clamped(model: Model, targets: Sequence[str], evidence: Any, options: Option
     )
     values = np.full(len(rows), -np.inf)
     values[agrees] = result.log_partitions
-    values = values.reshape(base.n_rows, len(states))
-    if (values.max(axis=1) == -np.inf).any():
+    table = values.reshape(base.n_rows, len(states))
+    if (table.max(axis=1) == -np.inf).any():
         run(model, {"log_partition"}, evidence, options)
-    return values, states, replace(result, batched=base.batched, index=base.index)
+    return table, states, replace(result, batched=base.batched, index=base.index)
 
 
 def joint(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> Array:
@@ -93,7 +93,7 @@ def joint(model: Model, targets: Sequence[str], evidence: Any, options: Options)
     p = np.exp(values - values.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     shape = [len(model.variable(name).states) for name in targets]
-    return p.reshape(len(p), *shape) if result.batched else p[0].reshape(shape)
+    return np.asarray(p.reshape(len(p), *shape) if result.batched else p[0].reshape(shape))
 
 
 def marginal_map(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> Result:
@@ -108,7 +108,7 @@ def marginal_map(model: Model, targets: Sequence[str], evidence: Any, options: O
 
 
 def log_probability(model: Model, given: Any, options: Options) -> Any:
-    """log p of an assignment or of the rows of a frame; what is not given is summed out; -inf where it is impossible."""
+    """log p of an assignment or of the rows of a frame, the rest summed out; -inf where it is impossible."""
     check_options(options)
     evidence = read_evidence(model.variables, given)
     log_z = log_partition(model, None, options)
