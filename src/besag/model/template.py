@@ -276,7 +276,7 @@ class Template:
         if inputs is None:
             return np.asarray(block.toarray())
         if self._reads_rows(inputs):
-            rows = block if self.n_inputs <= inputs.shape[0] else block[inputs]
+            rows: Any = block if self.n_inputs <= inputs.shape[0] else block[inputs]
             return np.asarray(rows.toarray())
         product: Any = csr_array(inputs) @ block
         return np.asarray(product.toarray())

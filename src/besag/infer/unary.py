@@ -1,0 +1,90 @@
+"""Unary factors and evidence, folded into one log-weight for each state: the `base` (B, S) of message passing.
+
+    base[b, v, k] = sum over factors f on v alone of log-potential_f(k) + log_weights[b, v, k];  -inf where v is not k
+
+and back: what a unary factor contributes to moments and to factor marginals is the marginal of its variable.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from besag.arrays import Array, IntArray
+from besag.graph.graph import Block
+from besag.graph.problem import Problem
+from besag.infer.result import factor_offsets
+
+
+def unary_blocks(problem: Problem) -> list[tuple[int, Block]]:
+    """The blocks of factors on one variable, with their numbers."""
+    return [
+        (i, block) for i, block in enumerate(problem.graph.blocks) if block.scopes.shape[1] == 1 and len(block.scopes)
+    ]
+
+
+def base_rows(problem: Problem, start: int, stop: int) -> Array:
+    """Rows start to stop of the base: (stop - start, S)."""
+    graph = problem.graph
+    observed, log_weights = problem.evidence.rows(start, stop)
+    base = np.zeros((stop - start, int(graph.state_offsets[-1])))
+    if log_weights is not None:
+        base += log_weights
+    for number, block in unary_blocks(problem):
+        tables, readers = problem.block_tables(number)
+        _add(base, tables, readers, block, graph.state_offsets)
+    if (observed >= 0).any():
+        _clamp(base, observed, graph.state_offsets)
+    return base
+
+
+def _add(base: Array, tables: Array, readers: IntArray, block: Block, state_offsets: IntArray) -> None:
+    n_states, variables = tables.shape[1], block.scopes[:, 0]
+    everywhere = base.shape[1] == n_states * len(variables) and np.array_equal(variables, np.arange(len(variables)))
+    if everywhere:
+        values = tables if len(tables) == 1 or np.array_equal(readers, np.arange(len(tables))) else tables[readers]
+        view = base.reshape(len(base), len(variables), n_states)
+        view += values
+        return
+    states = state_offsets[variables][:, None] + np.arange(n_states)
+    np.add.at(base, (slice(None), states), tables[readers])
+
+
+def _clamp(base: Array, observed: IntArray, state_offsets: IntArray) -> None:
+    """-inf at every state of an observed variable but the observed one."""
+    rows, variables = np.nonzero(observed >= 0)
+    kept = state_offsets[variables] + observed[rows, variables]
+    values = base[rows, kept]
+    sizes = np.diff(state_offsets)[variables]
+    ends = np.cumsum(sizes)
+    within = np.arange(int(ends[-1])) - np.repeat(ends - sizes, sizes)
+    base[np.repeat(rows, sizes), np.repeat(state_offsets[variables], sizes) + within] = -np.inf
+    base[rows, kept] = values
+
+
+def add_unary_moments(problem: Problem, probabilities: Array, moments: Array) -> None:
+    """Adds the marginals (B, S) of unary factors' variables to the moments (L,) of their tables."""
+    graph = problem.graph
+    summed = probabilities.sum(axis=0) if len(probabilities) > 1 else probabilities[0]
+    for number, block in unary_blocks(problem):
+        tables, readers = problem.block_tables(number)
+        variables = block.scopes[:, 0]
+        values = summed[graph.state_offsets[variables][:, None] + np.arange(tables.shape[1])]
+        if problem.weights is not None:
+            instance = np.searchsorted(graph.instance_offsets, variables, side="right") - 1
+            values = values * problem.weights[instance][:, None]
+        start = int(problem.table_offsets[problem.first_tables[number]])
+        view = moments[start : start + tables.size].reshape(tables.shape)
+        if len(tables) == 1:
+            view += values.sum(axis=0)
+        else:
+            np.add.at(view, readers, values)
+
+
+def copy_unary_marginals(problem: Problem, probabilities: Array, factors: Array) -> None:
+    """Copies the marginals (B, S) of unary factors' variables to their places among factor marginals."""
+    graph, offsets = problem.graph, factor_offsets(problem.graph)
+    for _, block in unary_blocks(problem):
+        states = np.arange(block.template.shape[0])
+        source = graph.state_offsets[block.scopes[:, 0]][:, None] + states
+        target = offsets[block.start : block.stop][:, None] + states
+        factors[:, target] = probabilities[:, source]
