@@ -63,5 +63,5 @@ $(PYTHON) -m venv --clear $(VENV) >/dev/null 2>&1 || { \
         apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y python3-venv >/dev/null; \
     fi; \
     $(PYTHON) -m venv --clear $(VENV) >/dev/null 2>&1; \
-} || { echo 'python3 cannot make virtual environments: install python3-venv (Debian: apt-get install python3-venv)'; exit 1; }
+} || { echo '$(PYTHON) -m venv fails: install python3-venv (as root: apt-get install python3-venv), then again'; exit 1; }
 endef

@@ -10,12 +10,13 @@ The E-step is ln Z of every chain, the marginals of all variables, and the pair 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.suite import Case, Job, Suite
+from benchmarks.suite import Case, Job, Suite, Summary
 
 Array = NDArray[np.float64]
 
@@ -29,11 +30,59 @@ class Chains(NamedTuple):
 
 
 class EStep(NamedTuple):
-    """The results: the sum of ln Z, posteriors with (chains * length, K) entries in that order, and pairs (K, K)."""
+    """The results: the sum of ln Z over chains, posteriors (chains, length, K), and summed pair marginals (K, K)."""
 
     log_likelihood: float
-    posteriors: Array
+    posteriors: Array | Sequence[Array]
     pairs: Array
+
+
+# A contestant prepares, untimed, and returns the work to be timed.
+
+
+def besag_estep(chains: Chains) -> Callable[[], EStep]:
+    """The tree engine, asked for log_partition, variables and moments."""
+    raise NotImplementedError("the tree engine is not there yet")
+
+
+def besag_factors(chains: Chains) -> Callable[[], Array]:
+    """The tree engine, asked for every factor marginal: (chains * (length - 1), K, K)."""
+    raise NotImplementedError("the tree engine is not there yet")
+
+
+def hmmlearn_estep(chains: Chains) -> Callable[[], EStep]:
+    """The compiled functions of hmmlearn's scaling implementation, called as its own E-step calls them."""
+    from hmmlearn import _hmmc
+    from hmmlearn.utils import normalize
+
+    start, transition, log_frames = chains
+    frames = np.exp(log_frames)
+
+    def run() -> EStep:
+        total, posteriors, pairs = 0.0, [], np.zeros_like(transition)
+        for frame in frames:
+            log_likelihood, forward, scaling = _hmmc.forward_scaling(start, transition, frame)
+            backward = _hmmc.backward_scaling(start, transition, frame, scaling)
+            posterior = forward * backward
+            normalize(posterior, axis=1)
+            pairs += _hmmc.compute_scaling_xi_sum(forward, transition, backward, frame)
+            total += log_likelihood
+            posteriors.append(posterior)
+        return EStep(total, posteriors, pairs)
+
+    return run
+
+
+def numpy_fill(chains: Chains) -> Callable[[], Array]:
+    """The least that storing all pair marginals can cost: writing that many fresh bytes."""
+    n_chains, length, n_states = chains.log_frames.shape
+
+    def run() -> Array:
+        pages = np.empty((n_chains * (length - 1), n_states, n_states))
+        pages.fill(1.0)
+        return pages
+
+    return run
 
 
 def draw(n_chains: int, length: int, n_states: int) -> Chains:
@@ -44,15 +93,20 @@ def draw(n_chains: int, length: int, n_states: int) -> Chains:
     return Chains(start, transition, rng.standard_normal((n_chains, length, n_states)))
 
 
+def job(work: Callable[[Chains], Callable[[], Any]], summary: Callable[[Any], Summary]) -> Callable[..., Job]:
+    """A contestant on the chains of a case."""
+    return lambda **parameters: Job(work(draw(**parameters)), summary)
+
+
 def probe(n: int) -> Array:
-    """Weights that no permutation of the entries leaves alone."""
+    """Weights that tell the entries of an array apart."""
     return np.cos(np.arange(n, dtype=np.float64))
 
 
-def summary(result: EStep) -> dict[str, float]:
+def estep_summary(result: EStep) -> dict[str, float]:
     """Checksums of an E-step."""
     n_states = len(result.pairs)
-    posteriors = result.posteriors.reshape(-1, n_states)
+    posteriors = np.asarray(result.posteriors).reshape(-1, n_states)
     return {
         "log_likelihood": result.log_likelihood,
         "posteriors": float(probe(len(posteriors)) @ posteriors @ probe(n_states)),
@@ -61,55 +115,18 @@ def summary(result: EStep) -> dict[str, float]:
     }
 
 
-def besag_estep(n_chains: int, length: int, n_states: int) -> Job:
-    """The tree engine, asked for log_partition, variables and moments."""
-    raise NotImplementedError("the tree engine is not there yet")
+def factors_summary(marginals: Array) -> dict[str, float]:
+    """The size of all pair marginals, and the largest error of their sums."""
+    return {"bytes": marginals.nbytes, "error": float(np.abs(marginals.sum(axis=(1, 2)) - 1.0).max())}
 
 
-def besag_factors(n_chains: int, length: int, n_states: int) -> Job:
-    """The tree engine, asked for every factor marginal."""
-    raise NotImplementedError("the tree engine is not there yet")
-
-
-def hmmlearn_estep(n_chains: int, length: int, n_states: int) -> Job:
-    """The compiled functions of hmmlearn's scaling implementation, called as its own E-step calls them."""
-    from hmmlearn import _hmmc
-    from hmmlearn.utils import normalize
-
-    start, transition, log_frames = draw(n_chains, length, n_states)
-    frames = np.exp(log_frames)
-
-    def run() -> tuple[float, list[Array], Array]:
-        total, posteriors, pairs = 0.0, [], np.zeros((n_states, n_states))
-        for frame in frames:
-            log_likelihood, forward, scaling = _hmmc.forward_scaling(start, transition, frame)
-            backward = _hmmc.backward_scaling(start, transition, frame, scaling)
-            posterior = forward * backward
-            normalize(posterior, axis=1)
-            pairs += _hmmc.compute_scaling_xi_sum(forward, transition, backward, frame)
-            total += log_likelihood
-            posteriors.append(posterior)
-        return total, posteriors, pairs
-
-    return Job(run, lambda result: summary(EStep(result[0], np.concatenate(result[1]), result[2])))
-
-
-def numpy_fill(n_chains: int, length: int, n_states: int) -> Job:
-    """The least that storing all pair marginals can cost: writing that many fresh bytes."""
-    shape = (n_chains * (length - 1), n_states, n_states)
-
-    def run() -> Array:
-        pages = np.empty(shape)
-        pages.fill(1.0)
-        return pages
-
-    return Job(run, lambda pages: {"bytes": pages.nbytes})
-
-
-MANY: dict[str, Any] = {"n_chains": 1000, "length": 100, "n_states": 20}
-LONG: dict[str, Any] = {"n_chains": 1, "length": 1_000_000, "n_states": 8}
-ESTEP = {"besag": besag_estep, "hmmlearn": hmmlearn_estep}
-FACTORS = {"besag": besag_factors, "numpy-fill": numpy_fill}
+MANY: Mapping[str, int] = {"n_chains": 1000, "length": 100, "n_states": 20}
+LONG: Mapping[str, int] = {"n_chains": 1, "length": 1_000_000, "n_states": 8}
+ESTEP = {"besag": job(besag_estep, estep_summary), "hmmlearn": job(hmmlearn_estep, estep_summary)}
+FACTORS = {
+    "besag": job(besag_factors, factors_summary),
+    "numpy-fill": job(numpy_fill, lambda pages: {"bytes": pages.nbytes, "error": 0.0}),
+}
 
 SUITE = Suite(
     title="forward-backward on chains",

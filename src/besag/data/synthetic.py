@@ -1,8 +1,8 @@
 """Random models by seed: for exercises, for bug reports ("random_model('tree', 50, seed=3) fails") and for tests.
 
-Tables of undirected kinds hold log-potentials drawn from N(0, strength^2); rows of a CPT are drawn from a symmetric Dirichlet
-with concentration 1 / strength. Hard zeros are put on a fraction `zeros` of the entries, never on those that a hidden
-labelling y*, drawn first, reads; so y* stays feasible. In a CPT one entry of each row is spared.
+Tables of undirected kinds hold log-potentials drawn from N(0, strength^2); rows of a CPT are drawn from a symmetric
+Dirichlet distribution with concentration 1 / strength. Hard zeros are put on a fraction `zeros` of the entries, never
+on those that one labelling, drawn first, reads, so that it is feasible; in a CPT the largest entry of a row is spared.
 
 Scopes are arrays (F, n) throughout, so that a chain, tree or grid of a million variables takes about a second.
 """
@@ -55,18 +55,18 @@ def random_model(
     """A random model of n variables, the same for the same arguments; at least one labelling is feasible.
 
     kind:
-        chain, tree        pairwise, each variable with a unary factor
+        chain, tree        pairwise factors, and a unary factor for each variable
         grid               the same on n x n variables
-        forest_factors     an acyclic factor graph with factors of up to max_arity variables; one variable in ten has no factor
-        markov_network     a ring through all variables and n / 2 factors of up to max_arity variables: cycles from n = 3 on
-        bayesian_network   a random DAG with up to max_parents parents a variable
-        polytree           the same with a tree as its skeleton
+        forest_factors     acyclic, with scopes of up to max_arity variables; one variable in ten has no factor
+        markov_network     a ring through all variables, and n / 2 factors on up to max_arity variables each
+        bayesian_network   a random directed acyclic graph with up to max_parents parents a variable
+        polytree           the same with a tree below the arrows
     n_states: K, or (least, most) to draw each variable's own; 2, but (2, 4) for forest_factors.
     strength: how far tables are from uniform. zeros: the fraction of hard zeros; 0, but 0.1 for forest_factors.
 
     >>> import besag
     >>> besag.data.random_model("forest_factors", 12, seed=3)
-    Markov network: 12 variables of 2 to 4 states, 9 factors, 146 parameters
+    Markov network: 12 variables of 2 to 4 states, 11 factors, 163 parameters
     """
     if kind not in _KINDS:
         raise ModelError(f"no kind of random model is named {kind!r}; there are {', '.join(_KINDS)}")
@@ -115,7 +115,7 @@ def _grid(draw: _Draw) -> Model:
 
 
 def _forest_factors(draw: _Draw) -> Model:
-    """Each factor joins new variables to one that came before, its anchor, or one time in five to none: no cycle can arise."""
+    """Each factor joins new variables to an older one, its anchor, or one time in five to none: no cycle can arise."""
     rng = draw.rng
     n_joined = draw.n - (draw.n + 9) // 10 if draw.n > 1 else 1
     ends = np.minimum(np.cumsum(rng.integers(1, draw.max_arity, n_joined)), n_joined)

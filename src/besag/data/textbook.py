@@ -1,7 +1,7 @@
-"""Bundled models: the seeds' own examples and the small networks of the textbooks, whose answers can be checked by hand.
+"""Bundled models: the seeds' own examples and small networks of the textbooks, whose answers can be checked by hand.
 
-Each model is a function here; its docstring says what it is and where it comes from. Numbers stand as the source has them:
-probabilities and weights for the textbooks, energies for 001 and 002, u = -energy for 003.
+Each model is a function; its docstring says what it is and where it comes from. Numbers are given as the source gives
+them: probabilities and weights in the textbooks, energies in 001 and 002, u = -energy in 003.
 """
 
 from __future__ import annotations
@@ -186,11 +186,13 @@ def umbrella() -> Model:
     emission = {"no": [0.8, 0.2], "yes": [0.1, 0.9]}
     cpts = {rain[0]: [0.5, 0.5], **dict.fromkeys(rain[1:], transition), **dict.fromkeys(seen, emission)}
     edges = [*pairwise(rain), *zip(rain[1:], seen, strict=True)]
-    return bayesian_network(edges, states=dict.fromkeys(cpts, ["no", "yes"]), cpts=cpts)
+    return bayesian_network(edges, states=dict.fromkeys(cpts, ("no", "yes")), cpts=cpts)
 
 
 def ising_4x4() -> Model:
-    """The Ising model on a 4 x 4 lattice with free borders: coupling 0.4, just above the critical temperature, field 0.1.
+    """The Ising model on a 4 x 4 lattice with free borders, coupling 0.4 and field 0.1.
+
+    The infinite lattice is critical at coupling log(1 + sqrt(2)) / 2 = 0.4407.
 
     Source: Ising, Beitrag zur Theorie des Ferromagnetismus, 1925.
     """

@@ -106,6 +106,17 @@ def plan(
     )
 
 
+def accumulators(forest: Forest, table_of_factor: IntArray, n_tables: int) -> tuple[IntArray, IntArray]:
+    """Where sums over the factors of a table are kept while chunks run side by side.
+
+    Returns the slot of each position of `order`, (G,), and the table of each slot. A slot belongs to one chunk and one
+    table, so that no two threads add to the same one, and slots are in the order in which they have to be added up.
+    """
+    chunk = np.repeat(np.arange(forest.n_chunks), np.diff(forest.chunk_factors))
+    slots, slot = np.unique(chunk * n_tables + table_of_factor[forest.order], return_inverse=True)
+    return frozen(slot.astype(np.int64)), frozen(slots % max(n_tables, 1))
+
+
 def _bundle(n_states: IntArray, work: IntArray) -> IntArray:
     """Offsets of chunks of consecutive components: each takes components until it is full."""
     share = np.cumsum(np.maximum(n_states / CHUNK_STATES, work / CHUNK_WORK))
