@@ -14,7 +14,7 @@ import numpy as np
 from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
-from besag.infer.brute import Brute, most_labellings
+from besag.infer.brute import Brute, most_labellings, shown_count
 from besag.infer.engine import Capabilities, Engine, OnStep, Want
 from besag.infer.result import Result
 from besag.infer.tree import Tree, forest_of
@@ -63,8 +63,8 @@ class Exact:
             return brute, f"{why}, and there are only {count} labellings"
         why = "it has cycles" if self.k == 1 else f"its {self.k} best labellings are asked for"
         raise TooLargeError(
-            f"the factor graph is too large: {why}, and it has {count:.3g} labellings, more than the {MAX_LABELLINGS} "
-            "that are enumerated; use a smaller model"
+            f"the factor graph is too large: {why}, and it has {shown_count(count)} labellings; up to "
+            f"{MAX_LABELLINGS} are enumerated; use a smaller model"
         )
 
 

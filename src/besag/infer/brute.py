@@ -77,7 +77,7 @@ class Brute:
         count = most_labellings(graph)
         if count * BYTES_PER_LABELLING > limit:
             raise TooLargeError(
-                f"brute force would look at {count:.3g} labellings and take {count * BYTES_PER_LABELLING:.3g} bytes, "
+                f"brute force would look at {shown_count(count)} labellings of {BYTES_PER_LABELLING} bytes each, "
                 f"more than memory_limit={limit}; use another engine"
             )
 
@@ -87,6 +87,11 @@ def n_labellings(graph: Graph, instance: int) -> int | float:
     low, high = graph.instance_offsets[instance : instance + 2]
     cards = graph.variables.cardinalities[low:high]
     return math.prod(cards.tolist()) if np.log2(cards).sum() < 62 else math.inf
+
+
+def shown_count(count: float) -> str:
+    """A number of labellings for people."""
+    return f"{count:.3g}" if count < math.inf else "more than 2^62"
 
 
 def most_labellings(graph: Graph) -> int | float:

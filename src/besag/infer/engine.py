@@ -68,6 +68,8 @@ REGISTRY: Mapping[str, tuple[str, str]] = {
     "tree": ("besag.infer.tree", "Tree"),
 }
 
+CHOOSERS = ("auto", "exact")  # engines that only choose another
+
 
 def engine_class(name: str) -> type[Any]:
     """The class of an engine by its name."""
@@ -157,7 +159,7 @@ def check_wants(engine: Engine, want: frozenset[Want]) -> None:
     """CapabilityError where the engine cannot serve what is asked."""
     missing = want - engine.capabilities.wants
     if missing:
-        able = [name for name in REGISTRY if missing <= engine_class(name).capabilities.wants]
+        able = [name for name in REGISTRY if name not in CHOOSERS and missing <= engine_class(name).capabilities.wants]
         raise CapabilityError(
             f"engine {engine_name(engine)!r} cannot give {', '.join(sorted(missing))}; "
             f"{', '.join(able) or 'no engine'} can"

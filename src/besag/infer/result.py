@@ -137,6 +137,8 @@ class Result:
         return np.array(values if self.batched else values[0])
 
     def __contains__(self, key: object) -> bool:
+        if self.targets is not None:
+            return key in self.targets
         return isinstance(key, str) and self.graph.variables.names.find(key) is not None
 
     def __iter__(self) -> Iterator[str]:
@@ -144,7 +146,9 @@ class Result:
 
     def keys(self) -> list[str]:
         """The names of the variables that were asked for."""
-        return list(self.targets or self.graph.variables.names_at(range(self.graph.n_variables)))
+        if self.targets is not None:
+            return list(self.targets)
+        return self.graph.variables.names_at(range(self.graph.n_variables))
 
     @property
     def array(self) -> Array:

@@ -107,31 +107,89 @@ def multiply(n: int, x: Array, i: int, y: Array, j: int, z: Array, k: int) -> fl
 
 
 @inlined
-def join_one(n: int, out: Array, v: int, d: Array, messages: Array, k: int, u: Array, i: int) -> tuple[float, float]:
-    """A variable with one child factor: u = e m, belief = d e m in place of e, q = d e in place of m; both sums."""
-    total, rest = 0.0, 0.0
+def scale(n: int, x: Array, i: int, factor: float) -> None:
+    """x_i *= factor."""
     for c in range(n):
-        up = out[v, c] * messages[k, c]
-        down = out[v, c] * d[0, c]
-        belief = up * d[0, c]
-        u[i, c] = up
-        messages[k, c] = down
-        out[v, c] = belief
-        total += belief
-        rest += down
-    return total, rest
+        x[i, c] *= factor
 
 
 @inlined
-def join_none(n: int, out: Array, v: int, d: Array, u: Array, i: int) -> float:
-    """A variable without child factors: u = e, belief = d e in place of e; its sum."""
+def multiply_by(n: int, x: Array, i: int, y: Array, j: int) -> float:
+    """x_i *= y_j, entry by entry; the sum of x_i."""
     total = 0.0
     for c in range(n):
-        belief = out[v, c] * d[0, c]
+        value = x[i, c] * y[j, c]
+        x[i, c] = value
+        total += value
+    return total
+
+
+@inlined
+def total_of(n: int, x: Array, i: int) -> float:
+    total = 0.0
+    for c in range(n):
+        total += x[i, c]
+    return total
+
+
+@inlined
+def join_none(n: int, out: Array, v: int, scratch: Array, u: Array, i: int) -> float:
+    """A variable without child factors: u = e, belief = d e in place of e; its sum."""
+    z = 0.0
+    for c in range(n):
+        belief = out[v, c] * scratch[0, c]
         u[i, c] = out[v, c]
         out[v, c] = belief
-        total += belief
-    return total
+        z += belief
+    return z
+
+
+@inlined
+def join_one(
+    n: int, out: Array, v: int, scratch: Array, messages: Array, k: int, u: Array, i: int
+) -> tuple[float, float]:
+    """A variable with one child factor: u = e m, belief = d e m in place of e, q = d e in place of m; both sums."""
+    z, total = 0.0, 0.0
+    for c in range(n):
+        up = out[v, c] * messages[k, c]
+        down = out[v, c] * scratch[0, c]
+        belief = up * scratch[0, c]
+        u[i, c] = up
+        messages[k, c] = down
+        out[v, c] = belief
+        z += belief
+        total += down
+    return z, total
+
+
+@inlined
+def join_many(
+    n: int, checked: int, out: Array, v: int, scratch: Array, messages: Array, low: int, high: int, u: Array, i: int
+) -> float:
+    """A variable with child factors low..high: as join_one, each q without its own message; the sum, or -1: narrow.
+
+    Row 0 of scratch holds d, then e d times the messages so far; row 1 + j the product of the messages after number j.
+    """
+    count = high - low
+    for c in range(n):
+        scratch[count, c] = 1.0
+    for j in range(count - 1, 0, -1):
+        total = multiply(n, scratch, j + 1, messages, low + j, scratch, j)
+        settle(n, scratch, j, total)
+        if checked and between(n, scratch, j):
+            return -1.0
+    settle(n, u, i, multiply(n, scratch, 1, messages, low, u, i))
+    settle(n, u, i, multiply_by(n, u, i, out, v))
+    z = multiply(n, u, i, scratch, 0, scratch, count + 1)
+    multiply_by(n, scratch, 0, out, v)
+    assign(n, scratch, count + 1, 1.0, out, v)
+    for j in range(count):
+        settle(n, scratch, j + 1, multiply_by(n, scratch, j + 1, scratch, 0))
+        settle(n, scratch, 0, multiply_by(n, scratch, 0, messages, low + j))
+        if checked and (between(n, scratch, j + 1) or between(n, scratch, 0)):
+            return -1.0
+        assign(n, scratch, j + 1, 1.0, messages, low + j)
+    return z
 
 
 @inlined
@@ -139,18 +197,14 @@ def settle(n: int, x: Array, i: int, total: float) -> float:
     """Bring x_i, whose sum is total, back to sum 1 where it left the window; the logarithm of what was divided by."""
     if LOW < total < HIGH or total == 0.0:
         return 0.0
-    factor = 1.0 / total
-    for c in range(n):
-        x[i, c] *= factor
+    scale(n, x, i, 1.0 / total)
     return math.log(total)
 
 
 @inlined
 def between(n: int, x: Array, i: int) -> bool:
     """Whether x_i has an entry that is neither zero nor safely away from zero."""
-    total = 0.0
-    for c in range(n):
-        total += x[i, c]
+    total = total_of(n, x, i)
     for c in range(n):
         if 0.0 < x[i, c] < DELTA * total:
             return True
@@ -185,37 +239,53 @@ def write_cell(n: int, tables: Array, t: int, pending: Array, i: int, factors: A
             cell[r, c] = x * pending[i + 1, c] * tables[t, r, c]
 
 
-def make_pass(n_states: int, shared: int, checked: int) -> Callable[..., bool]:
-    """Kernel: both passes over one chunk; True where the range was too narrow.
+def make_shift(n_states: int) -> Callable[..., float]:
+    """Kernel: out_v = base_v - max, with the maxima added to log Z; the lowest finite entry of out."""
 
-    tables (2U, K, K), table and transpose, where shared, else (U, K, K). out (V, K): e in, marginals out. messages (., K):
-    work space for the chunk's factors. scratch (max_children + 2, K), pending (8, K). log_z (C,) is added to. moments
-    (A, K, K) gets sums of q u^T / z; factors, flat with offsets, gets marginals; both may have length 0.
+    def shift(
+        base: Array, first_variable: int, last_variable: int, component: IntArray, out: Array, log_z: Array
+    ) -> float:
+        n = n_states if n_states > 0 else base.shape[1]
+        lowest = 0.0
+        for v in range(first_variable, last_variable):
+            highest = -math.inf
+            for c in range(n):
+                highest = max(highest, base[v, c])
+            if highest == -math.inf:
+                highest = 0.0
+            log_z[component[v]] += highest
+            for c in range(n):
+                value = base[v, c] - highest
+                out[v, c] = value
+                if -math.inf < value < lowest:
+                    lowest = value
+        return lowest
+
+    return shift
+
+
+def make_upward(n_states: int, shared: int, checked: int) -> Callable[..., bool]:
+    """Kernel: upward messages and log Z of one chunk; True where the range was too narrow.
+
+    tables (2U, K, K), table and transpose, where shared, else (U, K, K). out (V, K): e. messages (., K): those of the
+    chunk. scratch (max_children + 2, K). log_z (C,) is added to.
     """
 
-    def both_passes(
+    def upward(
         variables: IntArray,
         child_factors: IntArray,
         component: IntArray,
-        order: IntArray,
         matrix: IntArray,
-        slot: IntArray,
-        factor_offsets: IntArray,
-        weights: Array,
         tables: Array,
         first_variable: int,
+        first_child: int,
         last_variable: int,
-        n_roots: int,
         out: Array,
         messages: Array,
         scratch: Array,
-        pending: Array,
         log_z: Array,
-        moments: Array,
-        factors: Array,
     ) -> bool:
-        n = n_states
-        first_child = first_variable + n_roots
+        n = n_states if n_states > 0 else out.shape[1]
         offset = child_factors[first_variable]
         for i in range(last_variable - 1, first_variable - 1, -1):
             v, low, high = variables[i], child_factors[i] - offset, child_factors[i + 1] - offset
@@ -227,17 +297,14 @@ def make_pass(n_states: int, shared: int, checked: int) -> Callable[..., bool]:
                 if checked and between(n, scratch, 0):
                     return True
                 log_z[component[v]] += settle(n, scratch, 0, total)
-                total = multiply(n, scratch, 0, messages, k, scratch, 0)
+                total = multiply_by(n, scratch, 0, messages, k)
             if checked and between(n, scratch, 0):
                 return True
+            if i < first_child:
+                log_z[component[v]] += math.log(total) if total > 0.0 else -math.inf
+                continue
             if not LOW < total < HIGH:
                 log_z[component[v]] += settle(n, scratch, 0, total)
-            if i < first_child:
-                root_total = 0.0
-                for c in range(n):
-                    root_total += scratch[0, c]
-                log_z[component[v]] += math.log(root_total) if root_total > 0.0 else -math.inf
-                continue
             k = i - first_child
             m = matrix[offset + k]
             if shared:
@@ -248,12 +315,45 @@ def make_pass(n_states: int, shared: int, checked: int) -> Callable[..., bool]:
                 collect(n, tables, m >> 1, scratch, 0, messages, k)
             if checked and between(n, messages, k):
                 return True
+        return False
 
-        n_pending, pending_slot = 0, -1
+    return upward
+
+
+def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., bool]:
+    """Kernel: downward messages of one chunk and all that follows from them; True where the range was too narrow.
+
+    Arrays as in `upward`; out (V, K) becomes the marginals. pending (8, K) is work space. moments (A, K, K) gets sums of
+    weight q u^T / z; factors, flat with factor_offsets, gets factor marginals; either may have length 0, and so may
+    weights (V,), which then are 1.
+    """
+
+    def downward(
+        variables: IntArray,
+        child_factors: IntArray,
+        matrix: IntArray,
+        tables: Array,
+        first_variable: int,
+        first_child: int,
+        last_variable: int,
+        out: Array,
+        messages: Array,
+        scratch: Array,
+        pending: Array,
+        weights: Array,
+        slot: IntArray,
+        moments: Array,
+        order: IntArray,
+        factor_offsets: IntArray,
+        factors: Array,
+    ) -> bool:
+        n = n_states if n_states > 0 else out.shape[1]
+        offset = child_factors[first_variable]
+        n_pending, pending_slot = 0, 0
         for i in range(first_variable, last_variable):
             v, low, high = variables[i], child_factors[i] - offset, child_factors[i + 1] - offset
             k, m = i - first_child, 0
-            if i < first_child:
+            if k < 0:
                 for c in range(n):
                     scratch[0, c] = 1.0
             else:
@@ -264,29 +364,133 @@ def make_pass(n_states: int, shared: int, checked: int) -> Callable[..., bool]:
                     collect(n, tables, m >> 1, messages, k, scratch, 0)
                 else:
                     spread(n, tables, m >> 1, messages, k, scratch, 0)
-                if checked:
-                    settle(n, scratch, 0, assign(n, scratch, 0, 1.0, scratch, 0))
-                    if between(n, scratch, 0):
-                        return True
-            upward = 2 * n_pending + 1 - (m & 1)
+                if n_pending > 0 and slot[offset + k] != pending_slot:
+                    for j in range(n_pending):
+                        add_outer(n, pending, 2 * j, moments, pending_slot)
+                    n_pending = 0
+            if checked:
+                settle(n, scratch, 0, total_of(n, scratch, 0))
+                if between(n, scratch, 0):
+                    return True
+            upper, lower = 2 * n_pending + (m & 1), 2 * n_pending + 1 - (m & 1)
             if low == high:
-                z = join_none(n, out, v, scratch, pending, upward)
+                z = join_none(n, out, v, scratch, pending, lower)
             elif low + 1 == high:
-                z, rest = join_one(n, out, v, scratch, messages, low, pending, upward)
-                settle(n, messages, low, rest)
+                z, total = join_one(n, out, v, scratch, messages, low, pending, lower)
+                settle(n, messages, low, total)
+                if checked and between(n, messages, low):
+                    return True
             else:
-                last = high - low
-                for c in range(n):
-                    scratch[last, c] = 1.0
-                for j in range(last - 1, -1, -1):
-                    total = multiply(n, scratch, j + 1, messages, low + j, scratch, j + 1 if j == 0 else j)
-                    settle(n, scratch, 1 if j == 0 else j, total)
-                z = 0.0
-            if checked and low < high and between(n, messages, low):
-                return True
+                z = join_many(n, checked, out, v, scratch, messages, low, high, pending, lower)
+                if checked and z < 0.0:
+                    return True
             share = 1.0 / z if z > 0.0 else 0.0
-            for c in range(n):
-                out[v, c] *= share
+            scale(n, out, v, share)
+            if k < 0 or (len(moments) == 0 and len(factors) == 0):
+                continue
+            assign(n, messages, k, share, pending, upper)
+            if len(factors) > 0:
+                t = m - (m & 1) if shared else m >> 1
+                write_cell(n, tables, t, pending, 2 * n_pending, factors, factor_offsets[order[offset + k]])
+            if len(moments) > 0:
+                if len(weights) > 0:
+                    scale(n, pending, upper, weights[v])
+                pending_slot = slot[offset + k]
+                n_pending += 1
+                if not shared:
+                    add_outer(n, pending, 0, moments, pending_slot)
+                    n_pending = 0
+                elif n_pending == 4:
+                    add_outer_4(n, pending, moments, pending_slot)
+                    n_pending = 0
+        for j in range(n_pending):
+            add_outer(n, pending, 2 * j, moments, pending_slot)
         return False
 
-    return both_passes
+    return downward
+
+
+def plan_pairs(forest: Forest, n_states: int, table_of_factor: IntArray) -> PairPlan:
+    """The plan for a forest whose factors are pairwise tables of n_states x n_states."""
+    tables, number = np.unique(table_of_factor[forest.order], return_inverse=True)
+    numbers = np.zeros(len(table_of_factor), np.int64)
+    numbers[forest.order] = number
+    slot, table_of_slot = accumulators(forest, numbers, len(tables))
+    matrix = 2 * number + forest.parent_axis
+    shared = 4 * len(tables) <= len(number)
+    return PairPlan(forest, n_states, frozen(tables), frozen(matrix), slot, table_of_slot, shared)
+
+
+def run(
+    plan: PairPlan,
+    base: Array,
+    table_offsets: IntArray,
+    log_potentials: Array,
+    *,
+    want_variables: bool = True,
+    want_moments: bool = False,
+    weights: Array | None = None,
+    factor_offsets: IntArray | None = None,
+    n_threads: int | None = None,
+    compile: bool = True,
+) -> PairResult:
+    """log Z, and what else is wanted, from base (S,) and the tables."""
+    forest, n = plan.forest, plan.n_states
+    base = frozen(base.reshape(-1, n))
+    tables, shift, checked = _weights_of(plan, table_offsets, log_potentials)
+    flags = (n, int(plan.shared), int(checked))
+    upward, downward = (kernel_of(make, *flags, compile=compile) for make in (make_upward, make_downward))
+    sizes = np.bincount(forest.component, minlength=len(forest.roots))
+    log_z = shift * (sizes - 1.0)
+    out = np.empty(base.shape)
+    moments = np.zeros((len(plan.table_of_slot) if want_moments else 0, n, n))
+    factors = np.empty(0 if factor_offsets is None else int(factor_offsets[-1]))
+    offsets = frozen(np.zeros(1, np.int64) if factor_offsets is None else factor_offsets)
+    weights = frozen(np.empty(0) if weights is None else weights)
+    linear = _Linear(plan, base, out, log_z, checked, compile)
+    narrow = np.zeros(forest.n_chunks, np.bool_)
+    if not forest.contiguous:
+        linear.fill(0, len(base))
+
+    def chunk(h: int) -> None:
+        first, last = int(forest.chunk_variables[h]), int(forest.chunk_variables[h + 1])
+        if forest.contiguous:
+            linear.fill(first, last)
+        first_child = first + int(forest.chunk_roots[h + 1] - forest.chunk_roots[h])
+        messages = np.empty((last - first_child, n))
+        scratch, pending = np.empty((forest.max_children + 2, n)), np.empty((8, n))
+        where = (tables, first, first_child, last, out, messages, scratch)
+        links = (forest.variables, forest.child_factors)
+        narrow[h] = upward(*links, forest.component, plan.matrix, *where, log_z)
+        if want_variables and not narrow[h]:
+            extras = (pending, weights, plan.slot, moments, forest.order, offsets, factors)
+            narrow[h] = downward(*links, plan.matrix, *where, *extras)
+
+    run_chunks(chunk, forest.n_chunks, n_threads)
+    return log_z, out, moments, factors, tables, narrow.any()
+
+
+class _Linear:
+    def __init__(self, plan, base, out, log_z, checked, compile):
+        self.__dict__.update(locals())
+        self.shift = kernel_of(make_shift, plan.n_states, compile=compile)
+        self.lowest=0.0
+    def fill(self, first, last):
+        step = BLOCK // self.plan.n_states
+        for a in range(first, last, step):
+            b = min(a + step, last)
+            block = self.base[a:b]
+            if not self.checked and block.min() >= -BENIGN and block.max() <= BENIGN:
+                np.exp(block, out=self.out[a:b])
+            else:
+                self.lowest = min(self.lowest, self.shift(self.base, a, b, self.plan.forest.component, self.out, self.log_z))
+                np.exp(self.out[a:b], out=self.out[a:b])
+
+def _weights_of(plan, table_offsets, log_potentials):
+    n=plan.n_states
+    t = log_potentials.reshape(-1,n,n)[plan.tables]
+    shift=t.max()
+    w=np.exp(t-shift)
+    if plan.shared:
+        w=np.ascontiguousarray(np.stack([w,w.transpose(0,2,1)],1)).reshape(-1,n,n)
+    return frozen(w), shift, bool(t.min()==-np.inf)

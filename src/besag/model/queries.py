@@ -68,8 +68,8 @@ class Queries:
 
         >>> import besag
         >>> besag.data.bundled("sprinkler").joint(["rain", "wet_grass"]).round(4)
-        array([[0.311, 0.189],
-               [0.042, 0.458]])
+        array([[0.311 , 0.189 ],
+               [0.0419, 0.4581]])
         """
         from besag.query.verbs import joint
 

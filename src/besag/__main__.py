@@ -1,0 +1,5 @@
+"""`python -m besag`: the command line."""
+
+from besag.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,317 @@
+"""UAI models and evidence, as the inference competitions use them.
+
+    model     = kind  n  cardinality * n  m  scope * m  table * m
+    kind      = "BAYES" | "MARKOV"
+    scope     = arity  variable * arity              variables are numbered from 0; any order; arity 0 is a constant
+    table     = size  weight * size                  the last variable of the scope changes fastest
+    evidence  = sample | n_samples  sample * n_samples
+    sample    = k  (variable state) * k
+
+Words are separated by white space of any kind; "#" begins a comment. Variables are named "0".."n-1", their states
+"0".."K-1". MARKOV: weights, a Markov network; constants are folded into factor 0, or into a new unary factor on
+variable 0 where there is no other. BAYES: a Bayesian network; the last variable of each scope is the child, and rows
+that sum to one within 1e-3 are normalised. Factors keep the order of the file.
+
+The two styles of evidence are told apart by the number of words: k pairs have 1 + 2 k of them. A leading 0 is no
+evidence, whatever follows, as other solvers read it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike, fspath
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, offsets_of
+from besag.errors import ModelError, ParseError
+from besag.io.files import Numbers, line_of, read_bytes
+from besag.io.parts import MAX_ARITY, Part, TableError, cpt_part, weight_part
+from besag.model.build import assemble
+from besag.model.dag import topological
+from besag.model.model import Model
+from besag.model.variable import RangeNames, Variables, numbered_states
+
+KINDS = (b"BAYES", b"MARKOV")
+SPARE_STATES = 1 << 16  # of variables that no table mentions
+
+_COMMENT = re.compile(rb"#[^\n]*")
+_WORD = re.compile(rb"\s*(\S+)")
+
+
+def matches(head: bytes) -> bool:
+    """Whether a file that begins so is a UAI model."""
+    word = _WORD.match(_COMMENT.sub(b"", head))
+    return word is not None and word.group(1).upper() in KINDS
+
+
+def read(data: bytes, path: str) -> Model:
+    """A Model from the content of a UAI file."""
+    kind, numbers = _kind(data, path)
+    variables, at = _variables(numbers)
+    functions = _functions(numbers, variables, at)
+    if kind == b"MARKOV":
+        return _markov(numbers, variables, functions)
+    return _bayes(numbers, variables, functions)
+
+
+def _kind(data: bytes, path: str) -> tuple[bytes, Numbers]:
+    if b"#" in data:
+        data = _COMMENT.sub(b"", data)
+    word = _WORD.match(data)
+    if word is None or word.group(1).upper() not in KINDS:
+        shown = "nothing" if word is None else repr(word.group(1)[:40].decode("ascii", "replace"))
+        line = line_of(data, 0 if word is None else word.start(1))
+        raise ParseError(f"expected BAYES or MARKOV, got {shown}", path=path, line=line)
+    return word.group(1).upper(), Numbers(data, path, word.end())
+
+
+def _variables(numbers: Numbers) -> tuple[Variables, int]:
+    """The variables, and where the number of functions stands."""
+    n = numbers.integer(0, 1, len(numbers), "the number of variables, of which each has a cardinality,")
+    cardinalities = numbers.values[1 : 1 + n]
+    wrong = ~((cardinalities >= 1) & (cardinalities < 2**31) & (cardinalities == np.floor(cardinalities)))
+    if wrong.any() or len(cardinalities) < n:
+        first = int(np.argmax(wrong)) if wrong.any() else len(cardinalities)
+        numbers.integer(1 + first, 1, 2**31 - 1, f"the cardinality of variable {first}")
+    distinct, space_of = np.unique(cardinalities.astype(np.int64), return_inverse=True)
+    if int(distinct.sum()) > len(numbers) + SPARE_STATES:
+        largest = int(np.argmax(cardinalities))
+        raise numbers.fail(
+            1 + largest,
+            f"variable {largest} has {cardinalities[largest]:.0f} states, but the file has {len(numbers)} numbers in all",
+        )
+    return Variables(RangeNames(n), [numbered_states(k) for k in distinct.tolist()], space_of), 1 + n
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Functions:
+    """Scopes and tables by place: scope f begins at scope_starts[f], its table at table_starts[f]."""
+
+    scope_starts: IntArray
+    arities: IntArray
+    table_starts: IntArray
+    sizes: IntArray
+
+    def __len__(self) -> int:
+        return len(self.arities)
+
+    def scopes(self, values: Array, arity: int) -> tuple[IntArray, Array]:
+        """The functions of one arity, and their scopes (F, arity), not yet checked."""
+        which = np.flatnonzero(self.arities == arity)
+        return which, values[self.scope_starts[which][:, None] + np.arange(arity)]
+
+
+def _functions(numbers: Numbers, variables: Variables, at: int) -> _Functions:
+    n_functions = numbers.integer(at, 0, len(numbers), "the number of functions")
+    starts, at = _walk(numbers, at + 1, n_functions, len(variables))
+    arities = np.diff(np.append(starts, at + 1)) - 1
+    scopes = _Functions(starts, arities, starts, arities)
+    sizes = np.ones(n_functions)
+    for arity in np.unique(arities[arities > 0]).tolist():
+        which, given = scopes.scopes(numbers.values, arity)
+        _check_scopes(numbers, which, starts, given, len(variables))
+        sizes[which] = variables.cardinalities[given.astype(np.int64)].prod(axis=1, dtype=np.float64)
+    return _Functions(starts, arities, *_tables(numbers, at, sizes))
+
+
+def _walk(numbers: Numbers, at: int, n_functions: int, n_variables: int) -> tuple[IntArray, int]:
+    """Where each scope begins, and where the last one ends."""
+    values, end = numbers.values, len(numbers)
+    starts = np.empty(n_functions, np.int64)
+    most = min(n_variables, MAX_ARITY)
+    for function in range(n_functions):
+        arity = values.item(at) if at < end else -1.0
+        if not (0 <= arity <= most and arity.is_integer()):
+            numbers.integer(at, 0, most, f"the number of variables of function {function}")
+        at += 1
+        starts[function] = at
+        at += int(arity)
+    if at > end:
+        raise numbers.fail(end, f"the file ends in the scope of function {n_functions - 1}")
+    return starts, at
+
+
+def _check_scopes(numbers: Numbers, which: IntArray, starts: IntArray, scopes: Array, n_variables: int) -> None:
+    wrong = ~((scopes >= 0) & (scopes < n_variables) & (scopes == np.floor(scopes)))
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        place = int(starts[which[row]]) + column
+        numbers.integer(place, 0, n_variables - 1, f"a variable in the scope of function {which[row]}")
+    ordered = np.sort(scopes, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    if twice.any():
+        function = int(which[np.argmax(twice)])
+        raise numbers.fail(int(starts[function]), f"the scope of function {function} repeats a variable")
+
+
+def _tables(numbers: Numbers, at: int, sizes: Array) -> tuple[IntArray, IntArray]:
+    """Where the table of each function begins and how long it is: all sizes are checked before anything is made."""
+    rest = len(numbers) - at
+    lengths = np.minimum(sizes, rest + 1).astype(np.int64)
+    heads = at + offsets_of(1 + lengths)
+    inside = heads[:-1] < len(numbers)
+    wrong = numbers.values[heads[:-1][inside]] != sizes[inside]
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        got = numbers.values[heads[first]]
+        raise numbers.fail(
+            int(heads[first]), f"expected the size of the table of function {first}, {sizes[first]:.0f}, got {got:.12g}"
+        )
+    end = int(heads[-1])
+    if end > len(numbers):
+        last = int(np.searchsorted(heads, len(numbers), side="right")) - 1
+        raise numbers.fail(
+            len(numbers), f"the file ends in the table of function {last}, which has {sizes[last]:.0f} entries"
+        )
+    if end < len(numbers):
+        raise numbers.fail(end, f"expected the end of the file after {len(sizes)} tables, got more numbers")
+    weights = numbers.values[at:]
+    bad = ~((weights >= 0) & (weights < np.inf))
+    if bad.any():
+        place = at + int(np.argmax(bad))
+        function = int(np.searchsorted(heads, place, side="right")) - 1
+        raise numbers.fail(
+            place, f"function {function}: weights must be finite and not negative, got {numbers.values[place]:.12g}"
+        )
+    return heads[:-1] + 1, lengths
+
+
+def _pools(values: Array, variables: Variables, functions: _Functions) -> Iterator[tuple[IntArray, IntArray, Array]]:
+    """The functions of each table shape: their numbers (F,), scopes (F, n) and tables (F, K1..Kn)."""
+    for arity in np.unique(functions.arities[functions.arities > 0]).tolist():
+        which, given = functions.scopes(values, arity)
+        scopes = given.astype(np.int64)
+        shapes = variables.cardinalities[scopes]
+        kind = np.zeros(len(which), np.int64)
+        for column in variables.space_of[scopes].T:
+            kind = np.unique(kind * len(variables.spaces) + column, return_inverse=True)[1]
+        order = np.argsort(kind, kind="stable")
+        for members in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
+            numbers = which[members]
+            size = int(functions.sizes[numbers[0]])
+            tables = np.concatenate([values[start : start + size] for start in functions.table_starts[numbers].tolist()])
+            yield numbers, scopes[members], tables.reshape(len(members), *shapes[members[0]].tolist())
+
+
+def _markov(numbers: Numbers, variables: Variables, functions: _Functions) -> Model:
+    constant = functions.arities == 0
+    position = np.cumsum(~constant) - 1
+    parts = [
+        weight_part(scopes, position[which], tables)
+        for which, scopes, tables in _pools(numbers.values, variables, functions)
+    ]
+    if constant.any():
+        if not parts:
+            ones = np.ones((1, int(variables.cardinalities[0])))
+            parts = [weight_part(np.zeros((1, 1), np.int64), np.zeros(1, np.int64), ones)]
+        _fold(parts, numbers.values[functions.table_starts[constant]])
+    return assemble(variables, parts)
+
+
+def _fold(parts: list[Part], constants: Array) -> None:
+    """Multiplies the factor at position 0 by the constants."""
+    for group, energies, support in parts:
+        row = np.flatnonzero(np.asarray(group.positions) == 0)
+        if row.size and (constants > 0).all():
+            energies[row] -= np.where(support[row], np.log(constants).sum(), 0.0)
+        elif row.size:
+            energies[row], support[row] = 0.0, False
+
+
+def _bayes(numbers: Numbers, variables: Variables, functions: _Functions) -> Model:
+    _check_network(numbers, variables, functions)
+    try:
+        parts = [
+            cpt_part(variables, scopes, which, tables)
+            for which, scopes, tables in _pools(numbers.values, variables, functions)
+        ]
+    except TableError as error:
+        raise numbers.fail(int(functions.table_starts[error.position]), str(error)) from None
+    return assemble(variables, parts)
+
+
+def _check_network(numbers: Numbers, variables: Variables, functions: _Functions) -> None:
+    """ParseError unless each variable is the child of one function and there is no cycle."""
+    if (functions.arities == 0).any():
+        function = int(np.argmin(functions.arities))
+        place = int(functions.scope_starts[function]) - 1
+        raise numbers.fail(place, f"function {function} has an empty scope: in a BAYES file each is a CPT")
+    children = numbers.values[functions.scope_starts + functions.arities - 1].astype(np.int64)
+    first = np.full(len(variables), -1)
+    first[children[::-1]] = np.arange(len(children))[::-1]
+    again = np.flatnonzero(first[children] != np.arange(len(children)))
+    if again.size:
+        function, child = int(again[0]), int(children[again[0]])
+        raise numbers.fail(
+            int(functions.scope_starts[function]),
+            f"variable {child} has two CPTs, functions {first[child]} and {function}: "
+            "the last variable of each scope is the child",
+        )
+    if (first < 0).any():
+        absent = int(np.argmin(first))
+        raise numbers.fail(
+            1 + len(variables), f"variable {absent} has no CPT: the last variable of each scope is the child"
+        )
+    _check_acyclic(numbers, variables, functions, first)
+
+
+def _check_acyclic(numbers: Numbers, variables: Variables, functions: _Functions, function_of: IntArray) -> None:
+    starts = functions.scope_starts[function_of].tolist()
+    arities = functions.arities[function_of].tolist()
+    parents = [
+        numbers.values[start : start + arity - 1].astype(np.int64).tolist()
+        for start, arity in zip(starts, arities, strict=True)
+    ]
+    try:
+        topological(variables, parents)
+    except ModelError as error:
+        raise numbers.fail(1 + len(variables), str(error)) from None
+
+
+def read_uai_evidence(path: str | PathLike[str]) -> dict[str, str]:
+    """The evidence of a UAI .evid file, the first sample where there are several: {variable: state}.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "a.evid")
+    >>> _ = file.write_text("2 0 1 5 0")
+    >>> read_uai_evidence(file)
+    {'0': '1', '5': '0'}
+    """
+    samples = read_uai_samples(path)
+    return samples[0] if samples else {}
+
+
+def read_uai_samples(path: str | PathLike[str]) -> list[dict[str, str]]:
+    """All samples of a UAI .evid file; none where it begins with 0."""
+    data = read_bytes(path)
+    numbers = Numbers(_COMMENT.sub(b"", data), fspath(path))
+    first = numbers.integer(0, 0, len(numbers), "a number of observations or of samples")
+    if first == 0:
+        return []
+    if 1 + 2 * first == len(numbers):
+        return [_sample(numbers, 0, first)]
+    samples, at = [], 1
+    for sample in range(first):
+        most = (len(numbers) - at - 1) // 2
+        k = numbers.integer(at, 0, max(most, 0), f"the number of observations of sample {sample}")
+        samples.append(_sample(numbers, at, k))
+        at += 1 + 2 * k
+    if at < len(numbers):
+        raise numbers.fail(
+            at, f"expected {first} observations, {1 + 2 * first} numbers, or {first} samples; got {len(numbers)} numbers"
+        )
+    return samples
+
+
+def _sample(numbers: Numbers, at: int, k: int) -> dict[str, str]:
+    """k observations, whose number stands at `at`."""
+    evidence: dict[str, str] = {}
+    for place in range(at + 1, at + 1 + 2 * k, 2):
+        variable = str(numbers.integer(place, 0, 2**31, "a variable"))
+        state = str(numbers.integer(place + 1, 0, 2**31, f"a state of variable {variable}"))
+        if evidence.setdefault(variable, state) != state:
+            raise numbers.fail(place, f"variable {variable} is observed twice, in states {evidence[variable]} and {state}")
+    return evidence

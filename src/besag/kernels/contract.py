@@ -1,0 +1,284 @@
+"""One factor: from vectors on all axes but one to the vector on that axis, and to the factor's marginal.
+
+    message(y_t) = (+)_{y_a, a != t} table(y) (x) prod_{a != t} incoming_a(y_a)
+
+`incoming` holds the vectors of all axes one after the other, that of axis a at rows starts[a] to starts[a] + sizes[a]; all
+arrays have the lanes of `semiring` as their last axis. A table is walked once, row by row of its last axis, with products
+over the axes before it kept in `partial`. LOG_SUM walks twice: once for the maxima, once for the sums below them.
+
+A Potts factor, c [i != j], is never expanded: with running (+) of the incoming vector from both ends,
+
+    message(i) = diagonal (x) u(i) (+) off (x) ((+)_{j < i} u(j) (+) (+)_{j > i} u(j))
+
+so that nothing is ever subtracted. In SUM, diagonal and off are scaled so that the larger is 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+from besag.arrays import Array, IntArray
+from besag.kernels.compile import inlined
+from besag.kernels.semiring import LOG_SUM, MAX, SUM, one_of, plus, times, zero_of
+
+
+@inlined
+def renew(
+    semiring: int,
+    lanes: int,
+    axis: int,
+    last: int,
+    skip: int,
+    starts: IntArray,
+    digits: IntArray,
+    incoming: Array,
+    partial: Array,
+) -> None:
+    """partial[a + 1] = partial[a] (x) incoming_a(digit a), for all axes from `axis` to the one before the last."""
+    for a in range(axis, last):
+        for r in range(lanes):
+            if a == skip:
+                partial[a + 1, r] = partial[a, r]
+            else:
+                partial[a + 1, r] = times(semiring, partial[a, r], incoming[starts[a] + digits[a], r])
+
+
+@inlined
+def advance(last: int, sizes: IntArray, digits: IntArray) -> int:
+    """Count up the digits before the last axis; the first axis that changed, -1 at the end."""
+    axis = last - 1
+    while axis >= 0:
+        digits[axis] += 1
+        if digits[axis] < sizes[axis]:
+            return axis
+        digits[axis] = 0
+        axis -= 1
+    return axis
+
+
+@inlined
+def walk(
+    semiring: int,
+    lanes: int,
+    values: Array,
+    start: int,
+    n_axes: int,
+    target: int,
+    sizes: IntArray,
+    starts: IntArray,
+    digits: IntArray,
+    incoming: Array,
+    partial: Array,
+    outgoing: Array,
+    sums: Array,
+) -> None:
+    """outgoing (+)= the contraction, for SUM and MAX; for LOG_SUM sums += exp(term - outgoing), outgoing the maxima.
+
+    The last row of partial is work space.
+    """
+    last = n_axes - 1
+    work = n_axes + 1
+    entry, axis = 0, 0
+    n_rows = 1
+    for a in range(last):
+        n_rows *= sizes[a]
+    table = values[start : start + n_rows * sizes[last]].reshape(n_rows, sizes[last])
+    vector = incoming[starts[last] : starts[last] + sizes[last]]
+    for a in range(n_axes):
+        digits[a] = 0
+    for r in range(lanes):
+        partial[0, r] = one_of(semiring)
+    while axis >= 0:
+        renew(semiring, lanes, axis, last, target, starts, digits, incoming, partial)
+        if target == last:
+            for j in range(sizes[last]):
+                value = table[entry, j]
+                for r in range(lanes):
+                    term = times(semiring, partial[last, r], value)
+                    if semiring != LOG_SUM:
+                        outgoing[j, r] = plus(semiring, outgoing[j, r], term)
+                    elif outgoing[j, r] > -math.inf:
+                        sums[j, r] += math.exp(term - outgoing[j, r])
+        else:
+            row = digits[target]
+            for r in range(lanes):
+                partial[work, r] = 0.0 if semiring == LOG_SUM else zero_of(semiring)
+            for j in range(sizes[last]):
+                value = table[entry, j]
+                for r in range(lanes):
+                    term = times(semiring, value, vector[j, r])
+                    if semiring != LOG_SUM:
+                        partial[work, r] = plus(semiring, partial[work, r], term)
+                    elif outgoing[row, r] > -math.inf:
+                        partial[work, r] += math.exp(term + partial[last, r] - outgoing[row, r])
+            for r in range(lanes):
+                if semiring != LOG_SUM:
+                    term = times(semiring, partial[last, r], partial[work, r])
+                    outgoing[row, r] = plus(semiring, outgoing[row, r], term)
+                else:
+                    sums[row, r] += partial[work, r]
+        entry += 1
+        axis = advance(last, sizes, digits)
+
+
+@inlined
+def contract(
+    semiring: int,
+    lanes: int,
+    values: Array,
+    start: int,
+    n_axes: int,
+    target: int,
+    sizes: IntArray,
+    starts: IntArray,
+    digits: IntArray,
+    incoming: Array,
+    partial: Array,
+    outgoing: Array,
+    sums: Array,
+) -> None:
+    """outgoing = the message to axis target."""
+    for i in range(sizes[target]):
+        for r in range(lanes):
+            outgoing[i, r] = zero_of(semiring)
+    walk(
+        SUM if semiring == SUM else MAX,
+        lanes, values, start, n_axes, target, sizes, starts, digits, incoming, partial, outgoing, sums,
+    )  # fmt: skip
+    if semiring == LOG_SUM:
+        for i in range(sizes[target]):
+            for r in range(lanes):
+                sums[i, r] = 0.0
+        walk(
+            LOG_SUM,
+            lanes, values, start, n_axes, target, sizes, starts, digits, incoming, partial, outgoing, sums,
+        )  # fmt: skip
+        for i in range(sizes[target]):
+            for r in range(lanes):
+                if outgoing[i, r] > -math.inf:
+                    outgoing[i, r] += math.log(sums[i, r])
+
+
+@inlined
+def potts_weights(semiring: int, c: float) -> tuple[float, float]:
+    """(diagonal, off) of a Potts factor; in SUM after the larger was taken out."""
+    if semiring != SUM:
+        return 0.0, c
+    return (math.exp(-c), 1.0) if c > 0.0 else (1.0, math.exp(c))
+
+
+@inlined
+def others(semiring: int, lanes: int, n: int, incoming: Array, start: int, partial: Array, outgoing: Array) -> None:
+    """outgoing(i) = (+)_{j != i} incoming(j), by running sums from both ends."""
+    for r in range(lanes):
+        partial[0, r] = zero_of(semiring)
+        partial[1, r] = zero_of(semiring)
+    for i in range(n):
+        for r in range(lanes):
+            outgoing[i, r] = partial[0, r]
+            partial[0, r] = plus(semiring, partial[0, r], incoming[start + i, r])
+    for i in range(n - 1, -1, -1):
+        for r in range(lanes):
+            outgoing[i, r] = plus(semiring, outgoing[i, r], partial[1, r])
+            partial[1, r] = plus(semiring, partial[1, r], incoming[start + i, r])
+
+
+@inlined
+def contract_potts(
+    semiring: int, lanes: int, c: float, n: int, incoming: Array, start: int, partial: Array, outgoing: Array
+) -> None:
+    """outgoing = the message of a Potts factor."""
+    diagonal, off = potts_weights(semiring, c)
+    others(semiring, lanes, n, incoming, start, partial, outgoing)
+    for i in range(n):
+        for r in range(lanes):
+            same = times(semiring, diagonal, incoming[start + i, r])
+            outgoing[i, r] = plus(semiring, same, times(semiring, off, outgoing[i, r]))
+
+
+@inlined
+def probability(semiring: int, term: float, z: float) -> float:
+    """term / z as a probability; 0 where z is the zero of the semiring."""
+    if semiring == SUM:
+        return term / z if z > 0.0 else 0.0
+    return math.exp(term - z) if z > -math.inf else 0.0
+
+
+@inlined
+def emit(
+    semiring: int,
+    lanes: int,
+    values: Array,
+    start: int,
+    n_axes: int,
+    sizes: IntArray,
+    starts: IntArray,
+    digits: IntArray,
+    incoming: Array,
+    partial: Array,
+    z: Array,
+    weights: Array,
+    moments: Array,
+    moments_start: int,
+    factors: Array,
+    n_rows: int,
+    factors_start: int,
+) -> None:
+    """The factor's marginal, table (x) all incoming / z: weighted sum over lanes to moments, as it is to factors.
+
+    moments (entries,) and factors (rows, entries) may have length 0. Lanes from n_rows on are padding.
+    """
+    last = n_axes - 1
+    entry, axis = 0, 0
+    for a in range(n_axes):
+        digits[a] = 0
+    for r in range(lanes):
+        partial[0, r] = one_of(semiring)
+    while axis >= 0:
+        renew(semiring, lanes, axis, last, -1, starts, digits, incoming, partial)
+        for j in range(sizes[last]):
+            value, expected = values[start + entry + j], 0.0
+            for r in range(lanes):
+                term = times(semiring, times(semiring, value, incoming[starts[last] + j, r]), partial[last, r])
+                p = probability(semiring, term, z[r])
+                expected += weights[r] * p
+                if len(factors) > 0 and r < n_rows:
+                    factors[r, factors_start + entry + j] = p
+            if len(moments) > 0:
+                moments[moments_start + entry + j] += expected
+        entry += sizes[last]
+        axis = advance(last, sizes, digits)
+
+
+@inlined
+def emit_potts(
+    semiring: int,
+    lanes: int,
+    c: float,
+    n: int,
+    incoming: Array,
+    partial: Array,
+    outgoing: Array,
+    z: Array,
+    weights: Array,
+    moments: Array,
+    moments_start: int,
+    factors: Array,
+    n_rows: int,
+    factors_start: int,
+) -> None:
+    """As emit: moments get the expected [i != j], factors the whole table. The vectors are at rows 0 and n of incoming."""
+    diagonal, off = potts_weights(semiring, c)
+    if len(moments) > 0:
+        others(semiring, lanes, n, incoming, n, partial, outgoing)
+        for i in range(n):
+            for r in range(lanes):
+                term = times(semiring, times(semiring, off, outgoing[i, r]), incoming[i, r])
+                moments[moments_start] += weights[r] * probability(semiring, term, z[r])
+    if len(factors) > 0:
+        for i in range(n):
+            for j in range(n):
+                for r in range(n_rows):
+                    pair = times(semiring, incoming[i, r], incoming[n + j, r])
+                    term = times(semiring, pair, diagonal if i == j else off)
+                    factors[r, factors_start + i * n + j] = probability(semiring, term, z[r])

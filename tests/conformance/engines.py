@@ -1,0 +1,68 @@
+"""The engines that the conformance suite holds to their capabilities, and what its tests share.
+
+To add an engine: one line in ENGINES, its text and the strategy of the models that it can take.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from besag.graph.evidence import read_evidence
+from besag.graph.problem import Problem
+from besag.infer.engine import Want, engine_class, make_engine
+from besag.infer.result import Result
+from besag.model.model import Model
+from tests.strategies import models
+
+TOLERANCE = 1e-10
+
+
+class Case(NamedTuple):
+    """An engine by its text, and a strategy of models (of an optional `max_labellings`) that it can take."""
+
+    engine: str
+    models: Callable[..., st.SearchStrategy[Model]]
+
+    @property
+    def wants(self) -> frozenset[Want]:
+        return engine_class(self.engine.partition("[")[0]).capabilities.wants
+
+    @property
+    def bound(self) -> str:
+        return engine_class(self.engine.partition("[")[0]).capabilities.bound
+
+    def infer(self, problem: Problem, *wants: Want, seed: int = 0, **options: Any) -> Result:
+        """The engine's answer to a problem."""
+        engine = make_engine(self.engine, **options)
+        return engine.infer(problem, frozenset(wants), rng=np.random.default_rng(seed))
+
+    def ask(self, model: Model, evidence: Any, *wants: Want, seed: int = 0, **options: Any) -> Result:
+        """The engine's answer to a model under evidence as users write it."""
+        problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
+        return self.infer(problem, *wants, seed=seed, **options)
+
+
+ENGINES = [
+    Case("brute", models),
+    Case("exact", models),
+    Case("auto", models),
+]
+
+
+def each_engine(*wants: Want, exact: bool = False) -> pytest.MarkDecorator:
+    """Runs a test with every engine that serves these wants (and is exact)."""
+    cases = [case for case in ENGINES if set(wants) <= case.wants and (case.bound == "exact" or not exact)]
+    return pytest.mark.parametrize("case", cases, ids=[case.engine for case in cases])
+
+
+def close(found: Any, true: Any) -> None:
+    """Equal up to rounding."""
+    assert_allclose(found, true, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def names_of(model: Model) -> list[str]:
+    return [variable.name for variable in model.variables]

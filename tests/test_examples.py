@@ -1,0 +1,26 @@
+"""Every script in examples/ runs and prints what it promises."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+LINES = {
+    "bayesian_network.py": "P(burglary | call, quake) = 0.0306",
+    "energies_by_hand.py": "log Z from besag:     -0.019275",
+    "messages_on_a_tree.py": "Z at m: 5.470663",
+}
+
+
+def test_every_example_is_tested() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(LINES)
+
+
+@pytest.mark.parametrize("name", sorted(LINES))
+def test_example_runs(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert LINES[name] in done.stdout.splitlines()
