@@ -70,10 +70,11 @@ class Plan(NamedTuple):
 
 @st.composite
 def plans(draw: Any, forest: bool, max_labellings: int) -> Plan:
+    sizes = draw(st.sampled_from([(2, 3, 1, 4), (2,), (3,)]))
     cards: list[int] = []
     left = max_labellings
     for _ in range(draw(st.sampled_from([2, 3, 4, 5, 6, 7, 1]))):
-        cards.append(draw(st.sampled_from([k for k in (2, 3, 1, 4) if k <= left])))
+        cards.append(draw(st.sampled_from([k for k in sizes if k <= left] or [1])))
         left //= cards[-1]
     rng = draw(generators())
     witness = np.array([rng.integers(k) for k in cards])
@@ -222,7 +223,7 @@ def bases(shape: tuple[int, ...], rng: np.random.Generator) -> st.SearchStrategy
     """None (a parameter for each entry), a dense basis, or a structured one."""
     kinds: list[Any] = [None, rng.normal(size=(int(rng.integers(1, 4)), *shape)), Scaled(rng.normal(size=shape))]
     if len(shape) == 2 and shape[0] == shape[1]:
-        kinds.append(Potts(shape[0]))
+        kinds = [Potts(shape[0]), *kinds, Potts(shape[0])]
     return st.sampled_from(kinds)
 
 
@@ -279,7 +280,7 @@ def _built(draw: Any, plan: Plan) -> Model:
 def _unary_and_pairwise(draw: Any, plan: Plan, n: int, scopes: list[list[int]], given: str) -> tuple[Any, Any]:
     unary = _given(np.stack([plan.table([v]) for v in range(n)]), given)
     k = plan.cards[0]
-    form = draw(st.sampled_from(["shared", "each", "potts"] if scopes else ["shared", "potts"]))
+    form = draw(st.sampled_from(["potts", "shared", "each"] if scopes else ["potts", "shared"]))
     if form == "potts":
         return unary, besag.potts(k)
     if form == "each":
@@ -295,7 +296,7 @@ def _grid(draw: Any, plan: Plan, n: int, given: str) -> Model:
     sizes = [(h, w - 1), (h - 1, w), *([(h - 1, w - 1)] * 2 if connectivity == 8 else [])]
     unary = _given(np.stack([plan.table([v]) for v in range(h * w)]).reshape(h, w, k), given)
     finite = _given(rng.normal(size=(k, k)), given)
-    form = draw(st.sampled_from(["shared", "each", "potts", "none"] if h * w > 1 else ["shared", "potts", "none"]))
+    form = draw(st.sampled_from(["potts", "shared", "each", "none"] if h * w > 1 else ["potts", "shared", "none"]))
     if form == "none":
         return besag.grid((h, w), k, unary, given=given)
     if form == "each":

@@ -171,23 +171,31 @@ class Graph:
         from besag.graph.problem import Problem
 
         theta = self.layout.check_theta(theta)
-        tables, readers, sizes, first = [], [], [], [0]
-        for block in self.blocks:
-            given = self._inputs(block, inputs)
-            values = -self._tables(block, theta, given, support)
-            readers.append(first[-1] + block.template.table_of_factor(given, len(block.scopes)))
-            sizes.append(np.full(len(values), np.prod(block.template.entry_shape)))
-            tables.append(values)
-            first.append(first[-1] + len(values))
+        given = [self._inputs(block, inputs) for block in self.blocks]
+        tables = [-self._tables(block, theta, own, support) for block, own in zip(self.blocks, given, strict=True)]
+        compiled = all(own is block.inputs for block, own in zip(self.blocks, given, strict=True))
+        sharing = self.plans.get("sharing", lambda: self._sharing(given)) if compiled else self._sharing(given)
+        table_of_factor, table_offsets, first = sharing
         return Problem(
             graph=self,
             log_potentials=frozen(joined(tables, np.float64)),
-            table_of_factor=frozen(joined(readers, np.int64)),
-            table_offsets=frozen(offsets_of(joined(sizes, np.int64))),
-            first_tables=tuple(first),
+            table_of_factor=table_of_factor,
+            table_offsets=table_offsets,
+            first_tables=first,
+            kinds=self.kinds,
             evidence=free(self.variables) if evidence is None else evidence,
             weights=weights,
         )
+
+    def _sharing(self, given: list[Inputs]) -> tuple[IntArray, IntArray, tuple[int, ...]]:
+        """Which table each factor reads, where each table begins, and the first table of each block."""
+        readers, sizes, first = [], [], [0]
+        for block, inputs in zip(self.blocks, given, strict=True):
+            n_tables = block.template.n_tables(inputs, len(block.scopes))
+            readers.append(first[-1] + block.template.table_of_factor(inputs, len(block.scopes)))
+            sizes.append(np.full(n_tables, np.prod(block.template.entry_shape)))
+            first.append(first[-1] + n_tables)
+        return frozen(joined(readers, np.int64)), frozen(offsets_of(joined(sizes, np.int64))), tuple(first)
 
     def _inputs(self, block: Block, inputs: Mapping[str, Inputs] | None) -> Inputs:
         name = block.template.name

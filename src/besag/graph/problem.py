@@ -4,6 +4,7 @@
     weights table_of_factor (F,)     which of the T tables a factor reads: equal tables are stored once
     table_offsets (T + 1,)   where each table begins in log_potentials
     first_tables             the first table of each block, and T
+    kinds (F,)               plain table or structured; an expanded problem has fewer structured ones than its Graph
     evidence                 observed codes and log-weights, B rows
     weights (N,) or None     of the instances; they multiply moments only
 
@@ -12,6 +13,7 @@ N > 1 instances or B > 1 rows, not both. `energy` is the one home of H.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +22,7 @@ from besag.arrays import Array, IntArray, frozen, joined, offsets_of
 from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
+from besag.model.structured import TABLE
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
@@ -31,6 +34,7 @@ class Problem:
     table_of_factor: IntArray
     table_offsets: IntArray
     first_tables: tuple[int, ...]
+    kinds: IntArray
     evidence: Evidence
     weights: Array | None = None
 
@@ -59,7 +63,15 @@ class Problem:
         first, last = self.first_tables[number : number + 2]
         flat = self.log_potentials[self.table_offsets[first] : self.table_offsets[last]]
         readers = self.table_of_factor[block.start : block.stop] - first
-        return flat.reshape(last - first, *block.template.entry_shape), readers
+        return flat.reshape(last - first, *self.entry_shape(block)), readers
+
+    def entry_shape(self, block: Block) -> tuple[int, ...]:
+        """What one stored table of a block is: K1..Kn, or (Q,) where it is structured."""
+        stored = block.template.structured is None or self._is_expanded(block)
+        return block.template.shape if stored else block.template.entry_shape
+
+    def _is_expanded(self, block: Block) -> bool:
+        return block.start < block.stop and self.kinds[block.start] != block.template.kind
 
     def table(self, factor: int) -> Array:
         """The log-potentials of one factor, as a table K1..Kn."""
@@ -70,26 +82,47 @@ class Problem:
 
     def expanded(self, kinds: frozenset[int], memory_limit: int) -> Problem:
         """The same problem with every structured block whose kind is not in `kinds` turned into tables."""
-        blocks = self.graph.blocks
-        if all(block.template.kind in kinds for block in blocks):
+        graph = self.graph
+        dense = [block.template.kind not in kinds for block in graph.blocks]
+        if not any(dense):
             return self
-        tables, sizes = [], []
-        for number, block in enumerate(blocks):
+        tables, sizes, now = [], [], np.array(self.kinds)
+        for number, block in enumerate(graph.blocks):
             values, _ = self.block_tables(number)
-            dense = block.template.kind not in kinds
-            size = int(np.prod(block.template.shape)) if dense else int(np.prod(block.template.entry_shape))
-            if dense and 8 * size * len(values) > memory_limit:
-                raise TooLargeError(
-                    f"the {len(values)} tables of {block.template.name!r} would take {8 * size * len(values)} bytes, "
-                    f"more than memory_limit={memory_limit}"
-                )
-            tables.append(_dense(block, values) if dense else values)
-            sizes.append(np.full(len(values), size))
+            if dense[number]:
+                self._refuse(block, len(values), memory_limit)
+                values = _dense(block, values)
+                now[block.start : block.stop] = TABLE
+            tables.append(values)
+            sizes.append(np.full(len(values), values[0].size if len(values) else 0))
         return replace(
             self,
             log_potentials=frozen(joined(tables, np.float64)),
             table_offsets=frozen(offsets_of(joined(sizes, np.int64))),
+            kinds=frozen(now),
         )
+
+    def _refuse(self, block: Block, n_tables: int, memory_limit: int) -> None:
+        needed = 8 * n_tables * math.prod(block.template.shape)
+        if needed > memory_limit:
+            raise TooLargeError(
+                f"the {n_tables} tables of {block.template.name!r} would take {needed} bytes, "
+                f"more than memory_limit={memory_limit}"
+            )
+
+    def contracted(self, expanded: Problem, moments: Array) -> Array:
+        """Moments of the expanded problem, (L',), as moments of this one, (L,)."""
+        if expanded is self:
+            return moments
+        parts = []
+        for number, block in enumerate(self.graph.blocks):
+            first, last = (int(expanded.table_offsets[t]) for t in self.first_tables[number : number + 2])
+            part = moments[first:last]
+            if expanded._is_expanded(block) and block.template.structured is not None:
+                basis = block.template.structured.dense().reshape(block.template.n_basis, -1)
+                part = part.reshape(-1, basis.shape[1]) @ basis.T
+            parts.append(part)
+        return np.asarray(joined(parts, np.float64))
 
     def energy(self, labels: IntArray) -> Array:
         """H of labellings: (V,) -> (N,), or (B, V) on one instance -> (B,).

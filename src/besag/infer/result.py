@@ -297,7 +297,7 @@ class Result:
         return np.concatenate([self.factor_marginals[:, sizes[f] : sizes[f + 1]] for f in keep], axis=1)
 
     def to_frame(self, name: str | None = None) -> pd.DataFrame:
-        """Marginals as a DataFrame: rows (variable, state); for a batch a row for each row of evidence, its index kept."""
+        """Marginals as a DataFrame: rows (variable, state); a batch has a row for each of its rows."""
         from besag.infer.frames import result_frame
 
         return result_frame(self, name)

@@ -1,7 +1,246 @@
-from dataclasses import dataclass
-from typing import ClassVar
-from besag.infer.engine import Capabilities
-def forest_of(graph): return None
+"""Message passing on chains and forests, 000 (6.36)-(6.40), 002 (33)-(37) and (41)-(44): exact, in linear time.
+
+Messages go from the leaves to a root and back. With the semiring (+, x) they give log Z and all marginals; with (min, +)
+the labelling of least energy. Factors of one variable and evidence are folded into a `base` (B, S) first
+(`besag.infer.unary`); the rest is done by `besag.kernels.tree`, or by `besag.kernels.pairs` where the problem is large and
+all its factors are pairwise tables of one size. What is left here is to choose, and to go from components to instances.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypedDict
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, Semiring
+from besag.errors import CapabilityError, EvidenceError, TooLargeError
+from besag.graph.graph import Graph
+from besag.graph.problem import Problem
+from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.memory import default_memory_limit
+from besag.infer.messages import MessageLog, send_all
+from besag.infer.result import Diagnostics, Result, factor_offsets
+from besag.infer.unary import add_unary_moments, base_rows, copy_unary_marginals
+from besag.kernels import pairs, tree
+from besag.kernels.forest import Forest, plan
+from besag.model.structured import POTTS, TABLE
+
+KINDS = frozenset({TABLE, POTTS})
+SLAB_ENTRIES = 2**24  # of base at a time: rows are done in slabs of so many entries
+
+
+def forest_of(graph: Graph, root: int | None = None) -> Forest | None:
+    """The plan of message passing on a graph, hung from a root; None where the factor graph has a cycle."""
+    return graph.plans.get(
+        ("forest", root), lambda: plan(graph.state_offsets, graph.scope_offsets, graph.scope_variables, root)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
-    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), "exact")
+    """Message passing on a forest, hung from `root`, by default from its centre.
+
+    n_samples: draws a row.
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({"log_partition", "variables", "factors", "moments", "map", "samples", "messages"}),
+        "exact",
+        "a factor graph without cycles",
+    )
+    root: str | None = None
+    n_threads: int | None = None
+    memory_limit: int | None = None
+    n_samples: int = 1
+    k: int = 1
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """Answers by message passing."""
+        began = time.perf_counter()
+        check_wants(self, want)
+        if self.k != 1 and "map" in want:
+            raise CapabilityError(f"engine 'tree' gives the best labelling, not the {self.k} best; brute does")
+        run = _Run(self, problem)
+        answer = Result(problem.graph, "exact", Diagnostics(), problem.evidence.batched, problem.evidence.index)
+        details: dict[str, object] = {}
+        if want & {"log_partition", "variables", "factors", "moments"}:
+            answer, details = run.sums(answer, want)
+        if "map" in want:
+            answer = run.best(answer)
+        if "samples" in want:
+            answer = run.draws(answer, np.random.default_rng(0) if rng is None else rng, self.n_samples)
+        if "messages" in want:
+            answer = replace(answer, message_log=run.messages(Semiring.MAX if "map" in want else Semiring.LOG_SUM))
+        seconds = time.perf_counter() - began
+        told = Diagnostics(
+            engine="tree", converged=True, iterations=1, seconds=seconds, rows=problem.evidence.n_rows, **details
+        )
+        return replace(answer, diagnostics=told)
+
+    def steps(self, problem: Problem) -> Iterator[Result]:
+        """A Result for each message that is sent: `messages` so far, and all marginals with the last one."""
+        last = self.infer(problem, frozenset({"log_partition", "variables", "messages"}))
+        log = last.message_log
+        for n in range(1, len(log.messages)):
+            yield replace(last, log_partitions=None, probabilities=None, message_log=log.first(n))
+        yield last
+
+    def hang(self, graph: Graph) -> Forest:
+        """The forest of a graph, hung from the root; CapabilityError where there are cycles."""
+        forest = forest_of(graph, None if self.root is None else graph.variables.index(self.root))
+        if forest is None:
+            raise CapabilityError(
+                "engine 'tree' needs a factor graph without cycles; exact or brute can serve this one"
+            )
+        return forest
+
+
+class Wanted(TypedDict):
+    """What is asked of a kernel."""
+
+    want_variables: bool
+    want_moments: bool
+    factor_offsets: IntArray | None
+    weights: Array | None
+    n_threads: int | None
+
+
+class _Run:
+    """One problem on its forest."""
+
+    def __init__(self, engine: Tree, problem: Problem) -> None:
+        self.given, self.n_threads, self.root = problem, engine.n_threads, engine.root
+        self.limit = default_memory_limit() if engine.memory_limit is None else engine.memory_limit
+        self.problem = problem.expanded(KINDS, self.limit)
+        self.graph = problem.graph
+        self.forest = engine.hang(problem.graph)
+        self.factors = tree.Factors(
+            self.graph.state_offsets,
+            self.graph.scope_offsets,
+            self.graph.scope_variables,
+            self.problem.kinds,
+            self.problem.table_of_factor,
+            self.problem.table_offsets,
+            self.problem.log_potentials,
+        )
+
+    def slabs(self) -> Iterator[tuple[int, int]]:
+        """Rows in slabs, so that a large batch does not need all of its base at once."""
+        rows, n_states = self.problem.evidence.n_rows, int(self.graph.state_offsets[-1])
+        size = max(tree.LANES, SLAB_ENTRIES // n_states)
+        for start in range(0, rows, size):
+            yield start, min(start + size, rows)
+
+    def sums(self, answer: Result, want: frozenset[Want]) -> tuple[Result, dict[str, object]]:
+        """Everything that the semiring (+, x) gives."""
+        offsets = factor_offsets(self.graph) if "factors" in want else None
+        rows = self.problem.evidence.n_rows
+        self._refuse(rows, offsets)
+        log_z, variables, factors, moments = [], [], [], np.zeros(len(self.problem.log_potentials))
+        needs_variables = bool(want & {"variables", "factors", "moments"})
+        for start, stop in self.slabs():
+            base = base_rows(self.problem, start, stop)
+            part = self._sum_product(base, needs_variables, "moments" in want, offsets)
+            log_z.append(self.by_instance(part.log_partition))
+            if part.variables is not None:
+                variables.append(part.variables)
+            if part.factors is not None and part.variables is not None:
+                copy_unary_marginals(self.problem, part.variables, part.factors)
+                factors.append(part.factors)
+            if part.moments is not None and part.variables is not None:
+                moments += part.moments
+                add_unary_moments(self.problem, part.variables, moments)
+        answer = replace(
+            answer,
+            log_partitions=np.concatenate(log_z),
+            probabilities=_stack(variables) if "variables" in want else None,
+            factor_marginals=_stack(factors) if "factors" in want else None,
+            table_moments=self.given.contracted(self.problem, moments) if "moments" in want else None,
+        )
+        return answer, {"domain": "linear" if part.semiring == Semiring.SUM else "log"}
+
+    def _sum_product(self, base: Array, variables: bool, moments: bool, offsets: IntArray | None) -> tree.Marginals:
+        wanted = Wanted(
+            want_variables=variables,
+            want_moments=moments,
+            factor_offsets=offsets,
+            weights=self.variable_weights(),
+            n_threads=self.n_threads,
+        )
+        fast = self._pair_plan() if len(base) == 1 else None
+        answer = None if fast is None else pairs.sum_product(fast, self.factors, base, **wanted)
+        return tree.sum_product(self.factors, self.forest, base, **wanted) if answer is None else answer
+
+    def _pair_plan(self) -> pairs.PairPlan | None:
+        """The plan of the fast kernel, kept for as long as the same factors share the same tables; None if it cannot serve."""
+        readers = self.problem.table_of_factor
+        plans, key = self.graph.plans, ("pairs", self.root)
+        held_for, fast = plans.get(key, lambda: (readers, pairs.plan_pairs(self.factors, self.forest)))
+        return fast if held_for is readers else pairs.plan_pairs(self.factors, self.forest)
+
+    def _refuse(self, rows: int, offsets: IntArray | None) -> None:
+        needed = 0 if offsets is None else 8 * rows * int(offsets[-1])
+        if needed > self.limit:
+            raise TooLargeError(
+                f"all factor marginals would take {needed} bytes, more than memory_limit={self.limit}; "
+                "moments are their sums and take no room"
+            )
+
+    def best(self, answer: Result) -> Result:
+        """The labelling of least energy, for each row."""
+        labels, energies = [], []
+        for start, stop in self.slabs():
+            part = tree.max_product(
+                self.factors, self.forest, base_rows(self.problem, start, stop), n_threads=self.n_threads
+            )
+            labels.append(part.labels)
+            energies.append(np.where(self.by_instance(part.log_weight) == -np.inf, np.inf, 0.0))
+        codes = _stack(labels)
+        found = self.given.energy(codes if self.graph.n_instances == 1 else codes[0])
+        return replace(answer, codes=codes[:, None], energies=(found + np.concatenate(energies))[:, None])
+
+    def draws(self, answer: Result, rng: np.random.Generator, n_samples: int) -> Result:
+        """Independent samples, for each row, from one key of the generator."""
+        key = int(rng.integers(2**62))
+        log_z, samples = [], []
+        for start, stop in self.slabs():
+            base = base_rows(self.problem, start, stop)
+            part = tree.sample(self.factors, self.forest, base, n_samples, key + start, n_threads=self.n_threads)
+            log_z.append(self.by_instance(part.log_partition))
+            samples.append(part.samples)
+        return replace(answer, log_partitions=np.concatenate(log_z), sampled=_stack(samples))
+
+    def messages(self, semiring: Semiring) -> MessageLog:
+        """Every message, in the order of sending."""
+        if self.problem.evidence.batched:
+            raise EvidenceError("messages are traced for one row of evidence, a dict")
+        return send_all(self.problem, self.forest, semiring)
+
+    def by_instance(self, per_component: Array) -> Array:
+        """(B, C) -> (B,), or (N,) for a union: sums over components."""
+        if self.graph.n_instances == 1:
+            return np.asarray(per_component.sum(axis=1))
+        instance = np.searchsorted(self.graph.instance_offsets, self.forest.roots, side="right") - 1
+        return np.bincount(instance, weights=per_component[0], minlength=self.graph.n_instances).astype(np.float64)
+
+    def variable_weights(self) -> Array | None:
+        """The weight of each variable's instance, (V,)."""
+        if self.problem.weights is None:
+            return None
+        return np.repeat(self.problem.weights, np.diff(self.graph.instance_offsets))
+
+
+def _stack(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

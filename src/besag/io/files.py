@@ -13,10 +13,9 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from os import PathLike, fspath
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -28,10 +27,7 @@ ROOM = 1 << 28
 RATIO = 100
 CHUNK = 1 << 15  # bytes of text that become tokens at once: they stay in the cache, and memory stays small
 
-_OPENERS: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
-    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),  # type: ignore[dict-item,return-value]
-    b"\xfd7zXZ\x00": lambda raw: lzma.LZMAFile(raw),  # type: ignore[dict-item,return-value]
-}
+_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _SPACE = re.compile(rb"\s")
 _TOKEN = re.compile(rb"\S+")
 
@@ -56,20 +52,18 @@ def read_bytes(path: str | PathLike[str]) -> bytes:
         raise
     except (OSError, ValueError) as error:
         raise ParseError(f"the file cannot be read: {error}", path=fspath(path)) from None
-    for magic, opener in _OPENERS.items():
-        if data.startswith(magic):
-            data = _unpack(data, opener, path)
-            break
+    if data.startswith((_GZIP, _XZ)):
+        data = _unpack(data, path)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
         raise ParseError("expected a model, but the file is empty", path=fspath(path))
     return data
 
 
-def _unpack(data: bytes, opener: Callable[[BinaryIO], BinaryIO], path: str | PathLike[str]) -> bytes:
+def _unpack(data: bytes, path: str | PathLike[str]) -> bytes:
     limit = max(ROOM, RATIO * len(data))
     try:
-        with opener(io.BytesIO(data)) as stream:
+        with gzip.open(io.BytesIO(data)) if data.startswith(_GZIP) else lzma.open(io.BytesIO(data)) as stream:
             unpacked = stream.read(limit + 1)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise ParseError(f"the compressed data is broken or cut off: {error}", path=fspath(path)) from None
@@ -98,53 +92,66 @@ def line_of(text: str | bytes, offset: int) -> int:
     return newlines + 1
 
 
+def is_number(token: str | bytes) -> bool:
+    """Whether `floats` takes a token: float does, and it has no underscore, which float passes over."""
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return token.isascii() and (b"_" if isinstance(token, bytes) else "_") not in token  # type: ignore[operator]
+
+
+def floats(data: bytes, start: int = 0) -> Array:
+    """Numbers separated by white space, correctly rounded; ValueError where a word is none.
+
+    The text is cut into chunks, so that tokens live only for a moment; the work is that of `float` on each.
+    """
+    if data.find(b"_", start) >= 0:
+        raise ValueError("float would take 1_000 for a number")
+    parts = []
+    for begin, end in _chunks(data, start):
+        tokens = data[begin:end].split()
+        parts.append(np.fromiter(map(float, tokens), np.float64, len(tokens)))
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _chunks(data: bytes, start: int) -> Iterator[tuple[int, int]]:
+    """Pieces of about CHUNK bytes that end at white space."""
+    while start < len(data):
+        space = _SPACE.search(data, start + CHUNK)
+        end = len(data) if space is None else space.start()
+        yield start, end
+        start = end
+
+
 class Numbers:
     """The numbers of a text, separated by white space, and where each stands.
 
-    values: float64, correctly rounded. The text is cut into chunks, so that tokens live only for a moment; the work is
-    that of `float`, once for each number.
+    values: float64, as `floats` gives them.
     """
 
     __slots__ = ("_data", "_path", "_start", "values")
 
     def __init__(self, data: bytes, path: str, start: int = 0) -> None:
         self._data, self._path, self._start = data, path, start
-        if data.find(b"_", start) >= 0:  # float takes 1_000
-            raise self._not_a_number()
         try:
-            parts = [_floats(data[begin:end].split()) for begin, end in self._chunks()]
+            self.values = floats(data, start)
         except ValueError:
             raise self._not_a_number() from None
-        self.values: Array = np.concatenate(parts) if parts else np.zeros(0)
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def _chunks(self) -> Iterator[tuple[int, int]]:
-        begin = self._start
-        while begin < len(self._data):
-            space = _SPACE.search(self._data, begin + CHUNK)
-            end = len(self._data) if space is None else space.start()
-            yield begin, end
-            begin = end
-
     def _not_a_number(self) -> ParseError:
-        for match in _TOKEN.finditer(self._data, self._start):
-            token = match.group()
-            try:
-                wrong = b"_" in token or float(token) is None
-            except ValueError:
-                wrong = True
-            if wrong:
-                shown = token[:40].decode("ascii", "replace")
-                line = line_of(self._data, match.start())
-                return ParseError(f"expected a number, got {shown!r}", path=self._path, line=line)
-        raise AssertionError("all tokens are numbers")
+        wrong = next(m for m in _TOKEN.finditer(self._data, self._start) if not is_number(m.group()))
+        shown = wrong.group()[:40].decode("ascii", "replace")
+        line = line_of(self._data, wrong.start())
+        return ParseError(f"expected a number, got {shown!r}", path=self._path, line=line)
 
     def line(self, number: int) -> int:
         """The line of a number; past the last one, the last line with anything on it."""
         seen = 0
-        for begin, end in self._chunks():
+        for begin, end in _chunks(self._data, self._start):
             tokens = len(self._data[begin:end].split())
             if seen + tokens > number:
                 places = _TOKEN.finditer(self._data, begin, end)
@@ -164,7 +171,3 @@ class Numbers:
         if not (low <= value <= high and value.is_integer()):
             raise self.fail(number, f"expected {what}, an integer from {low} to {high}, got {value:.12g}")
         return int(value)
-
-
-def _floats(tokens: list[bytes]) -> Array:
-    return np.fromiter(map(float, tokens), np.float64, len(tokens))

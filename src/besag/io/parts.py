@@ -1,26 +1,35 @@
-"""From the tables of a file to parts of a Model: the tables of one shape become one Template with a row of theta each.
+"""From the tables of a file to a Model: tables of one shape are one Template with a row of theta for each.
 
-    weight_part    weights:  h = -log t                         0 is a hard zero
-    cpt_part       CPTs:     h = -log (t / row sum)             rows must sum to one within `ROW_TOLERANCE`
+The readers lay the tables one after the other in one flat array, pool by pool, which then is theta but for the
+logarithm: h = -log t, and 0 is a hard zero. Rows of CPTs must sum to one within ROW_TOLERANCE and are divided by their
+sums first.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray
+from besag.arrays import Array, BoolArray, IntArray, offsets_of
 from besag.errors import ModelError
 from besag.model.cpt import check_cpt
-from besag.model.model import FactorGroup
+from besag.model.model import FactorGroup, Model
 from besag.model.template import Template
 from besag.model.variable import Variables
 
-Part: TypeAlias = tuple[FactorGroup, Array, BoolArray]
-
 ROW_TOLERANCE = 1e-3
 MAX_ARITY = 60  # numpy's arrays have at most 64 axes
+
+
+class Pool(NamedTuple):
+    """Factors whose tables have one shape: scopes (F, n) and the numbers (F,) of the factors in the file."""
+
+    shape: tuple[int, ...]
+    scopes: IntArray
+    positions: IntArray
 
 
 class TableError(ModelError):
@@ -31,29 +40,45 @@ class TableError(ModelError):
         self.position = position
 
 
-def weight_part(scopes: IntArray, positions: IntArray, tables: Array) -> Part:
-    """Factors on scopes (F, n) with tables (F, K1..Kn) of weights, finite and not negative."""
-    return _part("table", scopes, positions, tables, conditional=False)
+def energies_of(weights: Array) -> tuple[Array, BoolArray]:
+    """Weights, finite and not negative -> energies and support."""
+    support = weights > 0
+    energies = np.log(weights, where=support, out=np.zeros(len(weights)))
+    return np.subtract(0.0, energies, out=energies), support
 
 
-def cpt_part(variables: Variables, scopes: IntArray, positions: IntArray, tables: Array) -> Part:
-    """CPTs on scopes (F, n), the child last, with tables (F, K1..Kn); TableError where a row does not sum to one."""
-    sums = tables.sum(axis=-1, keepdims=True)
-    right = (np.abs(sums - 1) <= ROW_TOLERANCE) & (tables >= 0).all(axis=-1, keepdims=True)
-    if not right.all():
-        at = int(np.argmin(right.reshape(len(tables), -1).all(axis=1)))
-        *parents, child = scopes[at].tolist()
-        try:
-            check_cpt(variables, parents, child, tables[at], ROW_TOLERANCE)
-        except ModelError as error:
-            raise TableError(str(error), int(positions[at])) from None
-    return _part("cpt", scopes, positions, tables / sums, conditional=True)
+def normalised(variables: Variables, pools: Sequence[Pool], weights: Array) -> Array:
+    """CPTs, pool by pool, with rows that sum to one; TableError where one does not within ROW_TOLERANCE."""
+    counts = [len(pool.scopes) * prod(pool.shape[:-1]) for pool in pools]
+    lengths = np.repeat([pool.shape[-1] for pool in pools], counts)
+    sums = np.add.reduceat(weights, offsets_of(lengths)[:-1])
+    if not (np.abs(sums - 1) <= ROW_TOLERANCE).all() or (weights < 0).any():
+        raise _no_cpt(variables, pools, weights)
+    return np.asarray(weights / np.repeat(sums, lengths))
 
 
-def _part(kind: str, scopes: IntArray, positions: IntArray, tables: Array, conditional: bool) -> Part:
-    support = tables > 0
-    energies = np.log(tables, where=support, out=np.zeros(tables.shape))
-    np.subtract(0.0, energies, out=energies)
-    shape = tables.shape[1:]
-    template = Template(f"{kind}[{','.join(map(str, shape))}]", shape, len(tables))
-    return FactorGroup(template, scopes, np.arange(len(tables)), conditional, positions), energies, support
+def _no_cpt(variables: Variables, pools: Sequence[Pool], weights: Array) -> TableError:
+    start = 0
+    for pool in pools:
+        size = prod(pool.shape)
+        for scope, position in zip(pool.scopes.tolist(), pool.positions.tolist(), strict=True):
+            table = weights[start : start + size].reshape(pool.shape)
+            start += size
+            try:
+                check_cpt(variables, scope[:-1], scope[-1], table, ROW_TOLERANCE)
+            except ModelError as error:
+                return TableError(str(error), position)
+    raise AssertionError("all tables are CPTs")
+
+
+def model_of(
+    variables: Variables, pools: Sequence[Pool], energies: Array, support: BoolArray, conditional: bool
+) -> Model:
+    """A Model from the energies of all tables, pool by pool."""
+    kind = "cpt" if conditional else "table"
+    groups = []
+    for pool in pools:
+        template = Template(f"{kind}[{','.join(map(str, pool.shape))}]", pool.shape, len(pool.scopes))
+        rows = np.arange(len(pool.scopes))
+        groups.append(FactorGroup(template, pool.scopes, rows, conditional, pool.positions))
+    return Model(variables, tuple(groups), energies, None if support.all() else support)

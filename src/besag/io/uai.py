@@ -19,17 +19,16 @@ evidence, whatever follows, as other solvers read it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from os import PathLike, fspath
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, joined, offsets_of
 from besag.errors import ModelError, ParseError
 from besag.io.files import Numbers, line_of, read_bytes
-from besag.io.parts import MAX_ARITY, Part, TableError, cpt_part, weight_part
-from besag.model.build import assemble
+from besag.io.parts import MAX_ARITY, Pool, TableError, energies_of, model_of, normalised
 from besag.model.dag import topological
 from besag.model.model import Model
 from besag.model.variable import RangeNames, Variables, numbered_states
@@ -70,7 +69,7 @@ def _kind(data: bytes, path: str) -> tuple[bytes, Numbers]:
 
 def _variables(numbers: Numbers) -> tuple[Variables, int]:
     """The variables, and where the number of functions stands."""
-    n = numbers.integer(0, 1, len(numbers), "the number of variables, of which each has a cardinality,")
+    n = numbers.integer(0, 1, len(numbers), "the number of variables")
     cardinalities = numbers.values[1 : 1 + n]
     wrong = ~((cardinalities >= 1) & (cardinalities < 2**31) & (cardinalities == np.floor(cardinalities)))
     if wrong.any() or len(cardinalities) < n:
@@ -81,7 +80,7 @@ def _variables(numbers: Numbers) -> tuple[Variables, int]:
         largest = int(np.argmax(cardinalities))
         raise numbers.fail(
             1 + largest,
-            f"variable {largest} has {cardinalities[largest]:.0f} states, but the file has {len(numbers)} numbers in all",
+            f"variable {largest} has {cardinalities[largest]:.0f} states, but the file has {len(numbers)} numbers",
         )
     return Variables(RangeNames(n), [numbered_states(k) for k in distinct.tolist()], space_of), 1 + n
 
@@ -179,58 +178,63 @@ def _tables(numbers: Numbers, at: int, sizes: Array) -> tuple[IntArray, IntArray
     return heads[:-1] + 1, lengths
 
 
-def _pools(values: Array, variables: Variables, functions: _Functions) -> Iterator[tuple[IntArray, IntArray, Array]]:
-    """The functions of each table shape: their numbers (F,), scopes (F, n) and tables (F, K1..Kn)."""
+def _pools(values: Array, variables: Variables, functions: _Functions) -> tuple[list[Pool], Array]:
+    """The functions of each table shape, and all tables in that order."""
+    pools = []
     for arity in np.unique(functions.arities[functions.arities > 0]).tolist():
         which, given = functions.scopes(values, arity)
         scopes = given.astype(np.int64)
-        shapes = variables.cardinalities[scopes]
         kind = np.zeros(len(which), np.int64)
         for column in variables.space_of[scopes].T:
             kind = np.unique(kind * len(variables.spaces) + column, return_inverse=True)[1]
         order = np.argsort(kind, kind="stable")
         for members in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
-            numbers = which[members]
-            size = int(functions.sizes[numbers[0]])
-            tables = np.concatenate([values[start : start + size] for start in functions.table_starts[numbers].tolist()])
-            yield numbers, scopes[members], tables.reshape(len(members), *shapes[members[0]].tolist())
+            shape = tuple(variables.cardinalities[scopes[members[0]]].tolist())
+            pools.append(Pool(shape, scopes[members], which[members]))
+    order = joined([pool.positions for pool in pools], np.int64)
+    starts, sizes = functions.table_starts[order].tolist(), functions.sizes[order].tolist()
+    tables = [values[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+    return pools, joined(tables, np.float64)
 
 
 def _markov(numbers: Numbers, variables: Variables, functions: _Functions) -> Model:
+    pools, weights = _pools(numbers.values, variables, functions)
     constant = functions.arities == 0
-    position = np.cumsum(~constant) - 1
-    parts = [
-        weight_part(scopes, position[which], tables)
-        for which, scopes, tables in _pools(numbers.values, variables, functions)
-    ]
-    if constant.any():
-        if not parts:
-            ones = np.ones((1, int(variables.cardinalities[0])))
-            parts = [weight_part(np.zeros((1, 1), np.int64), np.zeros(1, np.int64), ones)]
-        _fold(parts, numbers.values[functions.table_starts[constant]])
-    return assemble(variables, parts)
+    if not constant.any():
+        return model_of(variables, pools, *energies_of(weights), conditional=False)
+    if not pools:
+        pools = [Pool(tuple(variables.cardinalities[:1].tolist()), np.zeros((1, 1), np.int64), np.zeros(1, np.int64))]
+        weights = np.ones(pools[0].shape)
+    else:
+        position = np.cumsum(~constant) - 1
+        pools = [pool._replace(positions=position[pool.positions]) for pool in pools]
+    energies, support = energies_of(weights)
+    _fold(pools, energies, support, numbers.values[functions.table_starts[constant]])
+    return model_of(variables, pools, energies, support, conditional=False)
 
 
-def _fold(parts: list[Part], constants: Array) -> None:
+def _fold(pools: list[Pool], energies: Array, support: BoolArray, constants: Array) -> None:
     """Multiplies the factor at position 0 by the constants."""
-    for group, energies, support in parts:
-        row = np.flatnonzero(np.asarray(group.positions) == 0)
-        if row.size and (constants > 0).all():
-            energies[row] -= np.where(support[row], np.log(constants).sum(), 0.0)
-        elif row.size:
-            energies[row], support[row] = 0.0, False
+    start = 0
+    for pool in pools:
+        size = prod(pool.shape)
+        for row in np.flatnonzero(pool.positions == 0).tolist():
+            first = slice(start + row * size, start + (row + 1) * size)
+            if (constants > 0).all():
+                energies[first] -= np.where(support[first], np.log(constants).sum(), 0.0)
+            else:
+                energies[first], support[first] = 0.0, False
+        start += size * len(pool.scopes)
 
 
 def _bayes(numbers: Numbers, variables: Variables, functions: _Functions) -> Model:
     _check_network(numbers, variables, functions)
+    pools, weights = _pools(numbers.values, variables, functions)
     try:
-        parts = [
-            cpt_part(variables, scopes, which, tables)
-            for which, scopes, tables in _pools(numbers.values, variables, functions)
-        ]
+        weights = normalised(variables, pools, weights)
     except TableError as error:
         raise numbers.fail(int(functions.table_starts[error.position]), str(error)) from None
-    return assemble(variables, parts)
+    return model_of(variables, pools, *energies_of(weights), conditional=True)
 
 
 def _check_network(numbers: Numbers, variables: Variables, functions: _Functions) -> None:
@@ -301,7 +305,7 @@ def read_uai_samples(path: str | PathLike[str]) -> list[dict[str, str]]:
         at += 1 + 2 * k
     if at < len(numbers):
         raise numbers.fail(
-            at, f"expected {first} observations, {1 + 2 * first} numbers, or {first} samples; got {len(numbers)} numbers"
+            at, f"expected {first} observations or {first} samples and then the end, got {len(numbers)} numbers in all"
         )
     return samples
 
@@ -313,5 +317,5 @@ def _sample(numbers: Numbers, at: int, k: int) -> dict[str, str]:
         variable = str(numbers.integer(place, 0, 2**31, "a variable"))
         state = str(numbers.integer(place + 1, 0, 2**31, f"a state of variable {variable}"))
         if evidence.setdefault(variable, state) != state:
-            raise numbers.fail(place, f"variable {variable} is observed twice, in states {evidence[variable]} and {state}")
+            raise numbers.fail(place, f"variable {variable} is in two states, {evidence[variable]} and {state}")
     return evidence

@@ -24,6 +24,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # True would let LLVM assume that there are no infinities; these two only reorder sums and fuse multiply-adds.
@@ -32,6 +34,7 @@ FASTMATH = {"contract", "reassoc"}
 _helpers: list[Callable[..., Any]] = []  # marked functions which numba does not know yet
 _kernels: dict[tuple[Any, ...], Any] = {}
 _lock = threading.Lock()
+_registered = set()
 
 
 def _renew_lock() -> None:
@@ -65,6 +68,11 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
     return kernel  # type: ignore[no-any-return]
 
 
+def at(index: int) -> int:
+    """The index; compiled, as an unsigned number, so that numba leaves out its wrap-around of negative indices."""
+    return index
+
+
 def kernel_of(make_kernel: Callable[..., Function], *constants: int, compile: bool) -> Function:
     """The kernel in the mode asked for."""
     return compiled(make_kernel, *constants) if compile else make_kernel(*constants)
@@ -72,6 +80,9 @@ def kernel_of(make_kernel: Callable[..., Function], *constants: int, compile: bo
 
 def _register_helpers() -> None:
     extending, options = importlib.import_module("numba.extending"), _helper_options()
+    if at not in _registered:
+        extending.overload(at, jit_options=options)(lambda index: lambda index: np.uintp(index))
+        _registered.add(at)
     while _helpers:
         extending.register_jitable(**options)(_helpers[-1])
         _helpers.pop()

@@ -10,7 +10,7 @@ A Potts factor, c [i != j], is never expanded: with running (+) of the incoming 
 
     message(i) = diagonal (x) u(i) (+) off (x) ((+)_{j < i} u(j) (+) (+)_{j > i} u(j))
 
-so that nothing is ever subtracted. In SUM, diagonal and off are scaled so that the larger is 1.
+so that nothing is ever subtracted. In SUM, diagonal and off are scaled so that the larger is near 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 from besag.arrays import Array, IntArray
-from besag.kernels.compile import inlined
+from besag.kernels.compile import at, inlined
 from besag.kernels.semiring import LOG_SUM, MAX, SUM, one_of, plus, times, zero_of
 
 
@@ -78,12 +78,7 @@ def walk(
     """
     last = n_axes - 1
     work = n_axes + 1
-    entry, axis = 0, 0
-    n_rows = 1
-    for a in range(last):
-        n_rows *= sizes[a]
-    table = values[start : start + n_rows * sizes[last]].reshape(n_rows, sizes[last])
-    vector = incoming[starts[last] : starts[last] + sizes[last]]
+    entry, axis = start, 0
     for a in range(n_axes):
         digits[a] = 0
     for r in range(lanes):
@@ -92,7 +87,7 @@ def walk(
         renew(semiring, lanes, axis, last, target, starts, digits, incoming, partial)
         if target == last:
             for j in range(sizes[last]):
-                value = table[entry, j]
+                value = values[at(entry + j)]
                 for r in range(lanes):
                     term = times(semiring, partial[last, r], value)
                     if semiring != LOG_SUM:
@@ -104,9 +99,9 @@ def walk(
             for r in range(lanes):
                 partial[work, r] = 0.0 if semiring == LOG_SUM else zero_of(semiring)
             for j in range(sizes[last]):
-                value = table[entry, j]
+                value = values[at(entry + j)]
                 for r in range(lanes):
-                    term = times(semiring, value, vector[j, r])
+                    term = times(semiring, value, incoming[at(starts[last] + j), r])
                     if semiring != LOG_SUM:
                         partial[work, r] = plus(semiring, partial[work, r], term)
                     elif outgoing[row, r] > -math.inf:
@@ -117,7 +112,7 @@ def walk(
                     outgoing[row, r] = plus(semiring, outgoing[row, r], term)
                 else:
                     sums[row, r] += partial[work, r]
-        entry += 1
+        entry += sizes[last]
         axis = advance(last, sizes, digits)
 
 
@@ -161,10 +156,11 @@ def contract(
 
 @inlined
 def potts_weights(semiring: int, c: float) -> tuple[float, float]:
-    """(diagonal, off) of a Potts factor; in SUM after the larger was taken out."""
+    """(diagonal, off) of a Potts factor; in SUM the larger, to the nearest whole number, was taken out (`prepare`)."""
     if semiring != SUM:
         return 0.0, c
-    return (math.exp(-c), 1.0) if c > 0.0 else (1.0, math.exp(c))
+    taken = math.floor(0.5 + max(c, 0.0))
+    return math.exp(-taken), math.exp(c - taken)
 
 
 @inlined
@@ -176,11 +172,11 @@ def others(semiring: int, lanes: int, n: int, incoming: Array, start: int, parti
     for i in range(n):
         for r in range(lanes):
             outgoing[i, r] = partial[0, r]
-            partial[0, r] = plus(semiring, partial[0, r], incoming[start + i, r])
+            partial[0, r] = plus(semiring, partial[0, r], incoming[at(start + i), r])
     for i in range(n - 1, -1, -1):
         for r in range(lanes):
             outgoing[i, r] = plus(semiring, outgoing[i, r], partial[1, r])
-            partial[1, r] = plus(semiring, partial[1, r], incoming[start + i, r])
+            partial[1, r] = plus(semiring, partial[1, r], incoming[at(start + i), r])
 
 
 @inlined
@@ -192,7 +188,7 @@ def contract_potts(
     others(semiring, lanes, n, incoming, start, partial, outgoing)
     for i in range(n):
         for r in range(lanes):
-            same = times(semiring, diagonal, incoming[start + i, r])
+            same = times(semiring, diagonal, incoming[at(start + i), r])
             outgoing[i, r] = plus(semiring, same, times(semiring, off, outgoing[i, r]))
 
 
@@ -237,15 +233,15 @@ def emit(
     while axis >= 0:
         renew(semiring, lanes, axis, last, -1, starts, digits, incoming, partial)
         for j in range(sizes[last]):
-            value, expected = values[start + entry + j], 0.0
+            value, expected = values[at(start + entry + j)], 0.0
             for r in range(lanes):
-                term = times(semiring, times(semiring, value, incoming[starts[last] + j, r]), partial[last, r])
+                term = times(semiring, times(semiring, value, incoming[at(starts[last] + j), r]), partial[last, r])
                 p = probability(semiring, term, z[r])
                 expected += weights[r] * p
                 if len(factors) > 0 and r < n_rows:
-                    factors[r, factors_start + entry + j] = p
+                    factors[r, at(factors_start + entry + j)] = p
             if len(moments) > 0:
-                moments[moments_start + entry + j] += expected
+                moments[at(moments_start + entry + j)] += expected
         entry += sizes[last]
         axis = advance(last, sizes, digits)
 

@@ -25,7 +25,7 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import inlined
 from besag.kernels.contract import contract, contract_potts, emit, emit_potts, probability
-from besag.kernels.semiring import LOG_SUM, MAX, SUM, copy, fill, multiply, normalise, one_of, total
+from besag.kernels.semiring import MAX, SUM, copy, fill, multiply, normalise, one_of, total
 
 POTTS = 1
 
@@ -84,6 +84,7 @@ class Sizes(NamedTuple):
     max_arity: int
     max_states: int  # states of a scope, added up
     max_siblings: int  # entries of all messages to one variable
+    max_settings: int  # entries of a table
     delta: float
     window: float
 
@@ -150,7 +151,19 @@ def send(
         contract_potts(semiring, lanes, graph.values[start], sizes[0], incoming, source, partial, outgoing)
     else:
         contract(
-            semiring, lanes, graph.values, start, n_axes, target, sizes, starts, digits, incoming, partial, outgoing, sums
+            semiring,
+            lanes,
+            graph.values,
+            start,
+            n_axes,
+            target,
+            sizes,
+            starts,
+            digits,
+            incoming,
+            partial,
+            outgoing,
+            sums,
         )
 
 
@@ -180,9 +193,7 @@ def make_upward(semiring: int, lanes: int) -> Callable[..., bool]:
         for k in range(span.last_factor - 1, span.first_factor - 1, -1):
             f, target = links.order[k], links.parent_axis[k]
             n_axes = gather(lanes, graph, f, target, up, sizes, starts, incoming)
-            send(
-                semiring, lanes, graph, f, n_axes, target, sizes, starts, digits, incoming, partial, outgoing, sums
-            )
+            send(semiring, lanes, graph, f, n_axes, target, sizes, starts, digits, incoming, partial, outgoing, sums)
             for r in range(lanes):
                 message_scale[k, r] = graph.shifts[graph.table_of_factor[f]]
             for a in range(n_axes):
@@ -191,9 +202,7 @@ def make_upward(semiring: int, lanes: int) -> Callable[..., bool]:
                     for r in range(lanes):
                         message_scale[k, r] += up_scale[c, r]
             n = sizes[target]
-            narrow = (
-                normalise(semiring, lanes, outgoing, 0, n, message_scale, k, high, low, delta, window) or narrow
-            )
+            narrow = normalise(semiring, lanes, outgoing, 0, n, message_scale, k, high, low, delta, window) or narrow
             copy(lanes, outgoing, 0, n, messages, links.message_offsets[k])
             p = graph.scope_variables[graph.scope_offsets[f] + target]
             start = graph.state_offsets[p]
@@ -259,7 +268,13 @@ def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
         down, down_scale = work.down, work.down_scale
         for j in range(span.first_root, span.last_root):
             v = links.roots[j]
-            fill(lanes, down, graph.state_offsets[v], graph.state_offsets[v + 1] - graph.state_offsets[v], one_of(semiring))
+            fill(
+                lanes,
+                down,
+                graph.state_offsets[v],
+                graph.state_offsets[v + 1] - graph.state_offsets[v],
+                one_of(semiring),
+            )
             for r in range(lanes):
                 down_scale[v, r] = 0.0
         for i in range(span.first_variable, span.last_variable):
@@ -317,7 +332,19 @@ def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
                     if target == parent:
                         continue
                     send(
-                        semiring, lanes, graph, f, n_axes, target, sizes, starts, digits, incoming, partial, outgoing, sums
+                        semiring,
+                        lanes,
+                        graph,
+                        f,
+                        n_axes,
+                        target,
+                        sizes,
+                        starts,
+                        digits,
+                        incoming,
+                        partial,
+                        outgoing,
+                        sums,
                     )
                     c = graph.scope_variables[scope + target]
                     below = graph.state_offsets[c]

@@ -7,9 +7,9 @@
 Vectors have a lane axis, the innermost: lane r is row r of a block of evidence rows, and all lanes go through the same
 table together. A vector of n states is n rows of an array (., lanes).
 
-Scale. A vector x stands for exp(scale) x (SUM), or scale + x (the others). `normalise` keeps the largest entry of x at
-0 in the log domains, and between 1/window and window in SUM, where a logarithm at every step would cost more than the
-messages.
+Scale. A vector x stands for exp(scale) x (SUM), or scale + x (the others). `normalise` keeps the largest entry of x within
+1/2 of 0 in the log domains, and between 1/window and window in SUM, where a logarithm at every step would cost more than
+the messages. What it takes out are whole numbers, whose sums are exact however many there are.
 
 Range of SUM. Let n be the largest arity. With window = 10^(30/n) and delta = 10^(-270/(n+1)), a product of one table entry
 and n vector entries which are each zero or at least delta of the largest stays above 1e-300. An exact zero then comes from
@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 
 from besag.arrays import Array, Semiring
-from besag.kernels.compile import inlined
+from besag.kernels.compile import at, inlined
 
 SUM, MAX, LOG_SUM = int(Semiring.SUM), int(Semiring.MAX), int(Semiring.LOG_SUM)
 
@@ -61,7 +61,7 @@ def fill(lanes: int, x: Array, start: int, n: int, value: float) -> None:
     """x = value."""
     for i in range(n):
         for r in range(lanes):
-            x[start + i, r] = value
+            x[at(start + i), r] = value
 
 
 @inlined
@@ -69,7 +69,7 @@ def copy(lanes: int, x: Array, x_start: int, n: int, y: Array, y_start: int) -> 
     """y = x."""
     for i in range(n):
         for r in range(lanes):
-            y[y_start + i, r] = x[x_start + i, r]
+            y[at(y_start + i), r] = x[at(x_start + i), r]
 
 
 @inlined
@@ -77,7 +77,7 @@ def multiply(semiring: int, lanes: int, x: Array, x_start: int, n: int, y: Array
     """y (x)= x."""
     for i in range(n):
         for r in range(lanes):
-            y[y_start + i, r] = times(semiring, y[y_start + i, r], x[x_start + i, r])
+            y[at(y_start + i), r] = times(semiring, y[at(y_start + i), r], x[at(x_start + i), r])
 
 
 @inlined
@@ -101,7 +101,7 @@ def normalise(
         low[r] = math.inf
     for i in range(n):
         for r in range(lanes):
-            value = x[start + i, r]
+            value = x[at(start + i), r]
             high[r] = max(high[r], value)
             if semiring == SUM:
                 low[r] = min(low[r], value if value > 0.0 else math.inf)
@@ -115,16 +115,13 @@ def normalise(
     for r in range(lanes):
         if high[r] == zero:
             high[r] = one_of(semiring)
-        elif semiring == SUM:
-            scale[where, r] += math.log(high[r])
         else:
-            scale[where, r] += high[r]
+            taken = math.floor(0.5 + (math.log(high[r]) if semiring == SUM else high[r]))
+            scale[where, r] += taken
+            high[r] = math.exp(-taken) if semiring == SUM else -float(taken)
     for i in range(n):
         for r in range(lanes):
-            if semiring == SUM:
-                x[start + i, r] /= high[r]
-            else:
-                x[start + i, r] -= high[r]
+            x[at(start + i), r] = times(semiring, x[at(start + i), r], high[r])
     return broken
 
 
@@ -137,9 +134,9 @@ def total(semiring: int, lanes: int, x: Array, start: int, n: int, out: Array, h
     for i in range(n):
         for r in range(lanes):
             if semiring == SUM:
-                out[r] += x[start + i, r]
+                out[r] += x[at(start + i), r]
             else:
-                out[r] = max(out[r], x[start + i, r])
+                out[r] = max(out[r], x[at(start + i), r])
     if semiring == LOG_SUM:
         for r in range(lanes):
             high[r] = out[r]
@@ -147,6 +144,6 @@ def total(semiring: int, lanes: int, x: Array, start: int, n: int, out: Array, h
         for i in range(n):
             for r in range(lanes):
                 if high[r] > -math.inf:
-                    out[r] += math.exp(x[start + i, r] - high[r])
+                    out[r] += math.exp(x[at(start + i), r] - high[r])
         for r in range(lanes):
             out[r] = high[r] + math.log(out[r]) if high[r] > -math.inf else -math.inf

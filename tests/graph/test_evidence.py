@@ -1,0 +1,231 @@
+"""Evidence as users write it: states, sets, likelihoods, missing cells and frames."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import besag
+from besag.errors import EvidenceError
+from besag.graph.evidence import Evidence, read_evidence
+from besag.model.model import Model
+from besag.model.variable import Variables
+from tests.oracle import Enumeration, labellings, likelihood
+from tests.strategies import evidence_for, examples, frame_for, models, rows_of
+
+VARIABLES = Variables.from_states({"A": ["no", "yes"], "B": ["0", "1", "2"], "C": ["1.5", "True"]})
+INF = np.inf
+
+
+def read(given: Any) -> tuple[list[int], Any]:
+    evidence = read_evidence(VARIABLES, given)
+    return evidence.observed[0].tolist(), None if evidence.log_weights is None else evidence.log_weights[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "observed"),
+    [
+        (None, [-1, -1, -1]),
+        ({}, [-1, -1, -1]),
+        ({"A": "yes"}, [1, -1, -1]),
+        ({"B": "2"}, [-1, 2, -1]),
+        ({"B": 2}, [-1, 2, -1]),
+        ({"B": 2.0}, [-1, 2, -1]),
+        ({"B": np.float32(2)}, [-1, 2, -1]),
+        ({"C": 1.5, "A": "no"}, [0, -1, 0]),
+        ({"C": True}, [-1, -1, 1]),
+        ({"A": None, "B": float("nan"), "C": pd.NA}, [-1, -1, -1]),
+        ({"A": pd.NaT}, [-1, -1, -1]),
+    ],
+)
+def test_states_are_matched_by_their_text(given: Any, observed: list[int]) -> None:
+    assert read(given) == (observed, None)
+
+
+@pytest.mark.parametrize("allowed", [["2", "0"], ("0", 2), {0, 2.0}, frozenset(["0", "2"]), np.array([0, 2])])
+def test_sets_of_states(allowed: Any) -> None:
+    observed, weights = read({"B": allowed, "A": "no"})
+    assert observed == [0, -1, -1]
+    assert weights.tolist() == [0, 0, 0, -INF, 0, 0, 0]
+
+
+def test_likelihoods() -> None:
+    observed, weights = read({"B": {"2": 0.5, 0: 3.0, 1.0: 0}})
+    assert observed == [-1, -1, -1]
+    assert_allclose(weights[2:5], [np.log(3), -INF, np.log(0.5)])
+    assert weights[[0, 1, 5, 6]].tolist() == [0] * 4
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"Z": "no"}, "no variable is named 'Z'; there are 'A', 'B', 'C'"),
+        ({"A": "maybe"}, r"'A' has no state 'maybe'; it has \['no', 'yes'\]"),
+        ({"A": 1}, "'A' has no state 1"),
+        ({"B": 1.5}, "'B' has no state 1.5"),
+        ({"A": ["no", "maybe"]}, "'A' has no state 'maybe'"),
+        ({"A": []}, "the allowed states of 'A' are an empty set"),
+        ({"A": {"no": 1.0}}, r"the likelihood of 'A' must name every state of \['no', 'yes'\]"),
+        ({"A": {"no": 1.0, "maybe": 1.0}}, "'A' has no state 'maybe'"),
+        ({"A": {"no": -1.0, "yes": 1.0}}, "the likelihood of 'A' must be finite, not negative"),
+        ({"A": {"no": 0.0, "yes": 0.0}}, "the likelihood of 'A' must be .* not all zero"),
+        ({"A": {"no": np.nan, "yes": 1.0}}, "the likelihood of 'A' must be finite"),
+        ({"A": {"no": INF, "yes": 1.0}}, "the likelihood of 'A' must be finite"),
+        ([("A", "no")], "evidence must be a dict .* or a DataFrame, got list"),
+        ("A=no", "evidence must be a dict .* or a DataFrame, got str"),
+        (pd.DataFrame({"Z": ["no"]}), "no variable is named 'Z'"),
+        (pd.DataFrame({"A": ["no", "maybe"]}, index=["x", "y"]), "row 'y': 'A' has no state 'maybe'"),
+        (pd.DataFrame({"A": ["no", ["maybe"]]}, index=["x", "y"]), "'A' has no state 'maybe'"),
+        (pd.DataFrame({"A": []}), "the evidence frame has no rows"),
+        (pd.DataFrame([["no", "yes"]], columns=["A", "A"]), "two columns for 'A'"),
+    ],
+)
+def test_bad_evidence_is_refused(given: Any, match: str) -> None:
+    with pytest.raises(EvidenceError, match=match) as caught:
+        read_evidence(VARIABLES, given)
+    assert caught.value.conflict == {}
+
+
+def test_a_bad_cell_names_its_row() -> None:
+    with pytest.raises(EvidenceError, match="row 7: 'B' has no state 3") as caught:
+        read_evidence(VARIABLES, pd.DataFrame({"B": [0, 3, 3]}, index=[5, 7, 9]))
+    assert caught.value.row == 7
+
+
+@pytest.mark.parametrize("bad", ["maybe", ["maybe"], {"no": 1.0}])
+def test_a_bad_cell_of_a_mixed_column_names_its_row_too(bad: Any) -> None:
+    with pytest.raises(EvidenceError, match=r"row 7: .*'A'") as caught:
+        read_evidence(VARIABLES, pd.DataFrame({"A": [["no"], bad]}, index=[5, 7]))
+    assert caught.value.row == 7
+
+
+# Frames --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_frame_keeps_its_index_and_missing_cells_are_free() -> None:
+    frame = pd.DataFrame(
+        {
+            "B": [1, np.nan, 2],
+            "A": pd.Categorical(["yes", None, "no"]),
+        },
+        index=["x", "y", "z"],
+    )
+    evidence = read_evidence(VARIABLES, frame)
+    assert evidence.observed.tolist() == [[1, 1, -1], [-1, -1, -1], [0, 2, -1]]
+    assert evidence.batched
+    assert evidence.index is frame.index
+    assert evidence.log_weights is None
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([1, None], dtype="Int64"),
+        pd.Series(["1", None]),
+        pd.Series([1.0, None]),
+        pd.Series([1, None], dtype=object),
+        pd.Series(["1", np.nan], dtype="category"),
+        pd.Series([np.int8(1), pd.NA], dtype=object),
+    ],
+)
+def test_columns_of_every_type(column: pd.Series) -> None:
+    assert read_evidence(VARIABLES, pd.DataFrame({"B": column})).observed[:, 1].tolist() == [1, -1]
+
+
+def test_boolean_columns_are_matched_by_their_text() -> None:
+    assert read_evidence(VARIABLES, pd.DataFrame({"C": [True, True]})).observed[:, 2].tolist() == [1, 1]
+
+
+def test_a_frame_without_columns_is_a_batch_of_free_rows() -> None:
+    evidence = read_evidence(VARIABLES, pd.DataFrame(index=[4, 5]))
+    assert evidence.observed.tolist() == [[-1] * 3] * 2
+
+
+@examples(60)
+@given(data=st.data())
+def test_rows_of_a_frame_are_read_as_dicts_are(data: st.DataObject) -> None:
+    model = data.draw(models())
+    frame = data.draw(frame_for(model))
+    batch = read_evidence(model.variables, frame)
+    states = int(model.variables.state_offsets[-1])
+    for i, row in enumerate(rows_of(frame)):
+        single = read_evidence(model.variables, row)
+        assert_array_equal(batch.observed[i], single.observed[0])
+        one, two = (np.zeros(states) if w is None else w for w in (batch.row(i).log_weights, single.log_weights))
+        assert_array_equal(one.reshape(-1), two.reshape(-1))
+
+
+@examples(60)
+@given(data=st.data())
+def test_evidence_adds_to_the_energy(data: st.DataObject) -> None:
+    model = data.draw(models())
+    evidence = data.draw(evidence_for(model))
+    problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
+    oracle = Enumeration(model, evidence)
+    assert_allclose(problem.energy(oracle.labels), -oracle.log_weights, rtol=1e-10, atol=1e-10)
+
+
+def test_the_oracle_reads_evidence_as_documented() -> None:
+    """The oracle is code too."""
+    assert [likelihood(v, "1") for v in ("1", 1, 1.0, 2, ["0"], {"1", "2"}, {"0": 0.5, "1": 0.3}, None, np.nan)] == [
+        *[1, 1, 1, 0, 0, 1, 0.3, 1, 1]
+    ]
+    assert labellings([2, 1, 2]).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]
+
+
+# The arrays ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model() -> Model:
+    return besag.markov_network({"A": 2, "B": 2}, [(("A", "B"), [[1.0, 2.0], [3.0, 1.0]])])
+
+
+def test_evidence_by_codes(model: Model) -> None:
+    rows = Evidence(np.array([[0, -1], [1, -1]]), batched=True)
+    result = model.marginals(evidence=rows)
+    assert_allclose(result["B"], [model.marginals(evidence={"A": a})["B"] for a in (0, 1)])
+    assert result.to_frame("B").index.tolist() == [0, 1]
+    assert len(model.sample(3, evidence=rows)) == 6
+    weighted = Evidence(np.array([-1, -1]), np.array([0.0, -INF, 0.0, np.log(2)]))
+    assert_allclose(model.marginals(evidence=weighted)["B"], np.array([1, 2 * np.e]) / (1 + 2 * np.e))
+
+
+def test_rows_that_are_not_marked_as_a_batch_are_not_dropped(model: Model) -> None:
+    """Two rows are two answers, or an error; never the first alone."""
+    try:
+        result = model.marginals(evidence=Evidence(np.array([[0, -1], [1, -1]])))
+    except EvidenceError:
+        return
+    assert result["B"].shape == (2, 2)
+    assert np.shape(result.log_partition) == (2,)
+
+
+def test_one_row_of_log_weights_serves_all_rows(model: Model) -> None:
+    shared = Evidence(np.array([[0, -1], [1, -1]]), np.array([[0.0, 0.0, 0.0, 1.0]]), batched=True)
+    repeated = Evidence(shared.observed, np.repeat(shared.log_weights, 2, axis=0), batched=True)
+    one, two = (model.marginals(evidence=e) for e in (shared, repeated))
+    assert_array_equal(one["B"], two["B"])
+    assert_array_equal(one.log_partition, two.log_partition)
+    assert_array_equal(model.joint(["B", "A"], shared), model.joint(["B", "A"], repeated))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "match"),
+    [
+        (([[0]],), "observed must have 2 columns, got 1"),
+        (([[0, 2]],), "'B' has codes 0 to 1 and -1 = free, got 2 in row 0"),
+        (([[0, 1], [-2, 0]],), "'A' has codes 0 to 1 .* got -2 in row 1"),
+        (([[0, 1]], np.zeros((1, 3))), "log_weights must have 4 columns, one for each state, got 3"),
+        (([[0, 1]], np.zeros((2, 4))), "log_weights must have 1 or 1 rows, got 2"),
+        (([[0, 1]], np.array([0, 0, 0, np.nan])), "log_weights must be numbers or -inf"),
+        (([[0, 1]], np.array([0, 0, 0, INF])), "log_weights must be numbers or -inf"),
+    ],
+)
+def test_bad_arrays_are_refused(model: Model, arrays: Any, match: str) -> None:
+    with pytest.raises(EvidenceError, match=match):
+        model.marginals(evidence=Evidence(*arrays, batched=True))

@@ -1,0 +1,163 @@
+"""Engines by text: names, options, and the errors of what cannot be read."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import besag
+from besag.errors import CapabilityError, TooLargeError
+from besag.infer.auto import Auto, Exact
+from besag.infer.brute import Brute
+from besag.infer.engine import REGISTRY, engine_class, engine_name, engine_text, make_engine, parse_engine
+
+MODEL = besag.chain(np.zeros((3, 2)), np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "options"),
+    [
+        ("brute", "brute", {}),
+        (" brute ", "brute", {}),
+        ("brute[]", "brute", {}),
+        ("bp[damping=0.3]", "bp", {"damping": 0.3}),
+        ("bp[ damping = 0.3 , schedule=residual ]", "bp", {"damping": 0.3, "schedule": "residual"}),
+        ("tree[root=A]", "tree", {"root": "A"}),
+        ("tree[root=b 2]", "tree", {"root": "b 2"}),
+        ("x[a=1,b=-2.5e3,c=true,d=False,e=none,f=word]", "x",
+         {"a": 1, "b": -2500.0, "c": True, "d": False, "e": None, "f": "word"}),
+    ],
+)  # fmt: skip
+def test_parsing(text: str, name: str, options: dict[str, Any]) -> None:
+    assert parse_engine(text) == (name, options)
+    assert [type(v) for v in parse_engine(text)[1].values()] == [type(v) for v in options.values()]
+
+
+def test_a_root_may_be_named_as_grids_name_their_variables() -> None:
+    assert parse_engine("tree[root=0,1]") == ("tree", {"root": "0,1"})
+    assert parse_engine("tree[root=0,1,n_threads=2]") == ("tree", {"root": "0,1", "n_threads": 2})
+
+
+@pytest.mark.parametrize(
+    ("engine", "match"),
+    [
+        ("brut", "no engine is named 'brut'; there are auto, brute, exact, tree"),
+        ("", "no engine is named ''"),
+        ("brute[k=1", r"'brute\[k=1' opens a bracket and does not close it"),
+        ("brute[k]", "expected option=value, got 'k'"),
+        ("brute[=1]", "expected option=value, got '=1'"),
+        ("brute[depth=3]", "engine 'brute' has no option 'depth'; it has k, memory_limit, n_samples"),
+        (3, 'engine must be text such as "tree" or an engine object, got 3'),
+        (object(), "engine must be text"),
+    ],
+)
+def test_bad_engines_are_refused(engine: Any, match: str) -> None:
+    with pytest.raises(CapabilityError, match=match):
+        make_engine(engine)
+    with pytest.raises(CapabilityError, match=match):
+        MODEL.marginals(engine=engine)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_text_and_object_are_each_others_inverse(name: str) -> None:
+    engine = make_engine(name)
+    assert type(engine) is engine_class(name)
+    assert engine_name(engine) == name
+    assert engine_text(engine) == name
+    changed = make_engine(f"{name}[n_samples=7,memory_limit=1000]")
+    assert (changed.n_samples, changed.memory_limit) == (7, 1000)
+    assert make_engine(engine_text(changed)) == changed
+
+
+def test_text_overrides_keywords_and_keywords_fill_what_is_open() -> None:
+    assert make_engine("brute[memory_limit=10]", memory_limit=99).memory_limit == 10
+    assert make_engine("brute", memory_limit=99, n_threads=3).memory_limit == 99
+    assert make_engine("brute", memory_limit=None).memory_limit is None
+    assert make_engine(Brute(memory_limit=10), memory_limit=99).memory_limit == 10
+    assert make_engine(Brute(), memory_limit=99) == Brute(memory_limit=99)
+    with pytest.raises(TooLargeError, match="memory_limit=10"):
+        MODEL.marginals(engine="brute[memory_limit=10]", memory_limit=10**9)
+    with pytest.raises(TooLargeError, match="memory_limit=10;"):
+        MODEL.marginals(engine="brute", memory_limit=10)
+
+
+@pytest.mark.parametrize("engine", ["brute", Brute(), "exact", Exact(), "auto", Auto()])
+def test_an_engine_is_named_or_given(engine: Any) -> None:
+    assert MODEL.log_partition(engine=engine) == pytest.approx(np.log(2 * (np.e + 1) ** 2))
+
+
+def test_engines_are_public_by_class() -> None:
+    assert besag.infer.Brute is Brute
+    assert besag.infer.Auto is Auto
+    assert set(besag.infer.__all__) <= set(dir(besag.infer))
+    with pytest.raises(AttributeError, match=r"besag\.infer has no 'Nothing'; it has Auto, Brute"):
+        _ = besag.infer.Nothing
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: MODEL.marginals(speed=9),
+        lambda: MODEL.map(speed=9),
+        lambda: MODEL.joint(["0"], speed=9),
+        lambda: MODEL.log_probability({}, speed=9),
+        lambda: MODEL.sample(1, speed=9),
+        lambda: MODEL.cost(speed=9),
+        lambda: next(MODEL.steps(speed=9)),
+    ],
+)
+def test_an_unknown_option_is_refused(call: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match=r"unknown options \['speed'\]; there are engine, init"):
+        call()
+
+
+# brute ---------------------------------------------------------------------------------------------------------------
+
+
+def test_brute_gives_the_k_best() -> None:
+    rng = np.random.default_rng(0)
+    model = besag.chain(rng.normal(size=(4, 3)), rng.normal(size=(3, 3)))
+    energies = np.sort(model.to_frame()["H"])
+    result = model.map(k=10, engine="brute")
+    np.testing.assert_allclose([energy for _, energy in result.solutions], energies[:10])
+    np.testing.assert_allclose([model.energy(y) for y, _ in result.solutions], energies[:10])
+    assert len({tuple(y.values()) for y, _ in result.solutions}) == 10
+    assert result.assignment == result.solutions[0][0]
+    assert len(model.map(k=1000).solutions) == 81
+
+
+def test_the_k_best_are_possible() -> None:
+    model = besag.markov_network([2, 2], [((0, 1), [[1, 0], [0, 2]])], given="weight")
+    assert [y for y, _ in model.map(k=4).solutions] == [{"0": "1", "1": "1"}, {"0": "0", "1": "0"}]
+
+
+def test_brute_refuses_what_does_not_fit() -> None:
+    with pytest.raises(TooLargeError, match=r"brute force would look at .* labellings .* more than memory_limit=1000"):
+        besag.chain(np.zeros((10, 2)), np.eye(2)).marginals(engine="brute", memory_limit=1000)
+    with pytest.raises(TooLargeError, match="brute force"):
+        besag.chain(np.zeros((5000, 2)), np.eye(2)).marginals(engine="brute")
+
+
+def test_brute_is_right_for_extreme_energies() -> None:
+    model = besag.chain(np.array([[1e5, 0], [0, -1e5], [1e5, 1e5 + 1]]), np.zeros((2, 2)))
+    result = model.marginals(engine="brute")
+    assert result.log_partition == pytest.approx(1e5 + 1e5 + 1 + np.log1p(np.exp(-1)))
+    np.testing.assert_allclose(result["2"], [1 / (1 + np.e), np.e / (1 + np.e)])
+
+
+# auto and exact ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["auto", "exact"])
+def test_a_small_graph_with_cycles_is_enumerated_and_says_why(engine: str) -> None:
+    result = besag.ising((2, 2)).marginals(engine=engine)
+    assert result.diagnostics.engine == "brute"
+    assert "cycles" in result.diagnostics["reason"]
+
+
+@pytest.mark.parametrize("engine", ["auto", "exact"])
+@pytest.mark.parametrize("shape", [(5, 5), (40, 60)])
+def test_a_large_graph_with_cycles_is_refused(engine: str, shape: tuple[int, int]) -> None:
+    with pytest.raises(TooLargeError, match="cycles"):
+        besag.ising(shape).marginals(engine=engine)

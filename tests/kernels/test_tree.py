@@ -1,0 +1,355 @@
+"""General kernels against enumeration: every semiring, both modes, every output."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from besag.arrays import Semiring
+from besag.kernels import forest as forest_module
+from besag.kernels import tree
+from besag.kernels.forest import plan
+from besag.kernels.prepare import Factors
+from tests.kernels.forests import (
+    cell_offsets,
+    dense,
+    enumerate_row,
+    log_weight,
+    pack,
+    random_base,
+    random_forest,
+)
+
+MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
+DOMAINS = [Semiring.SUM, Semiring.LOG_SUM]
+
+
+def planned(factors: Factors, root: int | None = None) -> forest_module.Forest:
+    forest = plan(factors.state_offsets, factors.scope_offsets, factors.scope_variables, root, compile=False)
+    assert forest is not None
+    return forest
+
+
+@pytest.mark.parametrize("compile", MODES)
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("n_rows", [1, 11])
+def test_sums_agree_with_enumeration(compile: bool, domain: Semiring, n_rows: int) -> None:
+    n_rows = min(n_rows, 11 if compile else 2)
+    for seed in range(40 if compile else 12):
+        rng = np.random.default_rng(seed)
+        factors = random_forest(rng, most=4 if seed % 5 == 0 else 3)
+        forest, base, offsets = planned(factors), random_base(rng, factors, n_rows), cell_offsets(factors)
+        row_weights, n_variables = rng.random(n_rows), len(factors.state_offsets) - 1
+        answer = tree.sum_product(
+            factors,
+            forest,
+            base,
+            want_moments=True,
+            factor_offsets=offsets,
+            row_weights=row_weights,
+            weights=np.full(n_variables, 2.0),
+            semiring=domain,
+            compile=compile,
+        )
+        assert answer.semiring == domain
+        assert answer.variables is not None
+        assert answer.factors is not None
+        assert answer.moments is not None
+        moments = np.zeros(len(factors.log_potentials))
+        for r in range(n_rows):
+            truth = enumerate_row(factors, base[r])
+            np.testing.assert_allclose(answer.log_partition[r].sum(), truth.log_z, rtol=1e-11, atol=1e-11)
+            if truth.log_z == -math.inf:
+                continue
+            np.testing.assert_allclose(answer.variables[r], truth.variables, atol=1e-12)
+            np.testing.assert_allclose(answer.factors[r], np.concatenate([c.ravel() for c in truth.cells]), atol=1e-12)
+            moments += row_weights[r] * 2.0 * truth.moments
+        if np.all(answer.log_partition > -math.inf):
+            np.testing.assert_allclose(answer.moments, moments, atol=1e-11)
+        assert not np.isnan(answer.variables).any()
+        assert not np.isnan(answer.moments).any()
+
+
+@pytest.mark.parametrize("compile", MODES)
+def test_best_labelling(compile: bool) -> None:
+    for seed in range(40 if compile else 12):
+        rng = np.random.default_rng(100 + seed)
+        factors = random_forest(rng)
+        base = random_base(rng, factors, 9 if compile else 2)
+        best = tree.max_product(factors, planned(factors), base, compile=compile)
+        for r in range(len(base)):
+            highest = enumerate_row(factors, base[r]).log_weights.max()
+            np.testing.assert_allclose(best.log_weight[r].sum(), highest, rtol=1e-12, atol=1e-12)
+            if highest > -math.inf:
+                np.testing.assert_allclose(log_weight(factors, base[r], best.labels[r]), highest, atol=1e-11)
+
+
+@pytest.mark.parametrize("compile", MODES)
+def test_ties_go_to_the_lowest_state(compile: bool) -> None:
+    tables = [np.zeros((3, 2)), np.zeros((2, 2, 3)), 0.0]
+    factors = pack([3, 2, 2, 3, 3], [([0, 1], 0), ([1, 2, 3], 1), ([3, 4], 2)], tables)
+    best = tree.max_product(factors, planned(factors), np.zeros((1, 13)), compile=compile)
+    np.testing.assert_array_equal(best.labels, np.zeros((1, 5)))
+
+
+@pytest.mark.parametrize("compile", MODES)
+@pytest.mark.parametrize("semiring", [Semiring.LOG_SUM, Semiring.MAX])
+def test_messages_have_the_scale_of_the_problem(compile: bool, semiring: Semiring) -> None:
+    for seed in range(15 if compile else 6):
+        rng = np.random.default_rng(200 + seed)
+        factors = random_forest(rng, hard=0.0)
+        base = random_base(rng, factors, 2, hard=0.0)
+        forest = planned(factors, root=2)
+        found = tree.messages(factors, forest, base, semiring, compile=compile)
+        for r in range(2):
+            check_messages(factors, forest, base[r], found, r, semiring)
+
+
+def check_messages(
+    factors: Factors, forest: forest_module.Forest, base: np.ndarray, found: tree.Messages, r: int, semiring: Semiring
+) -> None:
+    """Local equations: each message from the others, written down with dense tables."""
+
+    def plus(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        return np.logaddexp.reduce(table, axes) if semiring == Semiring.LOG_SUM else np.max(table, axes)
+
+    def states(v: int) -> slice:
+        return slice(factors.state_offsets[v], factors.state_offsets[v + 1])
+
+    up = base.copy()
+    for k, f in enumerate(forest.order):
+        scope = factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]]
+        up[states(scope[forest.parent_axis[k]])] += found.to_parent[
+            r, forest.message_offsets[k] : forest.message_offsets[k + 1]
+        ]
+    np.testing.assert_allclose(found.from_child[r], up, atol=1e-10)
+    for k, f in enumerate(forest.order):
+        scope = factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]]
+        parent = forest.parent_axis[k]
+        message = found.to_parent[r, forest.message_offsets[k] : forest.message_offsets[k + 1]]
+        incoming = [up[states(v)] for v in scope]
+        incoming[parent] = up[states(scope[parent])] + found.to_child[r, states(scope[parent])] - message
+        for a in range(len(scope)):
+            table = dense(factors, int(f)).copy()
+            for b in range(len(scope)):
+                if b != a:
+                    table = table + incoming[b].reshape([-1 if c == b else 1 for c in range(len(scope))])
+            out = plus(table, tuple(b for b in range(len(scope)) if b != a))
+            expected = message if a == parent else found.to_child[r, states(scope[a])]
+            np.testing.assert_allclose(out, expected, atol=1e-9)
+    for v in forest.roots:
+        np.testing.assert_array_equal(found.to_child[r, states(v)], 0.0)
+    if semiring == Semiring.MAX:
+        for c in range(len(forest.roots)):
+            for v in np.flatnonzero(forest.component == c):
+                assert found.beliefs[r, states(v)].max() == pytest.approx(found.log_partition[r, c], abs=1e-9)
+
+
+@pytest.mark.parametrize("compile", MODES)
+def test_samples_follow_the_law(compile: bool) -> None:
+    """Chi-square on all labellings; each of the 4 tests raises a false alarm with probability 1e-4."""
+    for seed in range(3 if compile else 1):
+        rng = np.random.default_rng(300 + seed)
+        factors = random_forest(rng, 5, hard=0.1 * seed)
+        base = random_base(rng, factors, 2, hard=0.0)
+        n = 20_000 if compile else 1_000
+        drawn = tree.sample(factors, planned(factors), base, n, key=seed, compile=compile)
+        truth = enumerate_row(factors, base[1])
+        if truth.log_z == -math.inf:
+            continue
+        shape = tuple(np.diff(factors.state_offsets))
+        counts = np.bincount(np.ravel_multi_index(tuple(drawn.samples[1].T), shape), minlength=math.prod(shape))
+        expected = n * np.exp(truth.log_weights - truth.log_z)
+        assert np.all(counts[expected == 0.0] == 0)
+        common = expected > 5.0
+        rest = n - expected[common].sum()
+        statistic = ((counts - expected)[common] ** 2 / expected[common]).sum()
+        statistic += (counts[~common].sum() - rest) ** 2 / rest if rest > 0 else 0.0
+        assert stats.chi2.sf(statistic, common.sum()) > 1e-4
+        np.testing.assert_allclose(drawn.log_partition[1].sum(), truth.log_z, rtol=1e-11)
+
+
+def test_modes_and_domains_draw_the_same_samples() -> None:
+    rng = np.random.default_rng(7)
+    factors = random_forest(rng, 8)
+    base = random_base(rng, factors, 3, hard=0.0)
+    one = tree.sample(factors, planned(factors), base, 50, key=-12345, compile=False)
+    two = tree.sample(factors, planned(factors), base, 50, key=-12345, compile=True, n_threads=2)
+    np.testing.assert_array_equal(one.samples, two.samples)
+
+
+def star(rng: np.random.Generator, n_leaves: int, hard: float) -> Factors:
+    tables = [rng.normal(size=(3, 2)) for _ in range(4)]
+    for table in tables:
+        table[rng.random(table.shape) < hard] = -np.inf
+    return pack([3] + [2] * n_leaves, [([0, 1 + i], i % 4) for i in range(n_leaves)], tables)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("hard", [0.0, 0.2])
+def test_star_of_high_degree(hard: float) -> None:
+    """3,000 leaves: given the centre they are independent."""
+    rng = np.random.default_rng(11)
+    factors = star(rng, 3000, hard)
+    base = rng.normal(size=(1, int(factors.state_offsets[-1])))
+    forest = planned(factors)
+    answer = tree.sum_product(factors, forest, base, want_moments=True, compile=True)
+    centre = base[0, :3].copy()
+    leaves = base[0, 3:].reshape(-1, 2)
+    tables = [dense(factors, f) for f in range(4)]
+    for i in range(3000):
+        centre += np.logaddexp.reduce(tables[i % 4] + leaves[i], axis=1)
+    np.testing.assert_allclose(answer.log_partition[0, 0], np.logaddexp.reduce(centre), rtol=1e-12)
+    p = np.exp(centre - np.logaddexp.reduce(centre))
+    assert answer.variables is not None
+    assert answer.moments is not None
+    np.testing.assert_allclose(answer.variables[0, :3], p, atol=1e-11)
+    conditional = np.exp(tables[2] + leaves[2] - np.logaddexp.reduce(tables[2] + leaves[2], axis=1, keepdims=True))
+    np.testing.assert_allclose(answer.variables[0, 7:9], p @ conditional, atol=1e-11)
+    np.testing.assert_allclose(answer.moments.sum(), 3000.0, rtol=1e-11)
+
+
+def chain(n: int, table: np.ndarray | float, n_states: int) -> Factors:
+    state_offsets = np.arange(n + 1) * n_states
+    scopes = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    kinds = np.full(n - 1, int(isinstance(table, float)))
+    flat = np.ravel(np.asarray(table, np.float64))
+    zeros = np.zeros(n - 1, np.int64)
+    return Factors(state_offsets, np.arange(n) * 2, scopes.ravel(), kinds, zeros, np.array([0, flat.size]), flat)
+
+
+def solve_chain(table: np.ndarray, base: np.ndarray) -> float:
+    """log Z of a chain in the log domain, base (n, K)."""
+    message = np.zeros(base.shape[1])
+    for row in base[:-1]:
+        message = np.logaddexp.reduce(table + (message + row)[:, None], axis=0)
+        
+    return float(np.logaddexp.reduce(message + base[-1]))
+
+
+def test_tables_scaled_by_a_tiny_number() -> None:
+    rng = np.random.default_rng(12)
+    n, table = 100_000, rng.normal(size=(3, 3))
+    base = rng.normal(size=(1, n * 3))
+    plain, scaled = (chain(n, table + shift, 3) for shift in (0.0, -690.0))
+    forest = plan(plain.state_offsets, plain.scope_offsets, plain.scope_variables)
+    assert forest is not None
+    one, two = (tree.sum_product(f, forest, base) for f in (plain, scaled))
+    assert one.semiring == two.semiring == Semiring.SUM
+    np.testing.assert_allclose(two.log_partition, one.log_partition - 690.0 * (n - 1), rtol=1e-13)
+    np.testing.assert_allclose(two.variables, one.variables, atol=1e-11)
+
+
+@pytest.mark.parametrize("compile", MODES)
+def test_energies_of_a_hundred_thousand(compile: bool) -> None:
+    rng = np.random.default_rng(13)
+    factors = chain(5, rng.normal(size=(3, 3)) * 1e5, 3)
+    base = rng.normal(size=(1, 15)) * 1e5
+    answer = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=compile)
+    truth = enumerate_row(factors, base[0])
+    assert answer.semiring == Semiring.LOG_SUM
+    np.testing.assert_allclose(answer.log_partition.sum(), truth.log_z, rtol=1e-12)
+    np.testing.assert_allclose(answer.variables[0], truth.variables, atol=1e-9)  # type: ignore[index]
+    np.testing.assert_allclose(answer.moments, truth.moments, atol=1e-9)
+
+
+def test_near_copies_contradicted_at_the_far_end() -> None:
+    """Each step nearly copies; the ends are clamped to different states: log Z = -10 n + ..., far below any double."""
+    n = 2_000
+    table = np.array([[0.0, -10.0 * n], [-np.inf, 0.0]])
+    factors = chain(n, table, 2)
+    base = np.zeros((n, 2))
+    base[0] = [0.0, -np.inf]
+    base[-1] = [-np.inf, 0.0]
+    forest = planned(factors)
+    answer = tree.sum_product(factors, forest, base.reshape(1, -1), compile=True)
+    assert answer.semiring == Semiring.LOG_SUM
+    np.testing.assert_allclose(answer.log_partition[0, 0], -10.0 * n + math.log(n - 1), rtol=1e-12)
+    with pytest.raises(ArithmeticError, match="too narrow"):
+        tree.sum_product(factors, forest, base.reshape(1, -1), semiring=Semiring.SUM, compile=True)
+
+
+def test_ranges_that_add_up_along_a_chain() -> None:
+    """Copies that cost 10 in one state only: the range of the messages grows with the chain, then decides."""
+    n = 500
+    factors = chain(n, np.array([[0.0, -np.inf], [-np.inf, -10.0]]), 2)
+    base = np.zeros((n, 2))
+    base[-1, 0] = -np.inf
+    answer = tree.sum_product(factors, planned(factors), base.reshape(1, -1), compile=True)
+    np.testing.assert_allclose(answer.log_partition[0, 0], -10.0 * (n - 1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("c", [-800.0, -3.0, 0.0, 3.0, 800.0, -np.inf])
+@pytest.mark.parametrize("domain", [None, Semiring.LOG_SUM])
+def test_potts_of_any_strength(c: float, domain: Semiring | None) -> None:
+    rng = np.random.default_rng(14)
+    factors = chain(4, c, 3)
+    base = rng.normal(size=(1, 12))
+    offsets = cell_offsets(factors)
+    answer = tree.sum_product(
+        factors, planned(factors), base, want_moments=True, factor_offsets=offsets, semiring=domain, compile=False
+    )
+    truth = enumerate_row(factors, base[0])
+    np.testing.assert_allclose(answer.log_partition.sum(), truth.log_z, rtol=1e-13)
+    np.testing.assert_allclose(answer.moments, truth.moments, rtol=1e-11, atol=1e-300)
+    np.testing.assert_allclose(answer.factors[0], np.concatenate([x.ravel() for x in truth.cells]), atol=1e-13)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("compile", MODES)
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_no_labelling(compile: bool, domain: Semiring) -> None:
+    """One component is impossible in one row: log Z is -inf there, its marginals are zeros, the rest is untouched."""
+    tables = [np.array([[0.0, -np.inf], [-np.inf, 0.0]]), np.zeros((2, 2))]
+    factors = pack([2, 2, 2, 2, 2], [([0, 1], 0), ([2, 3], 1)], tables)  # type: ignore[list-item]
+    base = np.zeros((2, 10))
+    base[0, 0] = base[0, 3] = -np.inf
+    forest = planned(factors)
+    answer = tree.sum_product(factors, forest, base, want_moments=True, semiring=domain, compile=compile)
+    dead = forest.component[0]
+    assert answer.log_partition[0, dead] == -np.inf
+    np.testing.assert_allclose(answer.log_partition[1], [math.log(2), math.log(4), math.log(2)])
+    assert answer.variables is not None
+    np.testing.assert_array_equal(answer.variables[0, :4], 0.0)
+    np.testing.assert_allclose(answer.variables[0, 4:], 0.5)
+    np.testing.assert_allclose(answer.moments, [0.5, 0, 0, 0.5, 0.5, 0.5, 0.5, 0.5])
+    best = tree.max_product(factors, forest, base, compile=compile)
+    assert best.log_weight[0, dead] == -np.inf
+
+
+def test_answers_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forest_module, "CHUNK_STATES", 16)
+    rng = np.random.default_rng(15)
+    factors = random_forest(rng, 60, hard=0.0)
+    base = random_base(rng, factors, 20, hard=0.0)
+    forest = planned(factors)
+    assert forest.n_chunks > 3
+    answers = [
+        tree.sum_product(factors, forest, base, want_moments=True, n_threads=n, compile=True) for n in (1, 2, 5, None)
+    ]
+    draws = [tree.sample(factors, forest, base, 30, 3, n_threads=n, compile=True).samples for n in (1, 4)]
+    for other in answers[1:]:
+        np.testing.assert_array_equal(other.log_partition, answers[0].log_partition)
+        np.testing.assert_array_equal(other.variables, answers[0].variables)
+        np.testing.assert_array_equal(other.moments, answers[0].moments)
+    np.testing.assert_array_equal(*draws)
+
+
+def test_rows_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(16)
+    factors = random_forest(rng)
+    base = random_base(rng, factors, 50, hard=0.0)
+    whole = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
+    monkeypatch.setattr(tree, "SLAB_BYTES", 1)
+    parts = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
+    np.testing.assert_array_equal(parts.variables, whole.variables)
+    np.testing.assert_allclose(parts.moments, whole.moments, rtol=1e-13)
+
+
+def test_no_factors_and_no_variables() -> None:
+    factors = pack([2, 1], [], [])
+    answer = tree.sum_product(factors, planned(factors), np.zeros((1, 3)), want_moments=True)
+    np.testing.assert_allclose(answer.log_partition, [[math.log(2), 0.0]])
+    nothing = pack([], [], [])
+    assert tree.sum_product(nothing, planned(nothing), np.zeros((3, 0))).log_partition.shape == (3, 0)
