@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from benchmarks.suite import Case, Job, Suite, Summary
 
 Array = NDArray[np.float64]
+ESTEP_WANTS = frozenset({"log_partition", "variables", "moments"})
 
 
 class Chains(NamedTuple):
@@ -40,14 +41,52 @@ class EStep(NamedTuple):
 # A contestant prepares, untimed, and returns the work to be timed.
 
 
+def besag_chains(chains: Chains) -> tuple[Any, Array, Any]:
+    """A union of chains that share start and transition tables; theta; the frames as log-weights of all states."""
+    import besag
+    from besag.model.variable import RangeNames, Variables
+
+    n_chains, length, n_states = chains.log_frames.shape
+    steps = np.stack([np.arange(length - 1), np.arange(1, length)], axis=1)
+    groups = (
+        besag.FactorGroup(besag.Template("start", (n_states,)), np.zeros((1, 1), np.int64)),
+        besag.FactorGroup(besag.Template("transition", (n_states, n_states)), steps),
+    )
+    theta = -np.log(np.concatenate([chains.start, chains.transition.ravel()]))
+    model = besag.Model(Variables.alike(RangeNames(length), n_states), groups, theta)
+    graph = besag.compile_graph(*[model] * n_chains)
+    evidence = besag.Evidence(np.full(n_chains * length, -1), chains.log_frames.reshape(1, -1))
+    return graph, theta, evidence
+
+
 def besag_estep(chains: Chains) -> Callable[[], EStep]:
-    """The tree engine, asked for log_partition, variables and moments."""
-    raise NotImplementedError("the tree engine is not there yet")
+    """The tree engine, asked for log_partition, variables and moments; binding the numbers is part of the work."""
+    import besag
+
+    graph, theta, evidence = besag_chains(chains)
+    engine, n_states = besag.infer.Tree(n_threads=1), len(chains.start)
+
+    def run() -> EStep:
+        result = engine.infer(graph.bind(theta, evidence=evidence), ESTEP_WANTS)
+        pairs = result.moments[n_states:].reshape(n_states, n_states)
+        return EStep(float(result.log_partitions.sum()), result.probabilities.reshape(-1, n_states), pairs)
+
+    return run
 
 
 def besag_factors(chains: Chains) -> Callable[[], Array]:
     """The tree engine, asked for every factor marginal: (chains * (length - 1), K, K)."""
-    raise NotImplementedError("the tree engine is not there yet")
+    import besag
+
+    graph, theta, evidence = besag_chains(chains)
+    engine, n_states = besag.infer.Tree(n_threads=1), len(chains.start)
+    n_start = len(chains.log_frames) * n_states
+
+    def run() -> Array:
+        result = engine.infer(graph.bind(theta, evidence=evidence), frozenset({"factors"}))
+        return np.asarray(result.factor_marginals[0, n_start:].reshape(-1, n_states, n_states))
+
+    return run
 
 
 def hmmlearn_estep(chains: Chains) -> Callable[[], EStep]:

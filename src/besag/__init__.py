@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from besag.graph.graph import Graph as Graph
     from besag.graph.problem import Problem as Problem
     from besag.infer.result import Result as Result
+    from besag.io.load import load as load
     from besag.model.bayes import bayesian_network as bayesian_network
     from besag.model.build import chain as chain
     from besag.model.build import grid as grid
@@ -53,6 +54,7 @@ _WHERE = {
     "grid": "model.build",
     "ising": "model.build",
     "kl": "query.compare",
+    "load": "io.load",
     "markov_network": "model.factors",
     "potts": "model.structured",
     "tree": "model.build",

@@ -36,6 +36,14 @@ class Semiring(IntEnum):
     LOG_SUM = 2
 
 
+class Kind(IntEnum):
+    """What a factor stores: a table, or a few numbers of which its table is a formula (`besag.model.structured`)."""
+
+    TABLE = 0
+    POTTS = 1
+    SCALED = 2
+
+
 def frozen(array: AnyArray) -> AnyArray:
     """The array, C-contiguous and read-only; a copy only where it has to be."""
     array = np.ascontiguousarray(array)
@@ -43,6 +51,11 @@ def frozen(array: AnyArray) -> AnyArray:
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def owned(array: AnyArray) -> AnyArray:
+    """The array, C-contiguous and read-only; a copy where its giver could still write to it."""
+    return frozen(array.copy() if array.flags.writeable else array)
 
 
 def joined(parts: Sequence[AnyArray], dtype: type[np.generic]) -> AnyArray:

@@ -16,7 +16,7 @@ from besag.graph.problem import Problem
 from besag.infer.engine import Want, engine_class, make_engine
 from besag.infer.result import Result
 from besag.model.model import Model
-from tests.strategies import models
+from tests.strategies import forests, models
 
 TOLERANCE = 1e-10
 
@@ -48,8 +48,8 @@ class Case(NamedTuple):
 
 ENGINES = [
     Case("brute", models),
+    Case("tree", forests),
     Case("exact", models),
-    Case("auto", models),
 ]
 
 

@@ -112,6 +112,25 @@ def test_what_else_is_wanted_changes_no_answer(case: Case, data: DataObject) -> 
     close(together.energy, case.ask(model, evidence, "map").energy)
 
 
+@each_engine("log_partition", "variables", "moments", "map", exact=True)
+@examples(40)
+@given(data=st.data(), scale=st.sampled_from([1e-3, 30.0, 1e3, 1e4]))
+def test_distributions_from_nearly_uniform_to_nearly_certain(case: Case, data: DataObject, scale: float) -> None:
+    """theta times a scale: weights of exp(-10000) beside 1 are lost in none of the answers."""
+    drawn = data.draw(case.models())
+    model = drawn.with_theta(drawn.theta * scale)
+    evidence = data.draw(evidence_for(model))
+    result, oracle = (
+        case.ask(model, evidence, "log_partition", "variables", "moments", "map"),
+        Enumeration(model, evidence),
+    )
+    close(result.log_partition, oracle.log_z)
+    close(result.energy, oracle.map_energy)
+    close(model.graph.moments(result.moments), oracle.moments())
+    for name in names_of(model):
+        close(result[name], oracle.marginal(name))
+
+
 @each_engine("log_partition", "map", exact=True)
 @examples(40)
 @given(data=st.data(), rng=generators())

@@ -24,7 +24,9 @@ def pack(cardinalities: list[int], factors: list[tuple[list[int], int]], tables:
     )
 
 
-def random_forest(rng: np.random.Generator, n_variables: int = 7, hard: float = 0.15, most: int = 3) -> Factors:
+def random_forest(
+    rng: np.random.Generator, n_variables: int = 7, hard: float = 0.15, most: int = 3, attempts: int | None = None
+) -> Factors:
     """Any arity from 1 to 4, cardinalities from 1, shared tables, Potts factors of both signs, several components."""
     cardinalities = [int(k) for k in rng.integers(1, most + 1, n_variables)]
     component = list(range(n_variables))
@@ -45,7 +47,7 @@ def random_forest(rng: np.random.Generator, n_variables: int = 7, hard: float = 
             tables.append(table)
         factors.append((scope, len(tables) - 1))
 
-    for _ in range(3 * n_variables):
+    for _ in range(3 * n_variables if attempts is None else attempts):
         names = sorted(set(component))
         arity = int(rng.integers(1, 5))
         if arity > len(names) or (len(names) == 2 and rng.random() < 0.5):
@@ -92,7 +94,8 @@ def enumerate_row(factors: Factors, base: Array) -> Truth:
     labellings = np.array(list(itertools.product(*(range(k) for k in cardinalities))), np.int64)
     log_weights = base[factors.state_offsets[:-1] + labellings].sum(1)
     scopes = [
-        factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]] for f in range(len(factors.kinds))
+        factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]]
+        for f in range(len(factors.kinds))
     ]
     linked = [f for f, scope in enumerate(scopes) if len(scope) > 1]
     for f in linked:

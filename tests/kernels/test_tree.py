@@ -220,15 +220,6 @@ def chain(n: int, table: np.ndarray | float, n_states: int) -> Factors:
     return Factors(state_offsets, np.arange(n) * 2, scopes.ravel(), kinds, zeros, np.array([0, flat.size]), flat)
 
 
-def solve_chain(table: np.ndarray, base: np.ndarray) -> float:
-    """log Z of a chain in the log domain, base (n, K)."""
-    message = np.zeros(base.shape[1])
-    for row in base[:-1]:
-        message = np.logaddexp.reduce(table + (message + row)[:, None], axis=0)
-        
-    return float(np.logaddexp.reduce(message + base[-1]))
-
-
 def test_tables_scaled_by_a_tiny_number() -> None:
     rng = np.random.default_rng(12)
     n, table = 100_000, rng.normal(size=(3, 3))
@@ -321,7 +312,7 @@ def test_no_labelling(compile: bool, domain: Semiring) -> None:
 def test_answers_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forest_module, "CHUNK_STATES", 16)
     rng = np.random.default_rng(15)
-    factors = random_forest(rng, 60, hard=0.0)
+    factors = random_forest(rng, 60, hard=0.0, attempts=25)
     base = random_base(rng, factors, 20, hard=0.0)
     forest = planned(factors)
     assert forest.n_chunks > 3
@@ -336,10 +327,28 @@ def test_answers_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_array_equal(*draws)
 
 
+def test_few_and_many_samples_are_the_same() -> None:
+    """Settings are listed for each sample, or tabulated for many; keys of any size are taken."""
+    rng = np.random.default_rng(17)
+    factors = random_forest(rng, 9)
+    base = random_base(rng, factors, 2, hard=0.0)
+    few, many = (tree.sample(factors, planned(factors), base, n, 2**64 - 5, compile=True).samples for n in (20, 3000))
+    np.testing.assert_array_equal(few, many[:, :20])
+    np.testing.assert_array_equal(few, tree.sample(factors, planned(factors), base, 20, -5, compile=True).samples)
+
+
 def test_rows_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(16)
     factors = random_forest(rng)
-    base = random_base(rng, factors, 50, hard=0.0)
+    base = random_base(rng, factors, 403, hard=0.0)
+    for r in (0, 57, 402):
+        one = tree.sum_product(factors, planned(factors), base[r], compile=True)
+        all_rows = tree.sum_product(factors, planned(factors), base, compile=True)
+        np.testing.assert_allclose(all_rows.variables[r], one.variables[0], atol=1e-13)  # type: ignore[index]
+        best = tree.max_product(factors, planned(factors), base, compile=True)
+        np.testing.assert_array_equal(
+            best.labels[r], tree.max_product(factors, planned(factors), base[r], compile=False).labels[0]
+        )
     whole = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
     monkeypatch.setattr(tree, "SLAB_BYTES", 1)
     parts = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=True)

@@ -15,7 +15,7 @@ from besag.arrays import AnyArray, IntArray, frozen, joined, offsets_of
 from besag.errors import ModelError
 from besag.graph.graph import Block, Graph
 from besag.model.layout import Layout
-from besag.model.template import Inputs, Template
+from besag.model.template import Template, join_inputs
 from besag.model.variable import UnionNames, Variables, take_variables
 
 if TYPE_CHECKING:
@@ -64,26 +64,10 @@ def compile_graph(*models: Model, layout: Layout | None = None) -> Graph:
 
 def _block(template: Template, members: Sequence[tuple[FactorGroup, int, IntArray]], start: int) -> Block:
     scopes = np.concatenate([group.scopes + offset for group, offset, _ in members])
-    inputs = _join_inputs(template, [group.inputs for group, _, _ in members])
+    inputs = join_inputs(template, [group.inputs for group, _, _ in members])
     named = all(group.names is not None for group, _, _ in members)
     names = tuple(name for group, _, _ in members for name in group.names or ()) if named else None
-    conditional = all(group.conditional for group, _, _ in members)
-    return Block(template, start, frozen(scopes), inputs, conditional, names)
-
-
-def _join_inputs(template: Template, parts: Sequence[Inputs]) -> Inputs:
-    if len(parts) == 1 or all(part is None for part in parts):
-        return parts[0]
-    forms = {("none" if p is None else "csr" if hasattr(p, "tocsr") else str(p.ndim)) for p in parts}
-    if len(forms) > 1:
-        raise ModelError(
-            f"template {template.name!r}: the models of a union must give their inputs in one form, got {sorted(forms)}"
-        )
-    if forms == {"csr"}:
-        from scipy.sparse import vstack
-
-        return vstack(list(parts), format="csr")
-    return frozen(np.concatenate([np.asarray(p) for p in parts]))
+    return Block(template, start, frozen(scopes), inputs, names)
 
 
 def _union_variables(parts: Sequence[Variables]) -> Variables:
@@ -144,4 +128,4 @@ def _take_block(block: Block, local: IntArray, shift: IntArray, start: int) -> B
     inputs = block.inputs if block.inputs is None else block.inputs[local]
     names = None if block.names is None else tuple(block.names[i] for i in local)
     scopes = frozen(block.scopes[local] + shift[:, None])
-    return Block(block.template, start, scopes, inputs, block.conditional, names)
+    return Block(block.template, start, scopes, inputs, names)

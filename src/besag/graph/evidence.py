@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, frozen
+from besag.arrays import AnyArray, Array, IntArray, owned
 from besag.errors import EvidenceError
 from besag.model.variable import Variables
 
@@ -35,11 +35,12 @@ class Evidence:
     index: Any = None
 
     def __post_init__(self) -> None:
-        observed = frozen(np.atleast_2d(np.asarray(self.observed, np.int64)))
+        observed = owned(np.atleast_2d(np.asarray(self.observed, np.int64)))
         object.__setattr__(self, "observed", observed)
+        object.__setattr__(self, "batched", self.batched or len(observed) > 1)
         if self.log_weights is None:
             return
-        weights = frozen(np.atleast_2d(np.asarray(self.log_weights, np.float64)))
+        weights = owned(np.atleast_2d(np.asarray(self.log_weights, np.float64)))
         if len(weights) not in (1, len(observed)):
             raise EvidenceError(f"log_weights must have 1 or {len(observed)} rows, got {len(weights)}")
         if not (weights < np.inf).all():
@@ -145,7 +146,7 @@ def _column_codes(variables: Variables, v: int, column: Any) -> AnyArray:
         code = variables.find_state(v, value)
         if code is None:
             row = column.index[int(np.argmax(codes == i))]
-            raise EvidenceError(f"row {row!r}: {_no_state(variables, v, value)}", row=row)
+            raise EvidenceError(f"{row_name(row)}: {_no_state(variables, v, value)}", row=row)
         table[i] = code
     return np.asarray(table[codes])
 
@@ -153,10 +154,14 @@ def _column_codes(variables: Variables, v: int, column: Any) -> AnyArray:
 def _mixed_column(variables: Variables, v: int, column: Any, observed: IntArray, weights: Array) -> None:
     where = slice(int(variables.state_offsets[v]), int(variables.state_offsets[v + 1]))
     for row, value in enumerate(column):
-        if isinstance(value, (Mapping, list, tuple, set, frozenset)):
-            weights[row, where] = _log_weights(variables, v, value)
-        elif not is_missing(value):
-            observed[row, v] = _code(variables, v, value)
+        try:
+            if isinstance(value, (Mapping, list, tuple, set, frozenset)):
+                weights[row, where] = _log_weights(variables, v, value)
+            elif not is_missing(value):
+                observed[row, v] = _code(variables, v, value)
+        except EvidenceError as error:
+            label = column.index[row]
+            raise EvidenceError(f"{row_name(label)}: {error}", row=label) from None
 
 
 def _log_weights(variables: Variables, v: int, value: Any) -> Array:
@@ -196,6 +201,11 @@ def _code(variables: Variables, v: int, value: object) -> int:
 
 def _no_state(variables: Variables, v: int, value: object) -> str:
     return f"{variables.names[v]!r} has no state {value!r}; it has {list(variables.states(v))}"
+
+
+def row_name(label: object) -> str:
+    """How a message names a row of a batch: row 7, row 'monday'."""
+    return f"row {label!r}" if isinstance(label, str) else f"row {label}"
 
 
 def is_missing(value: object) -> bool:

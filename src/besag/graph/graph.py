@@ -43,7 +43,6 @@ class Block:
     start: int
     scopes: IntArray
     inputs: Inputs
-    conditional: bool
     names: tuple[str, ...] | None = None
 
     @property
@@ -138,10 +137,7 @@ class Graph:
         block = self.block_of(factor)
         if block.names is not None:
             return block.names[factor - block.start]
-        scope = self.variables.names_at(self.scope(factor))
-        if block.conditional:
-            return f"P({scope[-1]}|{','.join(scope[:-1])})" if len(scope) > 1 else f"P({scope[0]})"
-        return f"f({','.join(scope)})"
+        return f"f({','.join(self.variables.names_at(self.scope(factor)))})"
 
     def degree(self, v: int) -> int:
         """How many factors a variable is in."""
@@ -211,6 +207,8 @@ class Graph:
         if support is not None and not support[where].all():
             if template.basis is not None or template.pattern is not None:
                 raise ModelError(f"template {template.name!r}: support needs one parameter for each table entry")
+            if inputs is not None and inputs.ndim != 1:
+                raise ModelError(f"template {template.name!r}: support needs tables that no input scales")
             allowed = template.tables(support[where].astype(np.float64), inputs) > 0
             energies = np.where(allowed, energies, np.inf)
         return energies
@@ -228,16 +226,18 @@ class Graph:
         return total
 
     def _table_moments(self, of: Array, inputs: Mapping[str, Inputs] | None) -> list[Array]:
-        blocks, start = [], 0
-        for block in self.blocks:
-            given = self._inputs(block, inputs)
-            shape = (block.template.n_tables(given, len(block.scopes)), *block.template.entry_shape)
-            stop = start + int(np.prod(shape))
-            blocks.append(block.template.table_moments(given, of[start:stop].reshape(shape)))
-            start = stop
-        if start != of.size:
-            raise ModelError(f"moments of this graph have {start} entries, got {of.size}")
-        return blocks
+        given = [self._inputs(block, inputs) for block in self.blocks]
+        shapes = [
+            (block.template.n_tables(own, len(block.scopes)), *block.template.entry_shape)
+            for block, own in zip(self.blocks, given, strict=True)
+        ]
+        offsets = offsets_of(np.array([np.prod(shape) for shape in shapes], np.int64))
+        if offsets[-1] != of.size:
+            raise ModelError(f"moments of this graph have {offsets[-1]} entries, got {of.size}")
+        return [
+            block.template.table_moments(own, of[start : start + int(np.prod(shape))].reshape(shape))
+            for block, own, shape, start in zip(self.blocks, given, shapes, offsets[:-1].tolist(), strict=True)
+        ]
 
     def _label_moments(self, block: Block, labels: IntArray, inputs: Inputs) -> Array:
         """A labelling is a one-hot marginal: the same map, gathered."""

@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen, joined, offsets_of
+from besag.arrays import Array, IntArray, Kind, frozen, joined, offsets_of
 from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
-from besag.model.structured import TABLE
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
@@ -92,7 +91,7 @@ class Problem:
             if dense[number]:
                 self._refuse(block, len(values), memory_limit)
                 values = _dense(block, values)
-                now[block.start : block.stop] = TABLE
+                now[block.start : block.stop] = Kind.TABLE
             tables.append(values)
             sizes.append(np.full(len(values), values[0].size if len(values) else 0))
         return replace(

@@ -18,6 +18,7 @@ An engine is a frozen dataclass of options. What it can give, and how good it is
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
@@ -121,7 +122,7 @@ def parse_engine(text: str) -> tuple[str, dict[str, Any]]:
             f"engine text {text!r} opens a bracket and does not close it; write name[option=value,...]"
         )
     options = {}
-    for part in filter(None, (piece.strip() for piece in rest[:-1].split(","))):
+    for part in filter(None, (piece.strip() for piece in re.split(r",(?=\s*\w+\s*=)", rest[:-1]))):
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not option:
             raise CapabilityError(f"engine text {text!r}: expected option=value, got {part!r}")

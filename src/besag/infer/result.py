@@ -173,12 +173,14 @@ class Result:
 
     @property
     def solutions(self) -> list[Any]:
-        """[(assignment, energy), ...], best first; a list of such lists for a batch."""
+        """[(assignment, energy), ...] of possible labellings, best first; a list of such lists for a batch."""
         codes, energies = self._asked(self.codes, "map"), self.energies
         assert energies is not None
+        if self.graph.n_instances > 1:
+            energies = energies.sum(axis=0, keepdims=True)
         rows = [
-            [(self._assignment(c), float(e)) for c, e in zip(row, values, strict=True)]
-            for row, values in zip(codes, np.atleast_2d(energies), strict=False)
+            [(self._assignment(c), float(e)) for c, e in zip(row, values, strict=True) if e < np.inf]
+            for row, values in zip(codes, energies, strict=True)
         ]
         return rows if self.batched else rows[0]
 
@@ -271,12 +273,14 @@ class Result:
         graph = self.graph
         if not 0 <= i < graph.n_instances:
             raise ModelError(f"instances are numbered 0 to {graph.n_instances - 1}, got {i}")
+        if graph.n_instances == 1:
+            return self
         low, high = graph.instance_offsets[i : i + 2]
         states = slice(int(graph.state_offsets[low]), int(graph.state_offsets[high]))
         codes, sampled = self.codes, self.sampled
         return replace(
             self,
-            graph=graph if graph.n_instances == 1 else graph.take([i]),
+            graph=graph.take([i]),
             log_partitions=_pick(self.log_partitions, i),
             bounds=None if self.bounds is None else (self.bounds[0][i : i + 1], self.bounds[1][i : i + 1]),
             probabilities=None if self.probabilities is None else self.probabilities[:, states],
@@ -294,7 +298,8 @@ class Result:
         assert self.factor_marginals is not None
         keep = np.flatnonzero(self.graph.factor_instances == i)
         sizes = factor_offsets(self.graph)
-        return np.concatenate([self.factor_marginals[:, sizes[f] : sizes[f + 1]] for f in keep], axis=1)
+        parts = [self.factor_marginals[:, sizes[f] : sizes[f + 1]] for f in keep]
+        return np.concatenate(parts, axis=1) if parts else self.factor_marginals[:, :0]
 
     def to_frame(self, name: str | None = None) -> pd.DataFrame:
         """Marginals as a DataFrame: rows (variable, state); a batch has a row for each of its rows."""

@@ -1,9 +1,9 @@
 """Message passing on chains and forests, 000 (6.36)-(6.40), 002 (33)-(37) and (41)-(44): exact, in linear time.
 
-Messages go from the leaves to a root and back. With the semiring (+, x) they give log Z and all marginals; with (min, +)
-the labelling of least energy. Factors of one variable and evidence are folded into a `base` (B, S) first
-(`besag.infer.unary`); the rest is done by `besag.kernels.tree`, or by `besag.kernels.pairs` where the problem is large and
-all its factors are pairwise tables of one size. What is left here is to choose, and to go from components to instances.
+Messages go from the leaves to a root and back. With the semiring (+, x) they give log Z and all marginals; with
+(min, +) the labelling of least energy. Factors of one variable and evidence are folded into a `base` (B, S) first
+(`besag.infer.unary`); the rest is done by `besag.kernels.tree`, or by `besag.kernels.pairs` where the problem is large
+and all its factors are pairwise tables of one size. What is left here is to choose between them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring
+from besag.arrays import Array, IntArray, Kind, Semiring
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
@@ -26,9 +26,8 @@ from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.infer.unary import add_unary_moments, base_rows, copy_unary_marginals
 from besag.kernels import pairs, tree
 from besag.kernels.forest import Forest, plan
-from besag.model.structured import POTTS, TABLE
 
-KINDS = frozenset({TABLE, POTTS})
+KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 SLAB_ENTRIES = 2**24  # of base at a time: rows are done in slabs of so many entries
 
 
@@ -184,7 +183,7 @@ class _Run:
         return tree.sum_product(self.factors, self.forest, base, **wanted) if answer is None else answer
 
     def _pair_plan(self) -> pairs.PairPlan | None:
-        """The plan of the fast kernel, kept for as long as the same factors share the same tables; None if it cannot serve."""
+        """The plan of the fast kernel, kept while the same factors share the same tables; None if it cannot serve."""
         readers = self.problem.table_of_factor
         plans, key = self.graph.plans, ("pairs", self.root)
         held_for, fast = plans.get(key, lambda: (readers, pairs.plan_pairs(self.factors, self.forest)))

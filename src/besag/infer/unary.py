@@ -23,16 +23,18 @@ def unary_blocks(problem: Problem) -> list[tuple[int, Block]]:
 
 
 def base_rows(problem: Problem, start: int, stop: int) -> Array:
-    """Rows start to stop of the base: (stop - start, S)."""
+    """Rows start to stop of the base: (stop - start, S); the log-weights themselves where nothing is added to them."""
     graph = problem.graph
     observed, log_weights = problem.evidence.rows(start, stop)
-    base = np.zeros((stop - start, int(graph.state_offsets[-1])))
-    if log_weights is not None:
-        base += log_weights
-    for number, block in unary_blocks(problem):
+    unary, clamped = unary_blocks(problem), bool((observed >= 0).any())
+    shape = (stop - start, int(graph.state_offsets[-1]))
+    if log_weights is not None and log_weights.shape == shape and not unary and not clamped:
+        return log_weights
+    base = np.zeros(shape) if log_weights is None else np.array(np.broadcast_to(log_weights, shape))
+    for number, block in unary:
         tables, readers = problem.block_tables(number)
         _add(base, tables, readers, block, graph.state_offsets)
-    if (observed >= 0).any():
+    if clamped:
         _clamp(base, observed, graph.state_offsets)
     return base
 
@@ -46,7 +48,8 @@ def _add(base: Array, tables: Array, readers: IntArray, block: Block, state_offs
         view += values
         return
     states = state_offsets[variables][:, None] + np.arange(n_states)
-    np.add.at(base, (slice(None), states), tables[readers])
+    for row in base:
+        np.add.at(row, states, tables[readers])
 
 
 def _clamp(base: Array, observed: IntArray, state_offsets: IntArray) -> None:

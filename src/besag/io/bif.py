@@ -23,6 +23,7 @@ count. Where something is wrong, a second and slower look finds the place.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import prod
@@ -50,13 +51,15 @@ _BLOCK = re.compile(
     rf'\{{((?:[^{{}}"]++|{_STRING}|\{{{_TEXT}\}})*+)\}}|(\S.*+))',
     re.DOTALL,
 )
-_STATEMENT = re.compile(rf'\s*+(?:(\(|[a-z]++)((?:[^;"]++|{_STRING})*+);|(\S.*+))', re.DOTALL)
-_DISCRETE = re.compile(r"\s*discrete\s*(?:\[\s*(\d{1,9})\s*\])?\s*\{(.*)\}\s*", re.DOTALL)
+_STATEMENT = re.compile(  # labels and numbers of a plain row; or a keyword or "(" and what follows; or the rest
+    rf"""\s*+(?:\(([^();"]*+)\)([^();"]*+);|(\(|[a-z]++)((?:[^;"]++|{_STRING})*+);|(\S.*+))""", re.DOTALL
+)
+_DISCRETE = re.compile(r"\s*+discrete\s*+(?:\[\s*+(\d{1,9})\s*+\]\s*+)?\{(.*)\}\s*+", re.DOTALL)
 _LABEL = re.compile(r'"([^"]*+)"|([^\s,"]++)')
 _NAME = re.compile(r'"([^"]*+)"|([^\s,"|]++)|(\|)')
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*(?:.*?\*/|.*+)", re.DOTALL)
-_FUNCTION = re.compile(r'\s*"?\s*function\b')
-_KEYWORD = re.compile(r"\s*(?:network|variable|probability)\b")
+_FUNCTION = re.compile(r'[\s"]*+function\b')
+_KEYWORD = re.compile(r"\s*+(?:network|variable|probability)\b")
 _START = re.compile(_KEYWORD.pattern + r"[^;{]*\{")
 _TYPE_FORM = "type discrete [K] { state, ... };"
 
@@ -82,33 +85,37 @@ def _without_comments(text: str) -> str:
 class _Table:
     """A probability block: its number in the file, its scope (parents, child) and the shape of its CPT.
 
-    texts: the numbers of its rows, then those of `whole`, "table" or "default", where it has one. where: which row of
-    the CPT each row sets. properties: their text.
+    n_rows, n_states: the shape of the CPT as rows. texts: the numbers of its rows, then those of `whole`, "table" or
+    "default", where it has one. where: which row of the CPT each row sets. properties: their text.
     """
 
     block: int
     scope: list[int]
     shape: tuple[int, ...]
+    n_rows: int
     texts: list[str]
     whole: str
     where: list[int]
     properties: list[str]
 
     @property
+    def n_states(self) -> int:
+        """K of the child."""
+        return self.shape[-1]
+
+    @property
     def length(self) -> int:
         """How many numbers each statement must have."""
-        return prod(self.shape) if self.whole == "table" else self.shape[-1]
+        return self.n_rows * self.n_states if self.whole == "table" else self.n_states
 
-    def fill(self, numbers: Array, cpt: Array) -> None:
-        """Numbers, an END after each statement, -> the CPT as rows (n_rows, K)."""
+    def spread(self, cpt: Array, default: Array) -> None:
+        """Puts a table, whose numbers came in the order of the file, or a default into the CPT (n_rows, K)."""
         if self.whole == "table":
-            cpt[:] = numbers[:-1].reshape(self.shape[-1], -1).T
-            return
-        rows = numbers.reshape(-1, self.shape[-1] + 1)[:, :-1]
-        if self.whole:
-            cpt[:] = rows[-1]
-            rows = rows[:-1]
-        cpt[self.where] = rows
+            cpt[:] = cpt.reshape(self.n_states, self.n_rows).T.copy()
+        else:
+            absent = np.ones(self.n_rows, np.bool_)
+            absent[self.where] = False
+            cpt[absent] = default
 
 
 class _Reader:
@@ -166,11 +173,11 @@ class _Reader:
     def _type(self, block: int, name: str, body: str) -> str:
         """What the block says after "type"."""
         found = []
-        for line, (keyword, content, rest) in enumerate(_STATEMENT.findall(body.rstrip())):
+        for number, (_, _, keyword, content, rest) in enumerate(_STATEMENT.findall(body.rstrip())):
             if keyword == "type":
                 found.append(content)
             elif keyword != "property":
-                raise self._no_statement(block, line, rest, "type or property")
+                raise self._no_statement(block, number, rest, "type or property")
         if len(found) != 1:
             raise self._fail(block, f"variable {name!r} must have one type, {_TYPE_FORM}, got {len(found)}")
         return str(found[0])
@@ -235,64 +242,61 @@ class _Reader:
 
     def _table(self, block: int, scope: list[int], body: str) -> _Table:
         shape = tuple([len(self.states[v]) for v in scope])
-        self.room -= prod(shape)
+        n_rows = prod(shape[:-1])
+        self.room -= n_rows * shape[-1]
         if self.room < 0:
             message = f"the CPT of {self._name(scope[-1])!r} has {prod(shape)} entries, too many to be meant"
             raise self._fail(block, message)
-        statements = _STATEMENT.findall(body.rstrip())
-        rows = [content.rpartition(")") for keyword, content, _ in statements if keyword == "("]
-        table = _Table(block, scope, shape, [row[2] for row in rows], "", [], [])
-        if len(rows) < len(statements):
-            self._others(table, statements)
-        self._set_rows(table, [row[0] for row in rows])
+        table = _Table(block, scope, shape, n_rows, [], "", [], [])
+        labels, numbers = self._statements(table, body)
+        table.texts[:0] = numbers
+        table.where = where = self._rows(table, labels) if labels else []
+        distinct = len(set(where))
+        if distinct != n_rows and not table.whole:
+            raise self._row_missing(table)
+        if distinct != len(where):
+            raise self._row_twice(table)
         return table
 
-    def _others(self, table: _Table, statements: list[tuple[str, str, str]]) -> None:
-        """The statements that are no rows."""
-        for line, (keyword, content, rest) in enumerate(statements):
-            if keyword in ("table", "default"):
-                if table.whole or (keyword == "table" and table.texts):
-                    raise self._fail(table.block, "a block has one table, or rows and at most one default", line)
-                table.texts.append(content)
-                table.whole = keyword
+    def _statements(self, table: _Table, body: str) -> tuple[Sequence[str], Sequence[str]]:
+        """The labels and the numbers of all rows; other statements go into the table."""
+        found = _STATEMENT.findall(body.rstrip())
+        columns = tuple(zip(*found, strict=True))
+        if found and not any(columns[2]) and not any(columns[4]):
+            return columns[0], columns[1]
+        rows = []
+        for number, (label, numbers, keyword, content, rest) in enumerate(found):
+            if keyword == "(" and ")" in content:
+                rows.append(content.rpartition(")")[::2])
             elif keyword == "property":
                 table.properties.append(content)
-            elif keyword != "(":
-                expected = "table, default, property or a row in parentheses"
-                raise self._no_statement(table.block, line, rest, expected)
+            elif keyword in ("table", "default") and not table.whole:
+                table.texts.append(content)
+                table.whole = keyword
+            elif keyword in ("table", "default"):
+                raise self._fail(table.block, "expected one table, or rows and at most one default", number)
+            elif keyword or rest:
+                raise self._no_statement(table.block, number, rest, "table, default, property or a row in parentheses")
+            else:
+                rows.append((label, numbers))
+        if rows and table.whole == "table":
+            raise self._fail(table.block, "expected a table or rows, got both", 0, "table")
+        return [label for label, _ in rows], [numbers for _, numbers in rows]
 
-    def _set_rows(self, table: _Table, labels: list[str]) -> None:
-        """Which row of the CPT each statement sets: all of them once, unless there is a table or a default."""
-        where = self._rows(table, labels) or [self._odd_row(table, i, text) for i, text in enumerate(labels)]
-        distinct = set(where)
-        if len(distinct) < len(where):
-            distinct.clear()
-            for number, row in enumerate(where):
-                if row in distinct:
-                    raise self._fail(table.block, f"{self._row_name(table, row)} is given twice", number, "(")
-                distinct.add(row)
-        n_rows = prod(table.shape[:-1])
-        if len(distinct) < n_rows and not table.whole:
-            absent = next(row for row in range(n_rows) if row not in distinct)
-            noisy = any(_FUNCTION.match(text) for text in table.properties)
-            why = "property function is not supported" if noisy else "there is no default"
-            raise self._fail(table.block, f"{self._row_name(table, absent)} is missing, and {why}")
-        table.where = where
-
-    def _rows(self, table: _Table, labels: list[str]) -> list[int]:
-        """The rows in bulk; none where a label needs a closer look. ";" keeps count of the labels of a row."""
+    def _rows(self, table: _Table, labels: Sequence[str]) -> list[int]:
+        """The row of the CPT that each statement sets: in bulk, unless a label needs a closer look."""
         step = len(table.scope)
-        flat = ",;,".join(labels).split(",")
-        if len(flat) != len(labels) * step - 1 or flat[step - 1 :: step].count(";") != len(labels) - 1:
-            return []
-        where: list[int] = [0] * len(labels)
-        for i, parent in enumerate(table.scope[:-1]):
-            codes, k = self.codes[parent], table.shape[i]
+        flat = ",;,".join(labels).split(",")  # ";" keeps count of the labels of a row
+        if len(flat) == len(labels) * step - 1 and flat[step - 1 :: step].count(";") == len(labels) - 1:
             try:
-                where = [row * k + codes[label] for row, label in zip(where, flat[i::step], strict=True)]
+                where = [self.codes[table.scope[0]][label] for label in flat[::step]] if flat else [0]
+                for i in range(1, step - 1):
+                    codes, k = self.codes[table.scope[i]], table.shape[i]
+                    where = [row * k + codes[label] for row, label in zip(where, flat[i::step], strict=True)]
+                return where
             except KeyError:
-                return []
-        return where
+                pass
+        return [self._odd_row(table, number, text) for number, text in enumerate(labels)]
 
     def _odd_row(self, table: _Table, number: int, text: str) -> int:
         """The row that a statement sets, where its labels are in quotes, spaced oddly, or wrong."""
@@ -316,42 +320,59 @@ class _Reader:
 
     def _weights(self, tables: list[_Table]) -> tuple[list[Pool], Array]:
         """The tables of each shape, and all CPTs in that order."""
-        lengths = np.repeat([table.length + 1 for table in tables], [len(table.texts) for table in tables])
-        ends = offsets_of(lengths)
-        numbers = self._numbers(tables, ends[1:])
-        starts = ends[offsets_of(np.array([len(table.texts) for table in tables]))].tolist()
         members: dict[tuple[int, ...], list[int]] = {}
         for child, table in enumerate(tables):
             members.setdefault(table.shape, []).append(child)
-        weights = np.empty(sum(prod(shape) * len(children) for shape, children in members.items()))
-        pools, at = [], 0
+        pools, starts, at = [], [0] * len(tables), 0
         for shape, children in members.items():
             size = prod(shape)
             for child in children:
-                cpt = weights[at : at + size].reshape(-1, shape[-1])
-                tables[child].fill(numbers[starts[child] : starts[child + 1]], cpt)
+                starts[child] = at
                 at += size
             pools.append(Pool(shape, np.array([tables[child].scope for child in children]), np.array(children)))
-        return pools, weights
+        return pools, self._placed(tables, starts, at)
+
+    def _placed(self, tables: list[_Table], starts: list[int], end: int) -> Array:
+        """All numbers at their places in theta's order: one scatter, with default rows put behind `end` at first."""
+        places: list[int] = []
+        whole: list[tuple[_Table, int, int]] = []
+        scratch = end
+        for table, start in zip(tables, starts, strict=True):
+            k = table.n_states
+            places += [start + row * k for row in table.where]
+            if table.whole and table.n_rows == 1 and not table.where:
+                places.append(start)
+            elif table.whole:
+                whole.append((table, start, scratch))
+                places.append(start if table.whole == "table" else scratch)
+                scratch += k
+        lengths = np.repeat([table.length for table in tables], [len(table.texts) for table in tables])
+        numbers = self._numbers(tables, offsets_of(lengths + 1)[1:])
+        weights = np.empty(scratch)
+        weights[np.repeat(np.array(places) - offsets_of(lengths)[:-1], lengths) + np.arange(len(numbers))] = numbers
+        for table, start, default in whole:
+            cpt = weights[start : start + table.n_rows * table.n_states].reshape(table.n_rows, table.n_states)
+            table.spread(cpt, weights[default : default + table.n_states])
+        return weights[:end]
 
     def _numbers(self, tables: list[_Table], ends: IntArray) -> Array:
-        """The numbers of all statements, an END after each."""
+        """The numbers of all statements; `ends`: where each ends, with an END after it."""
         text = END.join([text for table in tables for text in table.texts]) + END
         try:
-            numbers = floats(text.replace(",", " ").encode("ascii"))
+            numbers = floats(_spaced(text))
         except ValueError:
             numbers = np.zeros(0)
         if len(numbers) != int(ends[-1]) or (numbers[ends - 1] != -1).any():
             raise self._bad_numbers(tables)
-        return numbers
+        return np.delete(numbers, ends - 1)
 
     def _bad_numbers(self, tables: list[_Table]) -> ParseError:
         for table in tables:
             for i, text in enumerate(table.texts):
                 is_row = i < len(table.where)
                 row = self._row_name(table, table.where[i]) if is_row else f"the {table.whole}"
-                words = text.replace(",", " ").split()
-                wrong = next((f"expected a number, got {_shown(w)}" for w in words if not is_number(w)), "")
+                words = _spaced(text).split()
+                wrong = next((f"expected a number, got {_shown(w.decode())}" for w in words if not is_number(w)), "")
                 if not wrong and len(words) != table.length:
                     wrong = f"expected {table.length} numbers, got {len(words)}"
                 if wrong:
@@ -370,14 +391,30 @@ class _Reader:
         pairs = [f"{self._name(v)}={self.states[v][int(code)]}" for v, code in zip(table.scope, codes, strict=False)]
         return f"row ({', '.join(pairs)})"
 
+    def _row_missing(self, table: _Table) -> ParseError:
+        given = set(table.where)
+        absent = next(row for row in range(table.n_rows) if row not in given)
+        noisy = any(_FUNCTION.match(text) for text in table.properties)
+        why = "property function is not supported" if noisy else "there is no default"
+        return self._fail(table.block, f"{self._row_name(table, absent)} is missing, and {why}")
+
+    def _row_twice(self, table: _Table) -> ParseError:
+        seen: set[int] = set()
+        for number, row in enumerate(table.where):
+            if row in seen:
+                return self._fail(table.block, f"{self._row_name(table, row)} is given twice", number, "(")
+            seen.add(row)
+        raise AssertionError("all rows differ")
+
     def _fail(self, block: int, message: str, number: int | None = None, keyword: str = "") -> ParseError:
-        """The error of a block, or of a statement in it, by number, among those with a keyword or among all."""
+        """The error of a block, or of a statement in it, by number: among those with a keyword, "(" a row, or all."""
         place = next(islice(_BLOCK.finditer(self.text), block, None))
         offset = place.start(1)
         if number is not None:
-            found = (m for m in _STATEMENT.finditer(self.text, *place.span(3)) if not keyword or m.group(1) == keyword)
-            statement = next(islice(found, number, None))
-            offset = statement.start(3 if statement.group(1) is None else 1)
+            found = _STATEMENT.finditer(self.text, *place.span(3))
+            wanted = (m for m in found if not keyword or keyword == (m.group(3) or "("))
+            statement = next(islice(wanted, number, None))
+            offset = statement.end() - len(statement.group().lstrip())
         return ParseError(message, path=self.path, line=line_of(self.text, offset))
 
     def _no_block(self, rest: str) -> ParseError:
@@ -386,10 +423,14 @@ class _Reader:
         line = line_of(self.text, len(self.text) - len(rest))
         return ParseError(f"expected {expected}, got {_shown(rest)}", path=self.path, line=line)
 
-    def _no_statement(self, block: int, statement: int, rest: str, expected: str) -> ParseError:
-        if rest:
-            return self._fail(block, f"expected a statement that ends in ;, got {_shown(rest)}", statement)
-        return self._fail(block, f"expected {expected}", statement)
+    def _no_statement(self, block: int, number: int, rest: str, expected: str) -> ParseError:
+        wanted = f"a statement that ends in ;, got {_shown(rest)}" if rest else expected
+        return self._fail(block, f"expected {wanted}", number)
+
+
+def _spaced(numbers: str) -> bytes:
+    """Numbers with spaces for commas; what is not ASCII becomes "?", which is no number."""
+    return numbers.replace(",", " ").encode("ascii", "replace")
 
 
 def _unquoted(name: str) -> str:

@@ -56,7 +56,7 @@ def read_bytes(path: str | PathLike[str]) -> bytes:
         data = _unpack(data, path)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
-        raise ParseError("expected a model, but the file is empty", path=fspath(path))
+        raise ParseError("the file is empty", path=fspath(path))
     return data
 
 
@@ -92,13 +92,13 @@ def line_of(text: str | bytes, offset: int) -> int:
     return newlines + 1
 
 
-def is_number(token: str | bytes) -> bool:
+def is_number(token: bytes) -> bool:
     """Whether `floats` takes a token: float does, and it has no underscore, which float passes over."""
     try:
         float(token)
     except ValueError:
         return False
-    return token.isascii() and (b"_" if isinstance(token, bytes) else "_") not in token  # type: ignore[operator]
+    return b"_" not in token
 
 
 def floats(data: bytes, start: int = 0) -> Array:

@@ -19,6 +19,7 @@ evidence, whatever follows, as other solvers read it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from os import PathLike, fspath
@@ -94,23 +95,20 @@ class _Functions:
     table_starts: IntArray
     sizes: IntArray
 
-    def __len__(self) -> int:
-        return len(self.arities)
 
-    def scopes(self, values: Array, arity: int) -> tuple[IntArray, Array]:
-        """The functions of one arity, and their scopes (F, arity), not yet checked."""
-        which = np.flatnonzero(self.arities == arity)
-        return which, values[self.scope_starts[which][:, None] + np.arange(arity)]
+def _by_arity(values: Array, starts: IntArray, arities: IntArray) -> Iterator[tuple[IntArray, Array]]:
+    """The functions of each arity but 0, and their scopes (F, arity), as the file has them."""
+    for arity in np.unique(arities[arities > 0]).tolist():
+        which = np.flatnonzero(arities == arity)
+        yield which, values[starts[which][:, None] + np.arange(arity)]
 
 
 def _functions(numbers: Numbers, variables: Variables, at: int) -> _Functions:
     n_functions = numbers.integer(at, 0, len(numbers), "the number of functions")
     starts, at = _walk(numbers, at + 1, n_functions, len(variables))
     arities = np.diff(np.append(starts, at + 1)) - 1
-    scopes = _Functions(starts, arities, starts, arities)
     sizes = np.ones(n_functions)
-    for arity in np.unique(arities[arities > 0]).tolist():
-        which, given = scopes.scopes(numbers.values, arity)
+    for which, given in _by_arity(numbers.values, starts, arities):
         _check_scopes(numbers, which, starts, given, len(variables))
         sizes[which] = variables.cardinalities[given.astype(np.int64)].prod(axis=1, dtype=np.float64)
     return _Functions(starts, arities, *_tables(numbers, at, sizes))
@@ -181,8 +179,7 @@ def _tables(numbers: Numbers, at: int, sizes: Array) -> tuple[IntArray, IntArray
 def _pools(values: Array, variables: Variables, functions: _Functions) -> tuple[list[Pool], Array]:
     """The functions of each table shape, and all tables in that order."""
     pools = []
-    for arity in np.unique(functions.arities[functions.arities > 0]).tolist():
-        which, given = functions.scopes(values, arity)
+    for which, given in _by_arity(values, functions.scope_starts, functions.arities):
         scopes = given.astype(np.int64)
         kind = np.zeros(len(which), np.int64)
         for column in variables.space_of[scopes].T:

@@ -17,7 +17,7 @@ import os
 import stat
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from numba.core import caching
 
@@ -38,30 +38,31 @@ class _Stamped:
         return _package_stamp()
 
 
-class _GivenDirectory(_Stamped, caching.UserProvidedCacheLocator):  # type: ignore[misc]
+class _GivenDirectory(_Stamped, caching.UserProvidedCacheLocator):
     pass
 
 
-class _PackageDirectory(_Stamped, caching.InTreeCacheLocator):  # type: ignore[misc]
+class _PackageDirectory(_Stamped, caching.InTreeCacheLocator):
     pass
 
 
-class _UserDirectory(_Stamped, caching.UserWideCacheLocator):  # type: ignore[misc]
+class _UserDirectory(_Stamped, caching.UserWideCacheLocator):
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:
-        if not os.path.isabs(os.path.expanduser("~")):  # no home: "~" would be made in the working directory
+        try:
+            Path.home()
+        except RuntimeError:  # no home: numba would make a directory "~" in the working directory
             return None
         return super().from_function(py_func, py_file)
 
 
-class _TemporaryDirectory(_Stamped, caching.UserWideCacheLocator):  # type: ignore[misc]
+class _TemporaryDirectory(_Stamped, caching.UserWideCacheLocator):
     """A directory of this user's alone: what lies in a cache is executed."""
 
     def __init__(self, py_func: Any, py_file: str) -> None:
         self._py_file = py_file
         self._lineno = py_func.__code__.co_firstlineno
-        self._root = private_directory()
-        self._cache_path = os.path.join(self._root, self.get_suitable_cache_subpath(py_file))
+        self._cache_path = str(private_directory() / self.get_suitable_cache_subpath(py_file))
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:
@@ -71,40 +72,43 @@ class _TemporaryDirectory(_Stamped, caching.UserWideCacheLocator):  # type: igno
             return None
 
 
-def private_directory() -> str:
+def private_directory() -> Path:
     """A directory for this user under the temporary directory, 0700; OSError where someone else holds its name."""
     user = getattr(os, "getuid", lambda: 0)()
-    path = os.path.join(tempfile.gettempdir(), f"besag-kernels-{user}")
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        pass
-    status = os.lstat(path)
+    path = Path(tempfile.gettempdir()) / f"besag-kernels-{user}"
+    path.mkdir(0o700, exist_ok=True)
+    status = path.lstat()
     foreign = os.name == "posix" and (status.st_uid != user or status.st_mode & 0o077)
     if foreign or not stat.S_ISDIR(status.st_mode):
         raise PermissionError(f"{path} is not a private directory of this user")
     return path
 
 
-class _KernelCacheImpl(caching.CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = [_GivenDirectory, _PackageDirectory, _UserDirectory, _TemporaryDirectory]
+class _KernelCacheImpl(caching.CompileResultCacheImpl):
+    _constants: ClassVar[tuple[int, ...]] = ()
+    _locator_classes = [  # noqa: RUF012  # numba's own attribute
+        _GivenDirectory,
+        _PackageDirectory,
+        _UserDirectory,
+        _TemporaryDirectory,
+    ]
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
         base = super().get_filename_base(fullname, abiflags)
         return "-".join([str(base), *map(str, self._constants)])
 
 
-class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
+class _KernelCache(caching.FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # noqa: BLE001  # unreadable, truncated, of another layout: compile again
+        except Exception:  # unreadable, truncated, of another layout: compile again
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
-        except Exception:  # noqa: BLE001  # the disk is full, the directory is gone: run without
+        except Exception:  # the disk is full, the directory is gone: run without
             return
 
 

@@ -1,19 +1,25 @@
 """One source, two modes: kernels run as plain Python when small, compiled by numba when large.
 
-Importing numba and loading one cached kernel costs more than a second in a fresh process, so that no module of this
-package imports numba. A kernel is made by a factory which closes over integers only,
+Importing numba and loading one cached kernel costs about a second in a fresh process, so no module of this package
+imports numba. A kernel is made by a factory which closes over integers only,
 
     def make_kernel(n_states: int) -> Kernel:
         def kernel(...): ...
         return kernel
 
 `make_kernel(8)` is the Python kernel; `compiled(make_kernel, 8)` is the same function compiled for those integers, made
-once in a process and, through numba's cache on disk, once on a machine. What kernels call is marked `@inlined`: it stays
-a plain function and becomes part of the caller when the caller is compiled.
+once in a process and, through the cache on disk, once on a machine. What kernels call is marked `@inlined`: it stays a
+plain function and becomes part of the caller when the caller is compiled.
 
-Rules for what runs in both modes: no reliance on 1/0 or log(0); indices that are provably not negative (a loop variable,
-or a whole row of a two-dimensional array: numba's wrap-around of `x[start + i]` keeps LLVM from using vector loads);
-integer constants and arrays of one kind, int64 or float64; inputs read-only, outputs writable.
+Rules for what runs in both modes:
+
+- no reliance on 1/0 or log(0);
+- integers are int64, numbers float64; inputs are read-only, only outputs writable (numba types the two differently, and
+  each mixture is compiled anew);
+- memory that an inlined function writes through one argument must not be reached through another one: compiled, they
+  are `noalias`, without which half the time goes into checks for overlap;
+- the innermost index is a loop variable, or `at(start + i)`: numba's wrap-around of negative indices turns vector loads
+  into gathers.
 """
 
 from __future__ import annotations
@@ -33,17 +39,10 @@ FASTMATH = {"contract", "reassoc"}
 
 _helpers: list[Callable[..., Any]] = []  # marked functions which numba does not know yet
 _kernels: dict[tuple[Any, ...], Any] = {}
-_lock = threading.Lock()
-_registered = set()
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.Lock()
-
+_locks = [threading.Lock()]
 
 if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that another thread of its parent held
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=lambda: _locks.__setitem__(0, threading.Lock()))
 
 
 def inlined(function: Function) -> Function:
@@ -52,13 +51,19 @@ def inlined(function: Function) -> Function:
     return function
 
 
+@inlined
+def at(index: int) -> int:
+    """The index; compiled, as an unsigned number, so that numba leaves out the wrap-around of negative ones."""
+    return index
+
+
 def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
     """The kernel `make_kernel(*constants)`, compiled on its first call or loaded from the cache on disk."""
     key = (make_kernel, *constants)
     kernel = _kernels.get(key)
     if kernel is None:
         numba = importlib.import_module("numba")
-        with _lock:
+        with _locks[0]:
             _register_helpers()
             kernel = _kernels.get(key)
             if kernel is None:
@@ -68,11 +73,6 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
     return kernel  # type: ignore[no-any-return]
 
 
-def at(index: int) -> int:
-    """The index; compiled, as an unsigned number, so that numba leaves out its wrap-around of negative indices."""
-    return index
-
-
 def kernel_of(make_kernel: Callable[..., Function], *constants: int, compile: bool) -> Function:
     """The kernel in the mode asked for."""
     return compiled(make_kernel, *constants) if compile else make_kernel(*constants)
@@ -80,12 +80,21 @@ def kernel_of(make_kernel: Callable[..., Function], *constants: int, compile: bo
 
 def _register_helpers() -> None:
     extending, options = importlib.import_module("numba.extending"), _helper_options()
-    if at not in _registered:
-        extending.overload(at, jit_options=options)(lambda index: lambda index: np.uintp(index))
-        _registered.add(at)
     while _helpers:
-        extending.register_jitable(**options)(_helpers[-1])
+        if _helpers[-1] is at:
+            extending.overload(at, jit_options=options)(_unsigned)
+        else:
+            extending.register_jitable(**options)(_helpers[-1])
         _helpers.pop()
+
+
+def _unsigned(index: Any) -> Callable[[Any], Any]:
+    """What `at` is when compiled."""
+
+    def unsigned(index: Any) -> Any:
+        return np.uintp(index)
+
+    return unsigned
 
 
 def _helper_options() -> dict[str, object]:
@@ -96,9 +105,9 @@ def _helper_options() -> dict[str, object]:
         if not hasattr(target, "noalias"):
             importlib.import_module("numba.core.compiler").Flags.noalias  # noqa: B018  # is it still there?
             target.noalias = importlib.import_module("numba.core.options")._mapping("noalias")
-        return {**options, "noalias": True}
     except (ImportError, AttributeError):  # another numba: half the speed, the same answers
         return options
+    return {**options, "noalias": True}
 
 
 def _enable_cache(kernel: Any, constants: tuple[int, ...]) -> None:
@@ -109,5 +118,5 @@ def _enable_cache(kernel: Any, constants: tuple[int, ...]) -> None:
         from besag.kernels.cache import kernel_cache
 
         kernel._cache = kernel_cache(kernel.py_func, constants)
-    except Exception:  # noqa: BLE001  # no place to write, or another numba: both end in compiling again
+    except Exception:  # no place to write, or another numba: both end in compiling again
         return

@@ -2,9 +2,10 @@
 
     message(y_t) = (+)_{y_a, a != t} table(y) (x) prod_{a != t} incoming_a(y_a)
 
-`incoming` holds the vectors of all axes one after the other, that of axis a at rows starts[a] to starts[a] + sizes[a]; all
-arrays have the lanes of `semiring` as their last axis. A table is walked once, row by row of its last axis, with products
-over the axes before it kept in `partial`. LOG_SUM walks twice: once for the maxima, once for the sums below them.
+`incoming` holds the vectors of all axes one after the other, that of axis a at rows starts[a] to starts[a] + sizes[a];
+all arrays have the lanes of `semiring` as their last axis. A table is walked once, row by row of its last axis, with
+products over the axes before it kept in `partial`. LOG_SUM walks twice: once for the maxima, once for the sums below
+them.
 
 A Potts factor, c [i != j], is never expanded: with running (+) of the incoming vector from both ends,
 
@@ -263,7 +264,7 @@ def emit_potts(
     n_rows: int,
     factors_start: int,
 ) -> None:
-    """As emit: moments get the expected [i != j], factors the whole table. The vectors are at rows 0 and n of incoming."""
+    """As emit: moments get the expected [i != j], factors the whole table. The vectors are at rows 0 and n."""
     diagonal, off = potts_weights(semiring, c)
     if len(moments) > 0:
         others(semiring, lanes, n, incoming, n, partial, outgoing)

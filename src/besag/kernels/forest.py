@@ -9,8 +9,9 @@ that child factors of one variable are neighbours in it. The root is the centre 
 on a long chain it makes neighbours in the order independent of each other, which lets the processor overlap them.
 
 Chunks. Trees, taken in the order of their lowest variable, are bundled into chunks, the unit of threading. A chunk
-holds about CHUNK_STATES states, so that its messages stay in the second-level cache, or CHUNK_WORK table entries. Within a
-chunk the search starts from all roots at once, again for independent neighbours. Chunks depend on the problem only.
+holds about CHUNK_STATES states, so that its messages stay in the second-level cache, or CHUNK_WORK table entries.
+Within a chunk the search starts from all roots at once, again for independent neighbours. Chunks depend on the problem
+only.
 
 Shapes: V variables, F factors, E scope entries, G factors of two or more variables, C components, H chunks.
 """
@@ -33,7 +34,7 @@ COMPILE_ABOVE = 20_000  # scope entries; below this Python is faster than loadin
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Forest:
-    """The plan. Positions count along `variables` and `order`; numbers are those of the caller's variables and factors."""
+    """The plan. Positions count along `variables` and `order`; their entries are the caller's numbers."""
 
     roots: IntArray  # (C,) root variable of each component
     component: IntArray  # (V,) component of each variable
@@ -52,6 +53,7 @@ class Forest:
 
     @property
     def n_chunks(self) -> int:
+        """H."""
         return len(self.chunk_roots) - 1
 
 
@@ -94,12 +96,18 @@ def plan(
         message_sizes,
         chunk_ends,
     )
-    arrays = (roots, component, variables, child_factors, order, parent_axis, offsets_of(message_sizes))
-    arity = np.diff(scope_offsets)[order]
     return Forest(
-        *map(frozen, arrays),
-        *map(frozen, (chunk_roots, chunk_ends[0], chunk_ends[1])),
-        max_arity=int(arity.max(initial=1)),
+        roots=roots,
+        component=frozen(component),
+        variables=frozen(variables),
+        child_factors=frozen(child_factors),
+        order=frozen(order),
+        parent_axis=frozen(parent_axis),
+        message_offsets=frozen(offsets_of(message_sizes)),
+        chunk_roots=frozen(chunk_roots),
+        chunk_variables=frozen(chunk_ends[0]),
+        chunk_factors=frozen(chunk_ends[1]),
+        max_arity=int(np.diff(scope_offsets)[order].max(initial=1)),
         max_children=int(np.diff(child_factors).max(initial=0)),
         work=int(work.sum()),
         contiguous=_contiguous(variables, chunk_ends[0]),

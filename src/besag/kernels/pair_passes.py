@@ -1,26 +1,27 @@
 """The two passes of `pairs`: pairwise tables, one number of states, the linear domain.
 
-Linear domain, one row. With e_v = exp(base_v), T = exp(log-potential), p the parent variable, c the child of a factor f,
+Linear domain, one row. With e_v = exp(base_v), T = exp(log-potential), p the parent variable, c the child of a factor
+f,
 
     u_c = e_c prod_{g below c} m_g            m_f(y_p) = sum_{y_c} T(y_p, y_c) u_c(y_c)               upwards
     q_f = e_p d_p prod_{g below p, g != f} m_g     d_c(y_c) = sum_{y_p} T(y_p, y_c) q_f(y_p)          downwards
     p(y_c) = u_c d_c / z,     p(y_p, y_c) = T q_f u_c / z,     z = sum_{y_c} u_c(y_c) d_c(y_c)
 
 Two arrays of the size of the answer are enough: `out` holds e until the belief of a variable replaces it, and the slot
-of m_f in `messages` takes q_f once the products without m_f are made (by running products from both sides: no division).
+of m_f in `messages` takes q_f once the products without m_f are made (by running products from both sides: no
+division).
 
 Scale. A vector is rescaled only when its sum leaves [LOW, HIGH], so that no division is on the way from one message to
-the next; the logarithms go to log Z. Moments are sums of q u^T / z, in the orientation of the table, to be multiplied by
-T once at the end.
+the next; the logarithms go to log Z. Moments are sums of q u^T / z, in the orientation of the table, to be multiplied
+by T once at the end.
 
-Range. A checked kernel reports a vector that has an entry between 0 and DELTA of its sum. Where there is none, and
-all tables and all of base keep the same rule, the smallest product of three, DELTA^3 LOW^2, is a normal number, and an exact
-zero comes from hard zeros only.
+Range. A checked kernel reports a vector that has an entry between 0 and DELTA of its sum. Where there is none, and all
+tables and all of base keep the same rule, the smallest product of three, DELTA^3 LOW^2, is a normal number, and an
+exact zero comes from hard zeros only.
 
-Vectors are rows of two-dimensional arrays. The loops are in small functions that do not know the number of states, which
-is how LLVM makes vector instructions of them (it unrolls short loops of a known length before it looks for vectors);
-inlined into a kernel that knows the number, what is left is straight.
-"""
+Vectors are rows of two-dimensional arrays. The loops are in small functions that do not know the number of states,
+which is how LLVM makes vector instructions of them (it unrolls short loops of a known length before it looks for
+vectors); inlined into a kernel that knows the number, what is left is straight."""
 
 from __future__ import annotations
 
@@ -28,10 +29,11 @@ import math
 from collections.abc import Callable
 
 from besag.arrays import Array, IntArray
-from besag.kernels.compile import inlined
+from besag.kernels.compile import at, inlined
 
 LOW, HIGH = 1e-30, 1e30
 DELTA = 1e-80
+SHARE_LIMIT = 1e200  # so that dead pairs of states, whose table entry is 0, stay finite until they meet it
 
 
 @inlined
@@ -97,6 +99,7 @@ def multiply_by(n: int, x: Array, i: int, y: Array, j: int) -> float:
 
 @inlined
 def total_of(n: int, x: Array, i: int) -> float:
+    """The sum of x_i."""
     total = 0.0
     for c in range(n):
         total += x[i, c]
@@ -165,7 +168,7 @@ def join_many(
 
 @inlined
 def settle(n: int, x: Array, i: int, total: float) -> float:
-    """Bring x_i, whose sum is total, back to a sum near 1 where it left the window; the logarithm of what was taken out.
+    """Bring x_i, whose sum is total, back to a sum near 1 where it left the window; the logarithm of what that took.
 
     That is a whole number: sums of many of them are exact.
     """
@@ -179,11 +182,10 @@ def settle(n: int, x: Array, i: int, total: float) -> float:
 @inlined
 def between(n: int, x: Array, i: int) -> bool:
     """Whether x_i has an entry that is neither zero nor safely away from zero."""
-    total = total_of(n, x, i)
+    least, found = DELTA * total_of(n, x, i), False
     for c in range(n):
-        if 0.0 < x[i, c] < DELTA * total:
-            return True
-    return False
+        found = found or 0.0 < x[i, c] < least
+    return found
 
 
 @inlined
@@ -207,11 +209,10 @@ def add_outer_4(n: int, pending: Array, moments: Array, a: int) -> None:
 @inlined
 def write_cell(n: int, tables: Array, t: int, pending: Array, i: int, factors: Array, start: int) -> None:
     """One factor marginal, T x y^T."""
-    cell = factors[start : start + n * n].reshape(n, n)
     for r in range(n):
-        x = pending[i, r]
+        x, row = pending[i, r], start + r * n
         for c in range(n):
-            cell[r, c] = x * pending[i + 1, c] * tables[t, r, c]
+            factors[at(row + c)] = x * pending[i + 1, c] * tables[t, r, c]
 
 
 def make_shift(n_states: int) -> Callable[..., float]:
@@ -297,8 +298,8 @@ def make_upward(n_states: int, shared: int, checked: int) -> Callable[..., bool]
 def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., bool]:
     """Kernel: downward messages of one chunk and all that follows from them; True where the range was too narrow.
 
-    Arrays as in `upward`; out (V, K) becomes the marginals. pending (8, K) is work space. moments (A, K, K) gets sums of
-    weight q u^T / z; factors, flat with factor_offsets, gets factor marginals; either may have length 0, and so may
+    Arrays as in `upward`; out (V, K) becomes the marginals. pending (8, K) is work space. moments (A, K, K) gets sums
+    of weight q u^T / z; factors, flat with factor_offsets, gets factor marginals; either may have length 0, and so may
     weights (V,), which then are 1.
     """
 
@@ -342,8 +343,9 @@ def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., boo
                     for j in range(n_pending):
                         add_outer(n, pending, 2 * j, moments, pending_slot)
                     n_pending = 0
+            taken = 0.0
             if checked:
-                settle(n, scratch, 0, total_of(n, scratch, 0))
+                taken = settle(n, scratch, 0, total_of(n, scratch, 0))
                 if between(n, scratch, 0):
                     return True
             upper, lower = 2 * n_pending + (m & 1), 2 * n_pending + 1 - (m & 1)
@@ -362,6 +364,10 @@ def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., boo
             scale(n, out, v, share)
             if k < 0 or (len(moments) == 0 and len(factors) == 0):
                 continue
+            if checked and taken != 0.0:  # z was made from a d which is no longer T q
+                share *= math.exp(-taken)
+                if share > SHARE_LIMIT:
+                    return True
             assign(n, messages, k, share, pending, upper)
             if len(factors) > 0:
                 t = m - (m & 1) if shared else m >> 1

@@ -1,13 +1,13 @@
 """Sum-product on large forests of pairwise tables where all variables have K states: the fast way.
 
-Same answers as `tree.sum_product` for one row, some five times faster; kernels are specialised to K (up to MAX_CONSTANT), which
-costs seconds of compilation for each new K, once on a machine: `plan_pairs` takes only problems where that pays. The
-mathematics is in `pair_passes`.
+Same answers as `tree.sum_product` for one row, some five times faster; kernels are specialised to K (up to
+MAX_CONSTANT), which costs seconds of compilation for each new K, once on a machine: `plan_pairs` takes only problems
+where that pays. The mathematics is in `pair_passes`.
 
-Range. If no table has hard zeros, a message varies by no more than its table does, whatever came before it: where the range of
-all tables, times the most factors of a variable, is at most SAFE_RANGE nats, no message can be lost for any base, and the
-kernels run unchecked. Otherwise they check, and an answer of None says that the range is too narrow: use `tree` with
-LOG_SUM.
+Range. If no table has hard zeros, a message varies by no more than its table does, whatever came before it: where the
+range of all tables, times the most factors of a variable, is at most SAFE_RANGE nats, no message can be lost for any
+base, and the kernels run unchecked. Otherwise they check, and an answer of None says that the range is too narrow: use
+`tree` with LOG_SUM.
 
 Shapes: V variables, S = V K states, G factors, C components, H chunks, L entries of all tables, U tables in use, A
 accumulators (see `forest.accumulators`).
@@ -28,7 +28,7 @@ from besag.kernels.forest import Forest, accumulators
 from besag.kernels.pair_passes import DELTA, make_downward, make_shift, make_upward
 from besag.kernels.prepare import BENIGN, SAFE_RANGE, Factors
 from besag.kernels.threads import run_chunks
-from besag.kernels.tree import Marginals
+from besag.kernels.tree import Marginals, blank_cells
 
 BLOCK = 32768  # states exponentiated at a time: they stay in the second-level cache for the next step
 MAX_CONSTANT = 32  # more states than this reach the kernel at run time
@@ -102,11 +102,11 @@ def sum_product(
     if numbers is None:
         return None
     base = frozen(base.reshape(-1, n))
-    out, log_z = np.empty(base.shape), numbers.shift * plan.n_factors
+    out, log_z = np.empty(base.shape), numbers.shift * plan.n_factors.astype(np.float64)
     sums = np.zeros((len(plan.table_of_slot) if want_moments else 0, n, n))
-    cells = np.zeros(0 if factor_offsets is None else int(factor_offsets[-1]))
+    cells = np.empty((1, 0)) if factor_offsets is None else blank_cells(forest, 1, factor_offsets)
     offsets = frozen(np.zeros(1, np.int64) if factor_offsets is None else factor_offsets)
-    outputs = (frozen(np.empty(0) if weights is None else weights), plan.slot, sums, forest.order, offsets, cells)
+    outputs = (frozen(np.empty(0) if weights is None else weights), plan.slot, sums, forest.order, offsets, cells[0])
     constants = (n if n <= MAX_CONSTANT else 0, int(plan.shared), int(numbers.checked))
     upward = kernel_of(make_upward, *constants, compile=compile)
     downward = kernel_of(make_downward, *constants, compile=compile)
@@ -134,7 +134,7 @@ def sum_product(
         log_z[None],
         out.reshape(1, -1) if want_variables else None,
         _moments(plan, factors, numbers.tables, sums) if want_moments else None,
-        None if factor_offsets is None else cells[None],
+        None if factor_offsets is None else cells,
         Semiring.SUM,
     )
 
@@ -171,7 +171,8 @@ def _linear_base(
                 continue
             if shift(base, a, b, component, out, log_z) < math.log(DELTA) and checked:
                 return True
-            np.exp(here, out=here)
+            with np.errstate(under="ignore"):
+                np.exp(here, out=here)
         return False
 
     return fill

@@ -1,10 +1,8 @@
 """Numbers made ready for the passes: tables and base in the domain of a semiring, and whether SUM can hold them.
 
-SUM takes exp(log-potential - shift), the shift being the largest entry of the table to the nearest whole number (sums of
-which are exact), and the same for base with one shift for each variable, or none where all of base is benign. The shifts
-go to the scales of the messages. `delta` is 0 where the
-range needs no watching (see `tree`).
-"""
+SUM takes exp(log-potential - shift), the shift being the largest entry of the table to the nearest whole number (sums
+of which are exact), and the same for base with one shift for each variable, or none where all of base is benign. The
+shifts go to the scales of the messages. `delta` is 0 where the range needs no watching (see `tree`)."""
 
 from __future__ import annotations
 
@@ -35,6 +33,8 @@ class Factors(NamedTuple):
 
 
 class Tables(NamedTuple):
+    """Tables in the domain of a semiring."""
+
     values: Array  # (L,)
     shifts: Array  # (T,)
     delta: float
@@ -43,6 +43,8 @@ class Tables(NamedTuple):
 
 
 class Base(NamedTuple):
+    """Base in the domain of a semiring."""
+
     values: Array  # (R, S)
     scale: Array  # (R, V); (0, 0) for the log domains, which do not read it
     narrow: bool

@@ -7,14 +7,13 @@
 Vectors have a lane axis, the innermost: lane r is row r of a block of evidence rows, and all lanes go through the same
 table together. A vector of n states is n rows of an array (., lanes).
 
-Scale. A vector x stands for exp(scale) x (SUM), or scale + x (the others). `normalise` keeps the largest entry of x within
-1/2 of 0 in the log domains, and between 1/window and window in SUM, where a logarithm at every step would cost more than
-the messages. What it takes out are whole numbers, whose sums are exact however many there are.
+Scale. A vector x stands for exp(scale) x (SUM), or scale + x (the others). `normalise` keeps the largest entry of x
+within 1/2 of 0 in the log domains, and between 1/window and window in SUM, where a logarithm at every step would cost
+more than the messages. What it takes out are whole numbers, whose sums are exact however many there are.
 
-Range of SUM. Let n be the largest arity. With window = 10^(30/n) and delta = 10^(-270/(n+1)), a product of one table entry
-and n vector entries which are each zero or at least delta of the largest stays above 1e-300. An exact zero then comes from
-hard zeros only. `normalise` reports vectors that break the rule, and callers redo the work in LOG_SUM.
-"""
+Range of SUM. Let n be the largest arity. With window = 10^(30/n) and delta = 10^(-270/(n+1)), a product of one table
+entry and n vector entries which are each zero or at least delta of the largest stays above 1e-300. An exact zero then
+comes from hard zeros only. `normalise` reports vectors that break the rule, and callers redo the work in LOG_SUM."""
 
 from __future__ import annotations
 
@@ -33,21 +32,25 @@ def limits(max_arity: int) -> tuple[float, float]:
 
 @inlined
 def zero_of(semiring: int) -> float:
+    """The zero, neutral for (+)."""
     return 0.0 if semiring == SUM else -math.inf
 
 
 @inlined
 def one_of(semiring: int) -> float:
+    """The one, neutral for (x)."""
     return 1.0 if semiring == SUM else 0.0
 
 
 @inlined
 def times(semiring: int, a: float, b: float) -> float:
+    """a (x) b."""
     return a * b if semiring == SUM else a + b
 
 
 @inlined
 def plus(semiring: int, a: float, b: float) -> float:
+    """a (+) b."""
     if semiring == SUM:
         return a + b
     high, low = (a, b) if a > b else (b, a)
@@ -94,7 +97,7 @@ def normalise(
     delta: float,
     window: float,
 ) -> bool:
-    """Bring x into range and add what was taken out to scale[where]; True where SUM's rule is broken. high, low: lanes."""
+    """Bring x into range, what was taken out goes to scale[where]; True where SUM's rule is broken."""
     zero = zero_of(semiring)
     for r in range(lanes):
         high[r] = zero

@@ -7,21 +7,21 @@ rows, and give back
     moments, d (sum of w log Z) / d log-potentials                   the best labelling
     samples                           all messages
 
-Rows. base has R rows, independent queries on the same forest; compiled, they are taken LANES at a time, row index innermost,
-so that one table entry meets a vector of rows.
+Rows. base has R rows, independent queries on the same forest; compiled, they are taken LANES at a time, row index
+innermost, so that one table entry meets a vector of rows.
 
-Domain. Sums are tried in the SUM domain, and done again in LOG_SUM where SUM is too narrow (see `semiring`); what was used
-is part of the answer. Where no table has hard zeros, a message varies by no more than its table, whatever base is; if that
-times the most factors of a variable is at most SAFE_RANGE, SUM cannot fail and is not checked.
+Domain. Sums are tried in the SUM domain, and done again in LOG_SUM where SUM is too narrow (see `semiring`); what was
+used is part of the answer. Where no table has hard zeros, a message varies by no more than its table, whatever base is;
+if that times the most factors of a variable is at most SAFE_RANGE, SUM cannot fail and is not checked.
 
-Shapes: R rows, V variables, S states of all variables, F factors, T tables, L entries of all tables, C components, M entries
-of all messages to parents. Sharing of `Factors` and `Forest` between threads is fine: nothing here keeps state.
-"""
+Shapes: R rows, V variables, S states of all variables, F factors, T tables, L entries of all tables, C components, M
+entries of all messages to parents. `Factors` and `Forest` may be shared by threads: nothing here keeps state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,13 +30,30 @@ from besag.kernels.assign import make_decode, make_sample
 from besag.kernels.compile import kernel_of
 from besag.kernels.forest import Forest, accumulators
 from besag.kernels.passes import Graph, Links, Sizes, Span, Work, make_downward, make_upward
-from besag.kernels.prepare import Factors, prepare_base, prepare_tables
+from besag.kernels.prepare import Factors, Tables, prepare_base, prepare_tables
 from besag.kernels.threads import run_chunks
 
+__all__ = [
+    "Best",
+    "Factors",
+    "Marginals",
+    "Messages",
+    "Samples",
+    "blank_cells",
+    "max_product",
+    "messages",
+    "sample",
+    "sum_product",
+    "worth_compiling",
+]
+
 LANES = 8
+TASK_BYTES = 1 << 20  # work arrays of one task: they should stay in the second-level cache
 SLAB_BYTES = 1 << 28  # work arrays held at a time
 COMPILE_ABOVE = 20_000  # table entries x rows; below this Python is faster than loading numba
 SAMPLES_PER_TASK = 1024
+TABULATE_FROM = 32  # samples
+TABULATE_TO = 1 << 24  # table entries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,8 +89,8 @@ class Samples:
 class Messages:
     """Logarithms of all messages, unnormalised: products and sums of base and tables as they are.
 
-    to_parent (R, M): that of order[k] starts at message_offsets[k]. to_child (R, S): the message that a variable gets from its
-    parent factor; 0 for roots. from_child (R, S): base times all messages from below, what the variable sends to that factor.
+    to_parent (R, M): that of order[k] starts at message_offsets[k]. to_child (R, S): what a variable gets from its
+    parent factor; 0 for roots. from_child (R, S): base times all messages from below, what it sends to that factor.
     """
 
     log_partition: Array  # (R, C)
@@ -104,55 +121,22 @@ def sum_product(
 ) -> Marginals:
     """log Z (R, C) from base (R, S), and what else is wanted.
 
-    factor_offsets (F + 1,) asks for all factor marginals. Moments are weighted by row_weights (R,) and weights (V,), which
-    must agree on a component; both default to 1. semiring: SUM or LOG_SUM, tried in this order if None; a SUM asked for
-    that turns out too narrow raises ArithmeticError.
+    factor_offsets (F + 1,) asks for all factor marginals. Moments are weighted by row_weights (R,) and weights (V,),
+    which must agree on a component; both default to 1. semiring: SUM or LOG_SUM, tried in this order if None; a SUM
+    asked for that turns out too narrow raises ArithmeticError.
     """
-    base = np.atleast_2d(base)
-    shape = (len(base), int(factors.state_offsets[-1]))
-    row_weights = np.ones(len(base)) if row_weights is None else row_weights
-    weights = np.ones(len(factors.state_offsets) - 1) if weights is None else weights
-    slots, source = _moment_slots(factors, forest) if want_moments else (np.zeros(len(forest.order), np.int64), None)
+    base = _rows(base)
+    wants = _Wants(
+        want_variables,
+        frozen(np.ones(len(base)) if row_weights is None else row_weights),
+        frozen(np.ones(len(factors.state_offsets) - 1) if weights is None else weights),
+        *_moment_slots(factors, forest, want_moments),
+        factor_offsets,
+    )
     for domain in (Semiring.SUM, Semiring.LOG_SUM) if semiring is None else (semiring,):
-        run = _Run(factors, forest, base, domain, n_threads, compile)
-        downward = kernel_of(make_downward, int(domain), run.lanes, compile=run.compile)
-        variables = np.zeros(shape if want_variables else (0, 0))
-        tables = np.zeros((0, 0) if factor_offsets is None else (len(base), int(factor_offsets[-1])))
-        inputs = (frozen(row_weights), frozen(weights), frozen(slots))
-        offsets = frozen(np.zeros(1, np.int64) if factor_offsets is None else factor_offsets)
-        sums = np.zeros((run.slab, 0 if source is None else len(source)))
-        moments = np.zeros(len(factors.log_potentials))
-
-        def finish(span: Span, work: Work, number: int) -> bool:
-            return downward(
-                run.graph,
-                run.links,
-                run.sizes,
-                span,
-                *run.base,
-                work,
-                variables,
-                *inputs,
-                sums[number],
-                offsets,
-                tables,
-            )
-
-        def add_up(_: object) -> None:
-            if source is not None:
-                for row in sums:  # in a fixed order, whoever ran which block
-                    moments[:] += np.bincount(source, row, len(moments))
-                sums[:] = 0.0
-
-        wanted = want_variables or want_moments or factor_offsets is not None
-        if run.blocks(finish if wanted else None, add_up):
-            return Marginals(
-                run.log_z,
-                variables if want_variables else None,
-                moments if want_moments else None,
-                None if factor_offsets is None else tables,
-                domain,
-            )
+        answer = _marginals(_Run(factors, forest, base, domain, n_threads, compile), wants)
+        if answer is not None:
+            return answer
     raise ArithmeticError("the SUM domain is too narrow for this problem; use LOG_SUM")
 
 
@@ -160,12 +144,12 @@ def max_product(
     factors: Factors, forest: Forest, base: Array, *, n_threads: int | None = None, compile: bool | None = None
 ) -> Best:
     """A heaviest labelling for each row of base (R, S); of equal ones, the lowest states from the root outwards."""
-    run = _Run(factors, forest, np.atleast_2d(base), Semiring.MAX, n_threads, compile)
+    run = _Run(factors, forest, _rows(base), Semiring.MAX, n_threads, compile)
     labels = np.zeros((len(run.log_z), len(factors.state_offsets) - 1), np.int64)
     decode = kernel_of(make_decode, run.lanes, compile=run.compile)
 
     def finish(span: Span, work: Work, _: int) -> bool:
-        decode(run.graph, run.links, run.sizes, span, work.up, labels)
+        decode(*run.problem, span, work.up, labels)
         return False
 
     run.blocks(finish)
@@ -182,27 +166,16 @@ def sample(
     n_threads: int | None = None,
     compile: bool | None = None,
 ) -> Samples:
-    """n_samples independent labellings for each row of base (R, S); the same key (an int64) gives the same ones."""
-    base = np.atleast_2d(base)
+    """n_samples independent labellings for each row of base (R, S); the same key gives the same ones."""
+    base = _rows(base)
     compile = worth_compiling(forest, len(base) * (1 + n_samples)) if compile is None else compile
-    for domain in (Semiring.SUM, Semiring.LOG_SUM):
-        run = _Run(factors, forest, base, domain, n_threads, compile, lanes=1)
-        samples = np.zeros((len(base), n_samples, len(factors.state_offsets) - 1), np.int64)
-        draw = kernel_of(make_sample, int(domain), compile=compile)
-
-        def draw_all(items: list[tuple[Span, Work]]) -> None:
-            n_parts = -(-n_samples // SAMPLES_PER_TASK)
-
-            def part(number: int) -> None:
-                (span, work), first = items[number // n_parts], number % n_parts * SAMPLES_PER_TASK
-                last = min(first + SAMPLES_PER_TASK, n_samples)
-                draw(run.graph, run.links, run.sizes, span, work.up, key, first, last, samples)
-
-            run_chunks(part, len(items) * n_parts, n_threads)
-
-        if run.blocks(None, draw_all):
-            return Samples(run.log_z, samples)
-    raise AssertionError("LOG_SUM is never too narrow")
+    key = (int(key) + 2**63) % 2**64 - 2**63  # a signed word
+    samples = np.zeros((len(base), n_samples, len(factors.state_offsets) - 1), np.int64)
+    run = _Run(factors, forest, base, Semiring.SUM, n_threads, compile, lanes=1)
+    if not _draw(run, key, samples):
+        run = _Run(factors, forest, base, Semiring.LOG_SUM, n_threads, compile, lanes=1)
+        _draw(run, key, samples)
+    return Samples(run.log_z, samples)
 
 
 def messages(
@@ -215,7 +188,7 @@ def messages(
     compile: bool | None = None,
 ) -> Messages:
     """All messages in both directions, for looking at, in LOG_SUM or MAX; with MAX the max-marginals, too."""
-    base = np.atleast_2d(base)
+    base = _rows(base)
     run = _Run(factors, forest, base, semiring, n_threads, compile, lanes=1)
     downward = kernel_of(make_downward, int(semiring), 1, compile=run.compile)
     beliefs = np.zeros((len(base), int(factors.state_offsets[-1])))
@@ -226,28 +199,107 @@ def messages(
 
     def finish(span: Span, work: Work, _: int) -> bool:
         outputs = (np.zeros(0), offsets, np.zeros((0, 0)))
-        return downward(run.graph, run.links, run.sizes, span, *run.base, work, beliefs, *nothing, slots, *outputs)
+        return downward(*run.problem, span, *run.base, work, beliefs, *nothing, slots, *outputs)
 
     def collect(items: list[tuple[Span, Work]]) -> None:
         n_states = np.diff(factors.state_offsets)
         for span, work in items:
-            row = span.first_row
-            scale = np.repeat(work.message_scale[:, 0], np.diff(forest.message_offsets))
-            to_parent[row] = work.messages[:, 0] + scale
-            to_child[row] = work.down[:, 0] + np.repeat(work.down_scale[:, 0], n_states)
-            from_child[row] = work.up[:, 0] + np.repeat(work.up_scale[:, 0], n_states)
+            rows, blocks = slice(span.first_row, span.first_row + span.n_rows), slice(span.n_rows)
+            scale = np.repeat(work.message_scale[blocks, :, 0], np.diff(forest.message_offsets), axis=1)
+            to_parent[rows] = work.messages[blocks, :, 0] + scale
+            to_child[rows] = work.down[blocks, :, 0] + np.repeat(work.down_scale[blocks, :, 0], n_states, axis=1)
+            from_child[rows] = work.up[blocks, :, 0] + np.repeat(work.up_scale[blocks, :, 0], n_states, axis=1)
 
     run.blocks(finish, collect)
     return Messages(run.log_z, beliefs, to_parent, to_child, from_child)
 
 
-def _moment_slots(factors: Factors, forest: Forest) -> tuple[IntArray, IntArray]:
-    """Where the sums of each position of order start, (G,), and the entry of log_potentials of each sum, (A,)."""
+def _rows(base: Array) -> Array:
+    return np.atleast_2d(np.asarray(base, np.float64))
+
+
+class _Wants(NamedTuple):
+    """What a caller of sum_product wants; source is None where there are no moments to be made."""
+
+    variables: bool
+    row_weights: Array  # (R,)
+    weights: Array  # (V,)
+    slots: IntArray  # (G,) where the sums of each position of order start
+    source: IntArray | None  # (A,) the entry of log_potentials that each sum belongs to
+    factor_offsets: IntArray | None
+
+
+def _moment_slots(factors: Factors, forest: Forest, wanted: bool) -> tuple[IntArray, IntArray | None]:
+    if not wanted:
+        return frozen(np.zeros(len(forest.order), np.int64)), None
     slot, table = accumulators(forest, factors.table_of_factor, len(factors.table_offsets) - 1)
     sizes = np.diff(factors.table_offsets)[table]
     starts = offsets_of(sizes)
     source = np.arange(starts[-1]) + np.repeat(factors.table_offsets[table] - starts[:-1], sizes)
-    return starts[slot], source
+    return frozen(starts[slot]), source
+
+
+def blank_cells(forest: Forest, n_rows: int, factor_offsets: IntArray) -> Array:
+    """(R, .) room for factor marginals: zeros for factors of one variable, the rest is yet to be written."""
+    cells = np.empty((n_rows, int(factor_offsets[-1])))
+    left_out = np.ones(len(factor_offsets) - 1, np.bool_)
+    left_out[forest.order] = False
+    if left_out.any():
+        cells[:, np.repeat(left_out, np.diff(factor_offsets))] = 0.0
+    return cells
+
+
+def _marginals(run: _Run, wants: _Wants) -> Marginals | None:
+    """Both passes in one domain; None where it is too narrow."""
+    downward = kernel_of(make_downward, int(run.semiring), run.lanes, compile=run.compile)
+    n_rows, offsets, source = len(run.log_z), wants.factor_offsets, wants.source
+    variables = np.empty((n_rows, int(run.graph.state_offsets[-1])) if wants.variables else (0, 0))
+    cells = np.empty((0, 0)) if offsets is None else blank_cells(run.forest, n_rows, offsets)
+    sums = np.zeros((run.slab, 0 if source is None else len(source)))
+    moments = np.zeros(len(run.graph.values))
+    weights = (wants.row_weights, wants.weights, wants.slots)
+    starts = frozen(np.zeros(1, np.int64) if offsets is None else offsets)
+
+    def finish(span: Span, work: Work, number: int) -> bool:
+        return downward(*run.problem, span, *run.base, work, variables, *weights, sums[number], starts, cells)
+
+    def add_up(_: object) -> None:
+        if source is not None:
+            for row in sums:  # in a fixed order, whoever ran which block
+                moments[:] += np.bincount(source, row, len(moments))
+            sums[:] = 0.0
+
+    wanted = wants.variables or source is not None or offsets is not None
+    if not run.blocks(finish if wanted else None, add_up):
+        return None
+    return Marginals(
+        run.log_z,
+        variables if wants.variables else None,
+        None if source is None else moments,
+        None if offsets is None else cells,
+        run.semiring,
+    )
+
+
+def _draw(run: _Run, key: int, samples: IntArray) -> bool:
+    """Fill samples; False where the domain is too narrow."""
+    draw = kernel_of(make_sample, int(run.semiring), compile=run.compile)
+    n_samples = samples.shape[1]
+    n_parts = -(-n_samples // SAMPLES_PER_TASK)
+
+    # A table of running sums pays once a task takes more samples than parents have states, and fits into memory.
+    tabulate = n_samples >= TABULATE_FROM and run.forest.work <= TABULATE_TO
+    n_entries = run.forest.work if tabulate else 0
+
+    def draw_all(items: list[tuple[Span, Work]]) -> None:
+        def part(number: int) -> None:
+            (span, work), first = items[number // n_parts], number % n_parts * SAMPLES_PER_TASK
+            last = min(first + SAMPLES_PER_TASK, n_samples)
+            draw(*run.problem, span, work.up, key, first, last, n_entries, samples)
+
+        run_chunks(part, len(items) * n_parts, run.n_threads)
+
+    return run.blocks(None, draw_all)
 
 
 class _Run:
@@ -263,83 +315,108 @@ class _Run:
         compile: bool | None,
         lanes: int | None = None,
     ) -> None:
-        self.forest, self.n_threads = forest, n_threads
+        self.forest, self.semiring, self.n_threads = forest, semiring, n_threads
         self.compile = worth_compiling(forest, len(base)) if compile is None else compile
         self.lanes = lanes or (LANES if self.compile and len(base) > LANES // 2 else 1)
-        structure = (frozen(array) for array in factors[:-1])
         tables = prepare_tables(factors, forest, semiring)
         numbers = prepare_base(base, factors.state_offsets, semiring, tables.delta)
         self.narrow = tables.narrow or numbers.narrow
-        self.graph = Graph(*structure, tables.values, tables.shifts)
+        self.graph = _graph(factors, tables)
+        self.problem = (self.graph, _links(forest), _sizes(factors, forest, tables))
         self.base = (numbers.values, numbers.scale)
-        self.links = Links(
-            forest.variables,
-            forest.child_factors,
-            forest.roots,
-            forest.order,
-            forest.parent_axis,
-            forest.message_offsets,
-        )
-        self.sizes = _sizes(factors, forest, tables.delta, tables.window)
         self.upward = kernel_of(make_upward, int(semiring), self.lanes, compile=self.compile)
         self.log_z = np.empty((len(base), len(forest.roots)))
-        self.n_blocks = -(-len(base) // self.lanes)
-        self.shape = (int(factors.state_offsets[-1]), len(factors.state_offsets) - 1)
-        self.slab = min(self.n_blocks, max(1, SLAB_BYTES // (8 * self.lanes * 4 * (1 + self.shape[0]))))
+        # A task takes so many rows that its calls are worth their while, and so few that there are tasks for threads.
+        block_bytes = 8 * self.lanes * (2 * int(factors.state_offsets[-1]) + int(forest.message_offsets[-1]) + 1)
+        n_blocks = -(-len(base) // self.lanes)
+        self.task_rows = self.lanes * max(1, min(n_blocks // 16, TASK_BYTES // block_bytes))
+        self.n_tasks = -(-len(base) // self.task_rows)
+        self.slab = max(1, min(self.n_tasks, SLAB_BYTES // (block_bytes * self.task_rows // self.lanes)))
 
     def blocks(
         self,
         finish: Callable[[Span, Work, int], bool] | None,
         after: Callable[[list[tuple[Span, Work]]], None] | None = None,
     ) -> bool:
-        """Run upward, then finish(span, work, number in the slab) on every block and chunk; False where SUM is too narrow.
+        """Run upward, then finish(span, work, number in the slab), everywhere; False where SUM is too narrow.
 
-        Blocks are done in slabs, which bounds the memory for messages; after(items) is called once a slab is done.
+        Rows are done in slabs, which bounds the memory for messages; after(items) is called once a slab is done.
         """
         if self.narrow:
             return False
-        for first in range(0, self.n_blocks, self.slab):
-            n_blocks = min(self.slab, self.n_blocks - first)
-            works = [self._work(finish is not None) for _ in range(n_blocks)]
-            items = [(self._span(first + b, h), works[b]) for b in range(n_blocks) for h in range(self.forest.n_chunks)]
-            narrow = np.zeros(len(items), np.bool_)
-
-            def task(number: int) -> None:
-                span, work = items[number]
-                narrow[number] = self.upward(self.graph, self.links, self.sizes, span, *self.base, work, self.log_z)
-                if finish is not None and not narrow[number]:
-                    narrow[number] = finish(span, work, number // self.forest.n_chunks)
-
-            run_chunks(task, len(items), self.n_threads)
-            if narrow.any():
+        for first in range(0, self.n_tasks, self.slab):
+            works = [self._work(finish is not None) for _ in range(min(self.slab, self.n_tasks - first))]
+            spans = [self._span(first + b, h) for b in range(len(works)) for h in range(self.forest.n_chunks)]
+            items = [(span, works[number // self.forest.n_chunks]) for number, span in enumerate(spans)]
+            if self._slab(items, finish):
                 return False
             if after is not None:
                 after(items)
         return True
 
-    def _span(self, block: int, chunk: int) -> Span:
-        forest, row = self.forest, block * self.lanes
-        bounds = (forest.chunk_variables, forest.chunk_roots, forest.chunk_factors)
-        ends = [int(end) for offsets in bounds for end in offsets[chunk : chunk + 2]]
-        return Span(*ends, row, min(self.lanes, len(self.log_z) - row))
+    def _slab(self, items: list[tuple[Span, Work]], finish: Callable[[Span, Work, int], bool] | None) -> bool:
+        narrow = np.zeros(len(items), np.bool_)
+
+        def task(number: int) -> None:
+            span, work = items[number]
+            narrow[number] = self.upward(*self.problem, span, *self.base, work, self.log_z)
+            if finish is not None and not narrow[number]:
+                narrow[number] = finish(span, work, number // self.forest.n_chunks)
+
+        run_chunks(task, len(items), self.n_threads)
+        return bool(narrow.any())
+
+    def _span(self, number: int, chunk: int) -> Span:
+        forest, row = self.forest, number * self.task_rows
+        return Span(
+            first_variable=int(forest.chunk_variables[chunk]),
+            last_variable=int(forest.chunk_variables[chunk + 1]),
+            first_root=int(forest.chunk_roots[chunk]),
+            last_root=int(forest.chunk_roots[chunk + 1]),
+            first_factor=int(forest.chunk_factors[chunk]),
+            last_factor=int(forest.chunk_factors[chunk + 1]),
+            first_row=row,
+            n_rows=min(self.task_rows, len(self.log_z) - row),
+        )
 
     def _work(self, both: bool) -> Work:
-        n_states, n_variables = self.shape
+        n_states, n_variables = int(self.graph.state_offsets[-1]), len(self.graph.state_offsets) - 1
         up = (n_states, n_variables, int(self.forest.message_offsets[-1]), len(self.forest.order))
         down = (n_states, n_variables) if both else (0, 0)
-        return Work(*(np.empty((n, self.lanes)) for n in up + down))
+        return Work(*(np.empty((self.task_rows // self.lanes, n, self.lanes)) for n in up + down))
 
 
-def _sizes(factors: Factors, forest: Forest, delta: float, window: float) -> Sizes:
-    cardinalities = np.diff(factors.state_offsets)
-    max_states = int(cardinalities.max(initial=1))
-    siblings = np.diff(forest.message_offsets[forest.child_factors]).max(initial=0)
-    settings = np.diff(factors.table_offsets).max(initial=1)
+def _graph(factors: Factors, tables: Tables) -> Graph:
+    return Graph(
+        frozen(factors.state_offsets),
+        frozen(factors.scope_offsets),
+        frozen(factors.scope_variables),
+        frozen(factors.kinds),
+        frozen(factors.table_of_factor),
+        frozen(factors.table_offsets),
+        tables.values,
+        tables.shifts,
+    )
+
+
+def _links(forest: Forest) -> Links:
+    return Links(
+        forest.variables,
+        forest.child_factors,
+        forest.roots,
+        forest.order,
+        forest.parent_axis,
+        forest.message_offsets,
+    )
+
+
+def _sizes(factors: Factors, forest: Forest, tables: Tables) -> Sizes:
+    most = int(np.diff(factors.state_offsets).max(initial=1))
     return Sizes(
-        forest.max_arity,
-        forest.max_arity * max_states,
-        max(int(siblings), max_states),
-        max(int(settings), max_states),
-        delta,
-        window,
+        max_arity=forest.max_arity,
+        max_states=forest.max_arity * most,
+        max_siblings=max(most, int(np.diff(forest.message_offsets[forest.child_factors]).max(initial=0))),
+        max_settings=max(most, int(np.diff(factors.table_offsets).max(initial=1))),
+        delta=tables.delta,
+        window=tables.window,
     )

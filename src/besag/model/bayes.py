@@ -108,7 +108,7 @@ def cpt_scope(model: Model, name: str) -> tuple[slice, list[int]]:
     for group in model.groups:
         hit = np.flatnonzero(group.scopes[:, -1] == child) if group.conditional else np.zeros(0, np.int64)
         if hit.size:
-            row = int(np.asarray(group.inputs)[hit[0]])
+            row = 0 if group.inputs is None else int(group.inputs[hit[0]])
             start = model.layout[group.template.name].start + row * group.template.n_basis
             return slice(start, start + group.template.n_basis), group.scopes[hit[0]].tolist()
     raise ModelError(f"{name!r} has no CPT: the model is not a Bayesian network")

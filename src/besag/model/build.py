@@ -39,6 +39,9 @@ def table_part(
     """Factors with a table each (F, K1..Kn), or one table (K1..Kn) that they share."""
     energies, support = energies_from(tables, given, where=name)
     arity = scopes.shape[1]
+    if len(scopes) == 0:
+        shape = energies.shape[-arity:]
+        return FactorGroup(Template(name, shape), scopes), np.zeros(shape), None
     if energies.ndim == arity:
         group = FactorGroup(Template(name, energies.shape), scopes)
     elif energies.ndim == arity + 1 and len(energies) == len(scopes):
@@ -177,10 +180,10 @@ def _parameter_part(
     name: str, scopes: IntArray, basis: Array, values: Array
 ) -> tuple[FactorGroup, Array, BoolArray | None]:
     """Factors of one basis element with a parameter that they share (a number) or have each for themselves (F,)."""
-    if not np.isfinite(values).all():
-        raise ModelError(f"{name} must be finite numbers")
-    if values.ndim == 0:
-        return FactorGroup(Template(name, basis.shape[1:], basis=basis), scopes), values.reshape(1), None
+    _finite(values, name)
+    if values.ndim == 0 or len(scopes) == 0:
+        value = values.reshape(-1) if values.ndim == 0 else np.zeros(1)
+        return FactorGroup(Template(name, basis.shape[1:], basis=basis), scopes), value, None
     template = Template(name, basis.shape[1:], len(scopes), basis=basis)
     return FactorGroup(template, scopes, np.arange(len(scopes))), values, None
 
@@ -230,7 +233,7 @@ def _join(values: Any, sizes: Sequence[tuple[int, ...]], entry: tuple[int, ...],
     if not isinstance(values, (tuple, list)):
         values = np.asarray(values, np.float64)
         if values.ndim == 0 and not entry:
-            return np.asarray(values)
+            return _finite(np.asarray(values), where)
     expected = [(*size, *entry) for size in sizes]
     arrays = [values] if len(sizes) == 1 and np.shape(values) == expected[0] else list(values)
     shapes = [np.shape(array) for array in arrays]
@@ -238,10 +241,14 @@ def _join(values: Any, sizes: Sequence[tuple[int, ...]], entry: tuple[int, ...],
         raise ModelError(
             f"{where}: expected arrays of shapes {expected}, one for each direction of edges, got {shapes}"
         )
-    joined = np.concatenate([np.asarray(array, np.float64).reshape(-1, *entry) for array in arrays])
-    if np.isnan(joined).any():
-        raise ModelError(f"{where} must be numbers; an entry is NaN")
-    return joined
+    numbers = np.concatenate([np.asarray(array, np.float64).reshape(-1, *entry) for array in arrays])
+    return numbers if entry else _finite(numbers, where)
+
+
+def _finite(values: Array, where: str) -> Array:
+    if not np.isfinite(values).all():
+        raise ModelError(f"{where} must be finite numbers")
+    return values
 
 
 def _grid_shape(shape: Sequence[int]) -> tuple[int, int]:

@@ -50,6 +50,8 @@ def _row_message(variables: Variables, parents: list[int], child: int, table: Ar
 def _cpt_array(variables: Variables, parents: list[int], child: int, given: Any) -> Array:
     if hasattr(given, "columns") and hasattr(given, "index"):
         return _cpt_from_frame(variables, parents, child, given)
+    if hasattr(given, "to_dict"):
+        given = given.to_dict()
     if isinstance(given, Mapping):
         return _cpt_from_rows(variables, parents, child, given)
     try:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.arrays import Array, BoolArray, IntArray, owned
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from
 from besag.model.layout import Layout
 from besag.model.queries import Queries
-from besag.model.template import Inputs, Template
+from besag.model.template import Inputs, Template, join_inputs
 from besag.model.variable import Variables
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class FactorGroup:
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        scopes = frozen(np.asarray(self.scopes, np.int64))
+        scopes = owned(np.asarray(self.scopes, np.int64))
         arity = len(self.template.shape)
         if scopes.ndim != 2 or scopes.shape[1] != arity:
             raise ModelError(
@@ -56,7 +56,7 @@ class FactorGroup:
         object.__setattr__(self, "scopes", scopes)
         object.__setattr__(self, "inputs", self.template.check_inputs(self.inputs, len(scopes)))
         if self.positions is not None:
-            object.__setattr__(self, "positions", frozen(np.asarray(self.positions, np.int64)))
+            object.__setattr__(self, "positions", owned(np.asarray(self.positions, np.int64)))
 
     def __len__(self) -> int:
         return len(self.scopes)
@@ -83,13 +83,13 @@ class Model(Queries):
         object.__setattr__(self, "layout", Layout(group.template for group in self.groups))
         theta = self.layout.check_theta(self.theta)
         if self.support is not None:
-            support = frozen(np.asarray(self.support, np.bool_))
+            support = owned(np.asarray(self.support, np.bool_))
             if support.shape != theta.shape:
                 raise ModelError(f"support must have theta's shape {theta.shape}, got {support.shape}")
             if (theta[~support] != 0).any():
                 raise ModelError("theta must be 0 where support is False")
             object.__setattr__(self, "support", None if support.all() else support)
-        object.__setattr__(self, "theta", frozen(theta))
+        object.__setattr__(self, "theta", owned(theta))
         if self._graph is None:
             self._check_scopes()
 
@@ -111,11 +111,18 @@ class Model(Queries):
     def problem(self) -> Problem:
         """The numbers of this model bound to its Graph, without evidence."""
         if self._problem is None:
-            inputs = {group.template.name: group.inputs for group in self.groups}
-            problem = self.graph.bind(self.theta, inputs=inputs, support=self.support)
+            problem = self.graph.bind(self.theta, inputs=self.inputs, support=self.support)
             object.__setattr__(self, "_problem", problem)
         assert self._problem is not None
         return self._problem
+
+    @property
+    def inputs(self) -> dict[str, Inputs]:
+        """The inputs of every template's factors, in the order of its groups."""
+        parts: dict[str, list[Inputs]] = {name: [] for name in self.layout.templates}
+        for group in self.groups:
+            parts[group.template.name].append(group.inputs)
+        return {name: join_inputs(self.layout.templates[name], own) for name, own in parts.items()}
 
     @property
     def n_factors(self) -> int:
@@ -160,8 +167,18 @@ class Model(Queries):
         """The same model with other inputs, {template name: inputs}, as many rows as there are factors."""
         for name in inputs:
             self.layout[name]
-        groups = tuple(replace(g, inputs=inputs.get(g.template.name, g.inputs)) for g in self.groups)
-        return replace(self, groups=groups, _graph=self.graph)
+        used = dict.fromkeys(inputs, 0)
+        alone = [sum(g.template.name == name for g in self.groups) == 1 for name in inputs]
+        groups = []
+        for group in self.groups:
+            name = group.template.name
+            if name in inputs:
+                start = used[name]
+                used[name] += len(group)
+                rows = inputs[name] if alone[list(inputs).index(name)] else inputs[name][start : used[name]]
+                group = replace(group, inputs=rows)
+            groups.append(group)
+        return replace(self, groups=tuple(groups), _graph=self.graph)
 
     def with_tables(self, tables: Mapping[int | str, Any], given: Given = "log_potential") -> Model:
         """The same model with other tables, {key: table}.
@@ -188,9 +205,13 @@ class Model(Queries):
         if isinstance(key, str) and key in self.layout.templates:
             template = self.layout.templates[key]
             check_tabular(template)
+            if any(g.inputs is not None and g.inputs.ndim != 1 for g in self.groups if g.template.name == key):
+                raise ModelError(f"factors scale the tables of template {key!r}; use with_theta")
             return self.layout[key], (template.n_inputs, *template.shape)
         group, at = self.locate(key)
         check_tabular(group.template)
+        if group.inputs is not None and group.inputs.ndim != 1:
+            raise ModelError(f"factor {key!r} scales the tables of template {group.template.name!r}; use with_theta")
         row = 0 if group.inputs is None else int(np.asarray(group.inputs)[at])
         readers = len(group) if group.inputs is None else int((np.asarray(group.inputs) == row).sum())
         if readers > 1:
@@ -216,6 +237,12 @@ class Model(Queries):
         raise ModelError(
             f"no factor {what}; there are {self.n_factors}, numbered from 0, in templates {list(self.layout.templates)}"
         )
+
+    def __copy__(self) -> Model:
+        return self
+
+    def __deepcopy__(self, _: object) -> Model:
+        return self
 
     def __repr__(self) -> str:
         from besag.model.show import model_line
@@ -252,10 +279,8 @@ def check_scopes(variables: Variables, group: FactorGroup) -> None:
             f"template {name!r}: factor {at} on ({', '.join(names)}) needs a table of shape {tuple(cards)}, "
             f"got {group.template.shape}"
         )
-    repeated = np.zeros(len(scopes), np.bool_)
-    for one in range(scopes.shape[1]):
-        for other in range(one):
-            repeated |= scopes[:, one] == scopes[:, other]
+    ordered = scopes if scopes.shape[1] < 3 else np.sort(scopes, axis=1)
+    repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
     if repeated.any():
         at = int(np.argmax(repeated))
         names = [variables.names[v] for v in scopes[at]]

@@ -115,7 +115,10 @@ class Queries:
         return energy(self._model(), assignment)
 
     def to_frame(self, evidence: Any = None, **options: Unpack[Options]) -> pd.DataFrame:
-        """Every labelling with its energy H and probability p; TooLargeError above 2**16 of them."""
+        """Every labelling with its energy H and probability p; TooLargeError above 2**16 of them.
+
+        Beside variables of these names the columns are H_ and p_.
+        """
         from besag.query.verbs import to_frame
 
         return to_frame(self._model(), evidence, options)

@@ -15,17 +15,15 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from besag.arrays import Array, IntArray
+from besag.arrays import Array, IntArray, Kind
 from besag.errors import ModelError
-
-TABLE, POTTS, SCALED = 0, 1, 2
 
 
 class Structured(Protocol):
     """What a Template asks of a structured factor."""
 
     kind: ClassVar[int]
-    """The number by which kernels know it; TABLE is the kind of a plain table."""
+    """The number by which kernels know it."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -51,7 +49,7 @@ class Potts:
             [1., 0.]]])
     """
 
-    kind: ClassVar[int] = POTTS
+    kind: ClassVar[int] = Kind.POTTS
     n_states: int
 
     def __post_init__(self) -> None:
@@ -81,7 +79,7 @@ class Potts:
 class Scaled:
     """One shared table times a weight of each factor: energy weight * table[y]; no table a factor."""
 
-    kind: ClassVar[int] = SCALED
+    kind: ClassVar[int] = Kind.SCALED
     table: Array
 
     @property

@@ -22,15 +22,16 @@ With a Structured basis the tables stay (T, Q) weights. A Pattern leaves paramet
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, frozen, owned
 from besag.errors import ModelError
-from besag.model.structured import TABLE, Structured
+from besag.model.structured import Structured
 
 # None, (F,) integers, (F, D) floats or a scipy CSR array; Any, because scipy is imported only where there is one.
 Inputs: TypeAlias = Any
@@ -44,8 +45,8 @@ class Pattern:
     columns: IntArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", frozen(np.asarray(self.rows, np.int64)))
-        object.__setattr__(self, "columns", frozen(np.asarray(self.columns, np.int64)))
+        object.__setattr__(self, "rows", owned(np.asarray(self.rows, np.int64)))
+        object.__setattr__(self, "columns", owned(np.asarray(self.columns, np.int64)))
         if self.rows.ndim != 1 or self.rows.shape != self.columns.shape:
             raise ModelError(
                 f"a pattern needs rows and columns of one length, got {self.rows.shape}, {self.columns.shape}"
@@ -83,7 +84,7 @@ class Template:
             raise ModelError(f"template {self.name!r}: n_inputs must be at least 1, got {self.n_inputs}")
         self._check_basis()
         if self.support is not None:
-            support = frozen(np.asarray(self.support, np.bool_))
+            support = owned(np.asarray(self.support, np.bool_))
             if support.shape != self.shape or self.structured is not None:
                 raise ModelError(
                     f"template {self.name!r}: support must have the table's shape {self.shape} and a dense basis"
@@ -93,7 +94,7 @@ class Template:
 
     def _check_basis(self) -> None:
         if isinstance(self.basis, np.ndarray):
-            basis = frozen(np.asarray(self.basis, np.float64))
+            basis = owned(np.asarray(self.basis, np.float64))
             if basis.ndim != len(self.shape) + 1 or basis.shape[1:] != self.shape or not np.isfinite(basis).all():
                 raise ModelError(
                     f"template {self.name!r}: the basis must be finite and of shape (Q, *{self.shape}), "
@@ -125,7 +126,7 @@ class Template:
     @property
     def kind(self) -> int:
         """The number by which kernels know its factors."""
-        return TABLE if self.structured is None else self.structured.kind
+        return Kind.TABLE if self.structured is None else self.structured.kind
 
     @property
     def n_basis(self) -> int:
@@ -163,7 +164,7 @@ class Template:
         weights = self._weights(theta, inputs)
         if isinstance(self.basis, np.ndarray):
             weights = weights @ self.basis.reshape(self.n_basis, -1)
-        return weights.reshape(-1, *self.entry_shape)
+        return weights.reshape(len(weights), *self.entry_shape)
 
     def energies(self, theta: Array, inputs: Inputs) -> Array:
         """The energy of every factor: block of theta -> (F, *shape), or (1, *shape) without inputs."""
@@ -179,9 +180,10 @@ class Template:
         n_factors = len(marginals)
         if self.structured is not None:
             basis = self.structured.dense().reshape(self.n_basis, -1)
-            marginals = marginals.reshape(n_factors, -1) @ basis.T
+            marginals = marginals.reshape(n_factors, prod(self.shape)) @ basis.T
         rows = self.table_of_factor(inputs, n_factors)
-        summed = sum_rows(marginals.reshape(n_factors, -1), rows, self.n_tables(inputs, n_factors))
+        flat = marginals.reshape(n_factors, prod(self.entry_shape))
+        summed = sum_rows(flat, rows, self.n_tables(inputs, n_factors))
         return self.table_moments(inputs, summed)
 
     def label_moments(self, inputs: Inputs, codes: IntArray) -> Array:
@@ -209,7 +211,7 @@ class Template:
 
     def table_moments(self, inputs: Inputs, marginals: Array) -> Array:
         """The adjoint of `tables`: marginals summed onto each table (T, *entry_shape) -> (n_parameters,)."""
-        statistics = marginals.reshape(len(marginals), -1)
+        statistics = marginals.reshape(len(marginals), prod(self.entry_shape))
         if isinstance(self.basis, np.ndarray):
             statistics = statistics @ self.basis.reshape(self.n_basis, -1).T
         if inputs is None:
@@ -228,10 +230,10 @@ class Template:
                 raise ModelError(f"template {self.name!r} reads {self.n_inputs} inputs, but its factors have none")
             return None
         if hasattr(inputs, "tocsr"):
-            inputs = inputs.tocsr()
+            inputs = inputs.tocsr(copy=True)
             values: AnyArray = inputs.data
         else:
-            inputs = values = frozen(np.asarray(inputs))
+            inputs = values = owned(np.asarray(inputs))
         expected = (n_factors,) if self._reads_rows(inputs) else (n_factors, self.n_inputs)
         if tuple(inputs.shape) != expected:
             raise ModelError(
@@ -300,6 +302,22 @@ def _same(one: AnyArray | Structured | None, other: AnyArray | Structured | None
         return one is other
     first, second = (part if isinstance(part, np.ndarray) else part.dense() for part in (one, other))
     return np.array_equal(first, second)
+
+
+def join_inputs(template: Template, parts: Sequence[Inputs]) -> Inputs:
+    """The inputs of several groups of one template, one after the other."""
+    if len(parts) == 1 or all(part is None for part in parts):
+        return parts[0]
+    forms = {("none" if p is None else "csr" if hasattr(p, "tocsr") else f"{p.ndim} axes") for p in parts}
+    if len(forms) > 1:
+        raise ModelError(
+            f"template {template.name!r}: all groups and models must give their inputs in one form, got {sorted(forms)}"
+        )
+    if forms == {"csr"}:
+        from scipy.sparse import vstack
+
+        return vstack(list(parts), format="csr")
+    return frozen(np.concatenate([np.asarray(p) for p in parts]))
 
 
 def sum_rows(values: Any, rows: IntArray, n_rows: int) -> Array:

@@ -43,6 +43,11 @@ class Names(Protocol):
         """The index of a name, or None."""
 
 
+def _is_number(text: str) -> bool:
+    """Whether a text is a number that can be an index; Python refuses to read thousands of digits."""
+    return text.isdecimal() and text.isascii() and len(text) < 20
+
+
 class NameList:
     """Names given one by one."""
 
@@ -80,7 +85,7 @@ class RangeNames:
 
     def find(self, name: str) -> int | None:
         """The index of a name, or None."""
-        index = int(name) if name.isdecimal() and name.isascii() else self.n
+        index = int(name) if _is_number(name) else self.n
         return index if index < self.n and str(index) == name else None
 
 
@@ -101,7 +106,7 @@ class GridNames:
     def find(self, name: str) -> int | None:
         """The index of a name, or None."""
         row, _, column = name.partition(",")
-        if not (row.isdecimal() and column.isdecimal() and name.isascii()):
+        if not (_is_number(row) and _is_number(column)):
             return None
         index = int(row) * self.width + int(column)
         inside = int(row) < self.height and int(column) < self.width
@@ -128,7 +133,7 @@ class UnionNames:
     def find(self, name: str) -> int | None:
         """The index of a name, or None."""
         part, _, rest = name.partition(":")
-        if not part.isdecimal() or int(part) >= len(self._parts):
+        if not _is_number(part) or int(part) >= len(self._parts):
             return None
         local = self._parts[int(part)].find(rest)
         return None if local is None else int(self._offsets[int(part)]) + local

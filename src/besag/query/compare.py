@@ -16,7 +16,7 @@ from besag.infer.brute import BYTES_PER_LABELLING, most_labellings
 from besag.infer.engine import Engine, engine_name, engine_text
 from besag.infer.result import Result, factor_offsets
 from besag.infer.tree import forest_of
-from besag.query.run import Options, engine_from
+from besag.query.run import Options, check_options, engine_from
 from besag.query.verbs import entropy, joint, marginals
 from besag.text import table
 
@@ -109,6 +109,7 @@ class Cost:
 
 def cost(model: Model, options: Options) -> Cost:
     """What the question would take, and the engine that would be used."""
+    check_options(options)
     graph = model.graph
     engine = engine_from(options)
     try:

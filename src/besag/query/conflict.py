@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from besag.errors import EvidenceError, ModelError
-from besag.graph.evidence import Evidence
+from besag.graph.evidence import Evidence, row_name
 from besag.infer.engine import Engine
 from besag.infer.result import Result
 
@@ -32,7 +32,7 @@ def refuse_impossible(model: Model, engine: Engine, evidence: Evidence, result: 
         raise ModelError("the model allows no labelling: its hard zeros leave none, so Z = 0")
     found = {model.variables.names[v]: _shown(model, one, v) for v in conflict}
     label = evidence.index[row] if evidence.index is not None else row
-    where = f"row {label!r}: " if evidence.batched else ""
+    where = f"{row_name(label)}: " if evidence.batched else ""
     text = ", ".join(f"{name}={value}" for name, value in found.items())
     together = "cannot hold together" if len(found) > 1 else "is impossible in this model"
     raise EvidenceError(

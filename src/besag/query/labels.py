@@ -46,11 +46,11 @@ def labels_frame(variables: Variables, codes: IntArray, index: Any = None) -> pd
     """A DataFrame of labellings (n, V): Categoricals in state order."""
     import pandas as pd
 
+    dtypes = [pd.CategoricalDtype(pd.Index(space, dtype="str")) for space in variables.spaces]
+    by_column = np.ascontiguousarray(codes.T)
     columns = {
-        variables.names[v]: pd.Categorical.from_codes(
-            codes[:, v], categories=pd.Index(variables.states(v), dtype="str")
-        )
-        for v in range(len(variables))
+        variables.names[v]: pd.Categorical.from_codes(by_column[v], dtype=dtypes[space], validate=False)
+        for v, space in enumerate(variables.space_of.tolist())
     }
     return pd.DataFrame(columns, index=index)
 
@@ -61,6 +61,9 @@ def configurations(variables: Variables, indices: list[int], limit: int) -> IntA
     if np.log2(sizes).sum() > np.log2(limit) + 1e-9:
         names = ", ".join(variables.names_at(indices[:6])) + (", ..." if len(indices) > 6 else "")
         raise TooLargeError(f"({names}) have 2^{np.log2(sizes).sum():.4g} joint states, more than the limit of {limit}")
-    return (
-        np.stack(np.unravel_index(np.arange(math.prod(sizes)), sizes), axis=1) if sizes else np.zeros((1, 0), np.int64)
-    )
+    count, repeat = math.prod(sizes), math.prod(sizes)
+    codes = np.empty((count, len(sizes)), np.int64)
+    for i, size in enumerate(sizes):
+        repeat //= size
+        codes[:, i] = np.arange(count) // repeat % size
+    return codes

@@ -83,7 +83,8 @@ def clamped(model: Model, targets: Sequence[str], evidence: Any, options: Option
     table = values.reshape(base.n_rows, len(states))
     if (table.max(axis=1) == -np.inf).any():
         run(model, {"log_partition"}, evidence, options)
-    return table, states, replace(result, batched=base.batched, index=base.index)
+    told = result.diagnostics.extended(rows=base.n_rows)
+    return table, states, replace(result, batched=base.batched, index=base.index, diagnostics=told)
 
 
 def joint(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> Array:
@@ -133,8 +134,8 @@ def sample(model: Model, n: int, evidence: Any, options: Options) -> pd.DataFram
     if result.batched:
         import pandas as pd
 
-        rows = [label for label in result.index for _ in range(n)]
-        index = pd.MultiIndex.from_arrays([rows, np.tile(np.arange(n), len(rows) // n)], names=["row", "sample"])
+        labels = range(len(codes) // n) if result.index is None else result.index
+        index = pd.MultiIndex.from_product([labels, range(n)], names=["row", "sample"])
     return labels_frame(model.variables, codes, index)
 
 
@@ -153,8 +154,9 @@ def to_frame(model: Model, evidence: Any, options: Options) -> pd.DataFrame:
         raise EvidenceError("to_frame takes one row of evidence, a dict")
     energies = model.problem.with_evidence(read).energy(codes)
     frame = labels_frame(model.variables, codes)
-    frame["H"] = energies
-    frame["p"] = np.exp(-energies - run(model, {"log_partition"}, read, options).log_partition)
+    p = np.exp(-energies - run(model, {"log_partition"}, read, options).log_partition)
+    for column, values in (("H", energies), ("p", p)):
+        frame[f"{column}_" if column in frame else column] = values
     return frame
 
 
@@ -178,8 +180,7 @@ def expect(model: Model, h: Callable[[dict[str, str]], Any], evidence: Any, opti
 def moments(model: Model, evidence: Any, options: Options) -> Array:
     """sum over factors of E[phi_f], (P,): minus the gradient of log Z by theta, 002 (20)."""
     result = run(model, {"log_partition", "moments"}, evidence, options)
-    inputs = {group.template.name: group.inputs for group in model.groups}
-    return model.graph.moments(result.moments, inputs=inputs)
+    return model.graph.moments(result.moments, inputs=model.inputs)
 
 
 def entropy(model: Model, evidence: Any, options: Options) -> float:
@@ -198,7 +199,7 @@ def entropy(model: Model, evidence: Any, options: Options) -> float:
 
 def _expected(p: Array, values: Array) -> float:
     """sum p v, with 0 times -inf = 0."""
-    return float(np.where(p > 0, p * np.where(p > 0, values, 0.0), 0.0).sum())
+    return float((p * np.where(p != 0, values, 0.0)).sum())
 
 
 def steps(model: Model, evidence: Any, options: Options) -> Iterator[Result]:

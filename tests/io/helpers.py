@@ -1,0 +1,18 @@
+"""Small tools of the tests of readers."""
+
+import numpy as np
+
+from besag.arrays import Array
+from besag.model.model import Model
+
+
+def tables(model: Model) -> list[tuple[list[str], Array]]:
+    """The scope and the table of weights of each factor, in the model's order."""
+    found = []
+    for number in range(model.n_factors):
+        group, at = model.locate(number)
+        start = model.layout[group.template.name].start + int(group.inputs[at]) * group.template.n_basis
+        where = slice(start, start + group.template.n_basis)
+        weights = np.exp(-model.theta[where]) * (1.0 if model.support is None else model.support[where])
+        found.append((model.variables.names_at(group.scopes[at]), weights.reshape(group.template.shape)))
+    return found

@@ -1,0 +1,84 @@
+"""load: suffixes, content, compression, and files that cannot be read."""
+
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from besag.errors import ParseError
+from besag.io import files, load
+
+Write = Callable[..., Path]
+
+UAI = "MARKOV 1 2 1 1 0 2 1 3"
+BIF = "variable A { type discrete [2] { no, yes }; } probability ( A ) { table 0.25 0.75; }"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "n_states"),
+    [
+        ("a.uai", UAI, 2),
+        ("a.UAI", UAI, 2),
+        ("a.bif", BIF, 2),
+        ("a.txt", UAI, 2),
+        ("a.txt", BIF, 2),
+        ("model", "# comment\n" + UAI, 2),
+        ("model", "// comment\n" + BIF, 2),
+        ("model", "\ufeff" + BIF, 2),
+    ],
+)
+def test_suffix_or_content(write: Write, name: str, text: str, n_states: int) -> None:
+    path = write(name, text)
+    for given in (path, str(path)):
+        assert load(given).variables[0].cardinality == n_states
+
+
+@pytest.mark.parametrize("text", [UAI, BIF])
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_compressed(write: Write, text: str, suffix: str, pack: Callable[[bytes], bytes]) -> None:
+    name = "a.uai" if text is UAI else "a.bif"
+    assert len(load(write(name + suffix, pack(text.encode()))).variables) == 1
+    assert len(load(write("a" + suffix, pack(text.encode()))).variables) == 1
+    assert len(load(write(name + suffix, text)).variables) == 1  # already unpacked by some tool
+    with pytest.raises(ParseError, match="the compressed data is broken or cut off"):
+        load(write(name + suffix, pack(text.encode() * 100)[:-20]))
+    broken = bytearray(pack(text.encode() * 100))
+    broken[20:30] = b"\xff" * 10
+    with pytest.raises(ParseError, match="the compressed data is broken or cut off"):
+        load(write(name + suffix, bytes(broken)))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_bomb_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]) -> None:
+    monkeypatch.setattr(files, "ROOM", 1 << 16)
+    with pytest.raises(ParseError, match=r"compressed bytes unpack to more than .* unpack it first"):
+        load(write("a.uai.gz", pack(b"0 " * (1 << 20))))
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.uai"):
+        load(tmp_path / "none.uai")
+
+
+def test_what_cannot_be_read(tmp_path: Path, write: Write) -> None:
+    with pytest.raises(ParseError, match=r"the file cannot be read: .*directory"):
+        load(tmp_path)
+    with pytest.raises(ParseError, match="the file cannot be read"):
+        load(str(tmp_path / "a\0b.uai"))
+    with pytest.raises(ParseError, match=r"a\.bif: the file is empty"):
+        load(write("a.bif", "  \n"))
+
+
+@pytest.mark.parametrize("content", [b"hello world", b"\x89PNG\r\n\x1a\n\0\0\0", b"network, but not of that kind"])
+def test_an_unknown_format(write: Write, content: bytes) -> None:
+    with pytest.raises(ParseError, match=r"neither the suffix '.txt' nor the content .* expected one of .uai, .bif"):
+        load(write("a.txt", content))
+
+
+@pytest.mark.parametrize("name", ["a.uai", "a.bif", "a.uai.gz"])
+def test_binary_noise(write: Write, name: str) -> None:
+    noise = bytes((i * 7919 + i * i * 104729) % 256 for i in range(5000))
+    with pytest.raises(ParseError, match=name):
+        load(write(name, noise))

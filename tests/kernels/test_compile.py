@@ -1,0 +1,201 @@
+"""Two modes of one source, and the cache on disk: hits, constants, places, damage, threads and forks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import besag.kernels.compile as compile_module
+from besag.arrays import Semiring, frozen
+from besag.kernels import cache
+from besag.kernels.compile import compiled
+from besag.kernels.pair_passes import make_shift
+
+SOURCE = Path(compile_module.__file__).parents[2]
+
+PROGRAM = """
+    import sys, time
+    import numpy as np
+    from besag.kernels.compile import compiled
+    from besag.kernels.pair_passes import make_shift
+
+    def call(n):
+        base = np.arange(4.0 * n).reshape(4, n)
+        base.flags.writeable = False
+        component = np.zeros(4, np.int64)
+        component.flags.writeable = False
+        out, log_z = np.empty((4, n)), np.zeros(1)
+        kernel = compiled(make_shift, n)
+        kernel(base, 0, 4, component, out, log_z)
+        assert log_z[0] == sum(n * i + n - 1 for i in range(4)), log_z
+        stats = getattr(kernel, "stats", None)
+        print("hits", sum(stats.cache_hits.values()), "misses", sum(stats.cache_misses.values()), stats.cache_path)
+
+    for n in map(int, sys.argv[1:]):
+        call(n)
+"""
+
+
+def run(*arguments: str, source: Path = SOURCE, before: str = "", **environment: str | None) -> list[str]:
+    """Run PROGRAM in a fresh process; its lines."""
+    environ = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
+    for name, value in environment.items():
+        environ.pop(name, None)
+        if value is not None:
+            environ[name] = value
+    program = textwrap.dedent(before) + textwrap.dedent(PROGRAM)
+    process = subprocess.run(
+        [sys.executable, "-c", program, *arguments], env=environ, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
+
+
+def test_second_process_hits_the_cache(tmp_path: Path) -> None:
+    first = run("3", NUMBA_CACHE_DIR=str(tmp_path))
+    second = run("3", "5", NUMBA_CACHE_DIR=str(tmp_path))
+    assert first[0].startswith("hits 0 misses 1")
+    assert second[0].startswith("hits 1 misses 0")
+    assert second[1].startswith("hits 0 misses 1"), "another constant is another entry"
+
+
+def test_a_change_in_any_file_of_the_package_is_seen(tmp_path: Path) -> None:
+    copy = copied(tmp_path)
+    environment = {"source": copy, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    run("3", **environment)  # type: ignore[arg-type]
+    other = copy / "besag" / "kernels" / "counter.py"
+    other.write_text(other.read_text() + "\n# changed\n")
+    assert run("3", **environment)[0].startswith("hits 0 misses 1")  # type: ignore[arg-type]
+
+
+def copied(folder: Path) -> Path:
+    """The package, alone in a folder."""
+    target = folder / "package"
+    shutil.copytree(SOURCE / "besag", target / "besag", ignore=shutil.ignore_patterns("__pycache__"))
+    return target
+
+
+def test_read_only_package_and_no_home(tmp_path: Path) -> None:
+    """Root may write anywhere, so that the two first places are made unusable: a file where a folder has to be."""
+    copy = copied(tmp_path)
+    (copy / "besag" / "kernels" / "__pycache__").write_text("not a folder")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    home = tmp_path / "home"
+    home.write_text("not a folder")
+    environment = {"HOME": str(home), "XDG_CACHE_HOME": str(home), "TMPDIR": str(temporary), "NUMBA_CACHE_DIR": None}
+    for expected in ("hits 0 misses 1", "hits 1 misses 0"):
+        line = run("3", source=copy, **environment)[0]
+        assert line.startswith(expected)
+        assert str(temporary) in line
+    private = next(temporary.glob("besag-kernels-*"))
+    assert private.stat().st_mode & 0o777 == 0o700
+
+
+def test_no_place_at_all(tmp_path: Path) -> None:
+    copy = copied(tmp_path)
+    (copy / "besag" / "kernels" / "__pycache__").write_text("not a folder")
+    nowhere = tmp_path / "nowhere"
+    nowhere.write_text("not a folder")
+    before = f"""
+        import tempfile
+        tempfile.tempdir = {str(nowhere)!r}
+    """
+    environment = {"HOME": str(nowhere), "XDG_CACHE_HOME": str(nowhere), "NUMBA_CACHE_DIR": None}
+    assert run("3", source=copy, before=before, **environment)[0].startswith("hits 0")
+
+
+def test_foreign_temporary_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = cache.private_directory()
+    path.chmod(0o777)
+    with pytest.raises(PermissionError, match="private"):
+        cache.private_directory()
+    path.rmdir()
+    path.symlink_to(tmp_path)
+    with pytest.raises(PermissionError, match="private"):
+        cache.private_directory()
+
+
+def test_damaged_cache_costs_a_compilation(tmp_path: Path) -> None:
+    run("3", NUMBA_CACHE_DIR=str(tmp_path))
+    for path in tmp_path.rglob("*.nb*"):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert run("3", NUMBA_CACHE_DIR=str(tmp_path))[0].startswith("hits 0")
+
+
+def test_disabled_compiler() -> None:
+    before = """
+        import numba
+        numba.config.DISABLE_JIT = True
+    """
+    program = "from besag.kernels.compile import compiled\nfrom besag.kernels.pair_passes import make_shift\n"
+    environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    code = textwrap.dedent(before) + program + "assert compiled(make_shift, 3).__name__ == 'shift'"
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True)
+
+
+def shifted(n_states: int) -> float:
+    base = frozen(np.arange(4.0 * n_states).reshape(4, n_states))
+    out, log_z = np.empty((4, n_states)), np.zeros(1)
+    compiled(make_shift, n_states)(base, 0, 4, frozen(np.zeros(4, np.int64)), out, log_z)
+    return float(log_z[0])
+
+
+def expected(n_states: int) -> float:
+    return float(sum(n_states * i + n_states - 1 for i in range(4)))
+
+
+def test_first_call_from_several_threads() -> None:
+    answers: list[float] = []
+    barrier = threading.Barrier(6)
+
+    def call() -> None:
+        barrier.wait()
+        answers.append(shifted(7))
+
+    threads = [threading.Thread(target=call) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [expected(7)] * 6
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_after_a_fork() -> None:
+    assert shifted(3) == expected(3)
+    with compile_module._locks[0]:  # held, as if another thread were compiling
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if shifted(3) == expected(3) and shifted(9) == expected(9) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_python_kernels_do_not_need_numba() -> None:
+    code = """
+        import sys
+        sys.modules["numba"] = None
+        import numpy as np
+        from besag.kernels import pairs, tree
+        from besag.kernels.forest import plan
+        from besag.kernels.prepare import Factors
+        offsets, scopes, zero = np.array([0, 2, 4]), np.array([0, 1]), np.zeros(1, np.int64)
+        factors = Factors(offsets, np.array([0, 2]), scopes, zero, zero, np.array([0, 4]), np.zeros(4))
+        forest = plan(offsets, np.array([0, 2]), scopes)
+        assert abs(tree.sum_product(factors, forest, np.zeros((1, 4))).log_partition[0, 0] - np.log(4)) < 1e-15
+    """
+    environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environ, check=True)
+
+
+def test_semirings_are_the_integers_that_kernels_close_over() -> None:
+    assert [int(semiring) for semiring in Semiring] == [0, 1, 2]
