@@ -10,12 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import besag
+from besag.arrays import Kind
 from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import MAX_PLANS, Graph, Plans
 from besag.model.layout import Layout
 from besag.model.model import FactorGroup, Model
-from besag.model.structured import POTTS, TABLE
 from besag.model.template import Template
 from besag.model.variable import RangeNames, Variables
 from tests.oracle import Enumeration
@@ -221,16 +221,16 @@ def test_evidence_counts_in_the_energy_of_a_union(union: Graph) -> None:
 
 def test_a_structured_block_becomes_tables_on_demand() -> None:
     model = besag.grid((2, 2), 3, pairwise=besag.potts(3), weights=(np.ones((2, 1)), np.full((1, 2), 2.0)))
-    dense = model.problem.expanded(frozenset({TABLE}), memory_limit=10**6)
+    dense = model.problem.expanded(frozenset({Kind.TABLE}), memory_limit=10**6)
     assert len(dense.log_potentials) == 4 * 9
     block = dense.log_potentials.reshape(4, 3, 3)
     for f in range(4):
         assert_allclose(block[f], model.problem.table(f))
-    assert model.problem.expanded(frozenset({TABLE, POTTS}), memory_limit=0) is model.problem
+    assert model.problem.expanded(frozenset({Kind.TABLE, Kind.POTTS}), memory_limit=0) is model.problem
     with pytest.raises(
         TooLargeError, match="the 4 tables of 'pairwise' would take 288 bytes, more than memory_limit=287"
     ):
-        model.problem.expanded(frozenset({TABLE}), memory_limit=287)
+        model.problem.expanded(frozenset({Kind.TABLE}), memory_limit=287)
 
 
 @examples(40)

@@ -176,7 +176,11 @@ def test_after_a_fork() -> None:
     with compile_module._locks[0]:  # held, as if another thread were compiling
         child = os.fork()
         if child == 0:
-            os._exit(0 if shifted(3) == expected(3) and shifted(9) == expected(9) else 1)
+            failed = 1
+            try:
+                failed = int(shifted(3) != expected(3) or shifted(9) != expected(9))
+            finally:
+                os._exit(failed)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

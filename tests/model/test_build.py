@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import besag
+from besag.arrays import Kind
 from besag.errors import ModelError
 from besag.model.model import Model
-from besag.model.structured import POTTS, SCALED, TABLE
 from tests.oracle import Enumeration
 
 RNG = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def test_chain_of_potts_keeps_no_table() -> None:
     unary = RNG.normal(size=(4, 3))
     model = besag.chain(unary, besag.potts(3))
     check(model, lambda y: sum(unary[t, y[t]] for t in range(4)) - float((y[:-1] != y[1:]).sum()))
-    assert POTTS in kinds(model)
+    assert Kind.POTTS in kinds(model)
 
 
 @pytest.mark.parametrize("pairwise", [np.zeros((3, 3)), np.zeros((0, 3, 3)), besag.potts(3)])
@@ -140,7 +140,7 @@ def test_grid_with_numbers_of_each_edge(connectivity: int, shape: tuple[int, int
         return sum(table[image[a], image[b]] for (a, b), table in each)
 
     check(model, log_potential)
-    assert kinds(model) == {"tables": {TABLE}, "weights": {SCALED}, "potts weights": {POTTS}}[form]
+    assert kinds(model) == {"tables": {Kind.TABLE}, "weights": {Kind.SCALED}, "potts weights": {Kind.POTTS}}[form]
 
 
 @pytest.mark.parametrize("pairwise", [besag.potts(2), np.eye(2) - 1])

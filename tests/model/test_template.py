@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, csr_matrix
 
+from besag.arrays import Kind
 from besag.errors import ModelError
 from besag.model.model import FactorGroup
-from besag.model.structured import POTTS, SCALED, TABLE, Potts, Scaled
+from besag.model.structured import Potts, Scaled
 from besag.model.template import Pattern, Template
 from tests.oracle import group_phi
 from tests.strategies import examples, inputs_of
@@ -120,10 +121,10 @@ def test_factors_that_read_the_same_row_share_a_table() -> None:
 
 
 def test_kinds() -> None:
-    assert Template("t", (2, 2)).kind == TABLE
-    assert Template("t", (2, 2), basis=np.ones((1, 2, 2))).kind == TABLE
-    assert Template("t", (2, 2), basis=Potts(2)).kind == POTTS
-    assert Template("t", (2, 2), basis=Scaled(np.ones((2, 2)))).kind == SCALED
+    assert Template("t", (2, 2)).kind == Kind.TABLE
+    assert Template("t", (2, 2), basis=np.ones((1, 2, 2))).kind == Kind.TABLE
+    assert Template("t", (2, 2), basis=Potts(2)).kind == Kind.POTTS
+    assert Template("t", (2, 2), basis=Scaled(np.ones((2, 2)))).kind == Kind.SCALED
 
 
 def test_a_million_potts_factors_keep_one_number() -> None:

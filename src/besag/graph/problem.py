@@ -166,7 +166,7 @@ def block_values(block: Block, tables: Array, readers: IntArray, rows: IntArray)
         products = np.where(features != 0, weights * np.where(features != 0, features, 1.0), 0.0)
         return np.asarray(products.sum(axis=-1))
     config = np.ravel_multi_index(tuple(np.moveaxis(codes, -1, 0)), block.template.shape)
-    return np.asarray(tables.reshape(len(tables), -1)[readers, config])
+    return np.asarray(tables.reshape(len(tables), math.prod(block.template.shape))[readers, config])
 
 
 def _dense(block: Block, values: Array) -> Array:
