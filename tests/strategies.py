@@ -175,13 +175,28 @@ def _grouped(draw: Any, plan: Plan) -> Model:
     for number, scopes in enumerate(draw(_groups_of_a_shape(plan))):
         template, inputs, mask = draw(_templates(plan, f"template {number}", scopes))
         names = tuple(f"{number}.{f}" for f in range(len(scopes))) if draw(st.booleans()) else None
-        groups.append(FactorGroup(template, np.array(scopes), inputs, names=names))
+        whole = FactorGroup(template, np.array(scopes), inputs, names=names)
+        groups += _halves(whole) if len(scopes) > 1 and draw(st.booleans()) else [whole]
         masks.append(np.ones(template.n_parameters, np.bool_) if mask is None else mask.reshape(-1))
         blocks.append(np.where(masks[-1], plan.rng.normal(size=template.n_parameters), 0.0))
     if draw(st.booleans()):
         groups = _with_positions(groups, plan.rng)
     theta, support = np.concatenate([np.zeros(0), *blocks]), np.concatenate([np.zeros(0, np.bool_), *masks])
     return Model(variables, tuple(groups), theta, support)
+
+
+def _halves(group: FactorGroup) -> list[FactorGroup]:
+    """Two groups that share a template."""
+    parts = (slice(0, len(group) // 2), slice(len(group) // 2, None))
+    return [
+        FactorGroup(
+            group.template,
+            group.scopes[part],
+            None if group.inputs is None else group.inputs[part],
+            names=None if group.names is None else group.names[part],
+        )
+        for part in parts
+    ]
 
 
 def _with_positions(groups: list[FactorGroup], rng: np.random.Generator) -> list[FactorGroup]:

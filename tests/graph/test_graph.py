@@ -63,18 +63,11 @@ def test_a_graph_keeps_scopes_and_order(model: Model) -> None:
 
 def test_names_of_factors() -> None:
     network = besag.bayesian_network("A -> B; C").graph
-    assert sorted(network.factor_name(f) for f in range(3)) == ["P(A)", "P(B|A)", "P(C)"]
+    assert sorted(network.factor_name(f) for f in range(3)) == ["f(A)", "f(A,B)", "f(C)"]
     named = besag.markov_network({"A": 2, "B": 2}, {"left": ("A", [0, 0]), "right": ("B", [0, 0])}).graph
     assert [named.factor_name(f) for f in range(2)] == ["left", "right"]
     bare = besag.markov_network({"A": 2, "B": 2}, [(("B", "A"), np.eye(2))]).graph
     assert bare.factor_name(0) == "f(B,A)"
-
-
-def test_a_graph_no_longer_conditional_does_not_say_it_is() -> None:
-    network = besag.bayesian_network("A -> B")
-    changed = network.with_theta(network.theta + 1)
-    assert not any(group.conditional for group in changed.groups)
-    assert not changed.marginals().graph.factor_name(0).startswith("P(")
 
 
 def test_a_union_has_variables_one_after_the_other(union: Graph) -> None:
@@ -107,7 +100,7 @@ def test_templates_of_one_name_must_agree() -> None:
 def test_inputs_of_a_union_have_one_form() -> None:
     rows = MODELS[1]
     dense = rows.with_inputs({"unary": np.array([[0.0, 1.0]])})
-    with pytest.raises(ModelError, match="'unary': the models of a union must give their inputs in one form"):
+    with pytest.raises(ModelError, match=r"'unary': .*must give their inputs in one form"):
         besag.compile_graph(rows, dense)
 
 
@@ -237,7 +230,7 @@ def test_a_structured_block_becomes_tables_on_demand() -> None:
 @given(model=models(), rng=generators())
 def test_bind_takes_other_inputs(model: Model, rng: np.random.Generator) -> None:
     """bind(inputs=...) is the problem of the model with these inputs, and moments(inputs=...) its moments."""
-    inputs = {g.template.name: rng.permutation(g.inputs) for g in model.groups if isinstance(g.inputs, np.ndarray)}
+    inputs = {name: rng.permutation(own) for name, own in model.inputs.items() if isinstance(own, np.ndarray)}
     other = model.with_inputs(inputs)
     problem = model.graph.bind(model.theta, inputs=inputs, support=model.support)
     assert_array_equal(problem.log_potentials, other.problem.log_potentials)

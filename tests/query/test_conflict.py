@@ -14,7 +14,7 @@ import besag
 from besag.errors import EvidenceError, ModelError
 from besag.model.model import Model
 from tests.oracle import Enumeration
-from tests.strategies import examples, generators, models
+from tests.strategies import examples, models
 
 EQUAL = np.where(np.eye(2) > 0, 0.0, -np.inf)
 NAMES = ["A", "B", "C", "D", "E"]
@@ -34,15 +34,30 @@ def check_minimal(model: Model, evidence: dict[str, Any], conflict: dict[str, An
         assert possible(model, {other: value for other, value in kept.items() if other != name})
 
 
-@examples(80)
-@given(data=st.data(), rng=generators())
-def test_the_conflict_is_minimal(data: st.DataObject, rng: np.random.Generator) -> None:
-    model = data.draw(models(max_labellings=300))
+@st.composite
+def impossible(draw: st.DrawFn) -> tuple[Model, dict[str, Any]]:
+    """A model and evidence on all of its variables, states and sets of states, that no labelling meets."""
+    model = draw(models(max_labellings=300))
+    if (Enumeration(model).log_weights > -np.inf).all():
+        largest = max(model.variables, key=lambda variable: variable.cardinality)
+        assume(largest.cardinality > 1)
+        model = model.condition({largest.name: largest.states[1:]})
+    oracle = Enumeration(model)
+    ruled_out = oracle.labels[draw(st.sampled_from(np.flatnonzero(oracle.log_weights == -np.inf).tolist()))]
     evidence: dict[str, Any] = {}
-    for variable in model.variables:
-        states = [state for state in variable.states if rng.random() < 0.5] or [variable.states[0]]
-        evidence[variable.name] = states[0] if rng.random() < 0.5 else states
-    assume(not possible(model, evidence))
+    for variable, code in zip(model.variables, ruled_out.tolist(), strict=True):
+        evidence[variable.name] = variable.states[code]
+    for variable in draw(st.permutations(list(model.variables))):
+        wider = {**evidence, variable.name: [evidence[variable.name], draw(st.sampled_from(variable.states))]}
+        if draw(st.booleans()) and not possible(model, wider):
+            evidence = wider
+    return model, evidence
+
+
+@examples(60)
+@given(case=impossible())
+def test_the_conflict_is_minimal(case: tuple[Model, dict[str, Any]]) -> None:
+    model, evidence = case
     with pytest.raises(EvidenceError, match="the evidence has probability zero") as caught:
         model.marginals(evidence=evidence)
     check_minimal(model, evidence, caught.value.conflict)

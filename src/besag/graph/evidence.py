@@ -12,7 +12,7 @@ DataFrame of rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ class Evidence:
     log_weights: Array | None = None
     batched: bool = False
     index: Any = None
+    _fits: Variables | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         observed = owned(np.atleast_2d(np.asarray(self.observed, np.int64)))
@@ -53,7 +54,12 @@ class Evidence:
         return len(self.observed)
 
     def check(self, variables: Variables) -> None:
-        """EvidenceError unless it fits these variables."""
+        """EvidenceError unless it fits these variables; looked at once, since neither changes."""
+        if self._fits is not variables:
+            self._check(variables)
+            object.__setattr__(self, "_fits", variables)
+
+    def _check(self, variables: Variables) -> None:
         if self.observed.shape[1] != len(variables):
             raise EvidenceError(f"observed must have {len(variables)} columns, got {self.observed.shape[1]}")
         wrong = (self.observed < -1) | (self.observed >= variables.cardinalities)

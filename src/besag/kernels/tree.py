@@ -244,8 +244,10 @@ def blank_cells(forest: Forest, n_rows: int, factor_offsets: IntArray) -> Array:
     cells = np.empty((n_rows, int(factor_offsets[-1])))
     left_out = np.ones(len(factor_offsets) - 1, np.bool_)
     left_out[forest.order] = False
-    if left_out.any():
-        cells[:, np.repeat(left_out, np.diff(factor_offsets))] = 0.0
+    skipped = np.flatnonzero(left_out)
+    sizes = np.diff(factor_offsets)[skipped]
+    starts = offsets_of(sizes)
+    cells[:, np.arange(starts[-1]) + np.repeat(factor_offsets[skipped] - starts[:-1], sizes)] = 0.0
     return cells
 
 
