@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from benchmarks.suite import Case, Job, Suite, Summary
 
 Array = NDArray[np.float64]
-ESTEP_WANTS = frozenset({"log_partition", "variables", "moments"})
 
 
 class Chains(NamedTuple):
@@ -64,12 +63,14 @@ def besag_estep(chains: Chains) -> Callable[[], EStep]:
     import besag
 
     graph, theta, evidence = besag_chains(chains)
-    engine, n_states = besag.infer.Tree(n_threads=1), len(chains.start)
+    engine: Any = besag.infer.Tree(n_threads=1)
+    n_states = len(chains.start)
 
     def run() -> EStep:
-        result = engine.infer(graph.bind(theta, evidence=evidence), ESTEP_WANTS)
+        wants = frozenset({"log_partition", "variables", "moments"})
+        result = engine.infer(graph.bind(theta, evidence=evidence), wants)
         pairs = result.moments[n_states:].reshape(n_states, n_states)
-        return EStep(float(result.log_partitions.sum()), result.probabilities.reshape(-1, n_states), pairs)
+        return EStep(float(np.sum(result.log_partition)), result.array.reshape(-1, n_states), pairs)
 
     return run
 
@@ -84,7 +85,8 @@ def besag_factors(chains: Chains) -> Callable[[], Array]:
 
     def run() -> Array:
         result = engine.infer(graph.bind(theta, evidence=evidence), frozenset({"factors"}))
-        return np.asarray(result.factor_marginals[0, n_start:].reshape(-1, n_states, n_states))
+        assert result.factor_marginals is not None
+        return result.factor_marginals[0, n_start:].reshape(-1, n_states, n_states)
 
     return run
 

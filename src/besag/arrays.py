@@ -11,6 +11,7 @@ Axis letters, used in every docstring:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from enum import IntEnum
 from typing import Any, TypeAlias
 
@@ -42,6 +43,23 @@ class Kind(IntEnum):
     TABLE = 0
     POTTS = 1
     SCALED = 2
+
+
+class Rebuilt:
+    """A dataclass that is pickled by its arguments and made anew from them, its arrays read-only as before."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        return _rebuild, (type(self), kept)
+
+
+def _rebuild(cls: type[Any], arguments: dict[str, Any]) -> Any:
+    for value in arguments.values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return cls(**arguments)
 
 
 def frozen(array: AnyArray) -> AnyArray:

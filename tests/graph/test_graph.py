@@ -16,6 +16,7 @@ from besag.graph.evidence import Evidence
 from besag.graph.graph import MAX_PLANS, Graph, Plans
 from besag.model.layout import Layout
 from besag.model.model import FactorGroup, Model
+from besag.model.structured import Potts, Scaled
 from besag.model.template import Template
 from besag.model.variable import RangeNames, Variables
 from tests.oracle import Enumeration
@@ -161,6 +162,18 @@ def test_moments_of_a_part_without_factors_of_a_template(form: Any) -> None:
         part = two.take([i])
         result = brute.infer(part.bind(THETA), frozenset({"moments", "factors"}))
         assert_allclose(part.moments(result.moments).sum(), [2, 1][i])
+
+
+@pytest.mark.parametrize("engine", [besag.infer.Brute(), besag.infer.Tree()], ids=["brute", "tree"])
+@pytest.mark.parametrize("basis", [None, np.ones((2, 2, 2)), Potts(2), Scaled(np.eye(2))])
+def test_a_template_without_factors_keeps_its_place_in_moments(basis: Any, engine: Any) -> None:
+    empty = FactorGroup(Template("empty", (2, 2), basis=basis), np.zeros((0, 2), int))
+    theta = np.concatenate([np.full(empty.template.n_parameters, 9.0), THETA[:4]])
+    model = Model(Variables.alike(RangeNames(2), 2), (empty, FactorGroup(UNARY, [[0], [1]], np.array([0, 1]))), theta)
+    result = engine.infer(model.problem, frozenset({"moments", "map"}))
+    assert result.moments.shape == model.problem.log_potentials.shape
+    assert_allclose(model.graph.moments(result.moments), Enumeration(model).moments())
+    assert result.energy == pytest.approx(Enumeration(model).map_energy)
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, owned
+from besag.arrays import AnyArray, Array, IntArray, Rebuilt, owned
 from besag.errors import EvidenceError
 from besag.model.variable import Variables
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
+class Evidence(Rebuilt):
     """B rows of evidence on one Graph.
 
     batched: answers have a row axis. index: the labels of the rows, a pandas Index.

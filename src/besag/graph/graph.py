@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen, joined, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Rebuilt, frozen, joined, offsets_of
 from besag.errors import ModelError
 from besag.graph.evidence import Evidence, free
 from besag.model.layout import Layout
@@ -36,7 +36,7 @@ MAX_PLANS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class Block(Rebuilt):
     """All factors of one template: factors [start, stop), scopes (F, n), their inputs, and their names or None."""
 
     template: Template
@@ -78,7 +78,7 @@ class Plans:
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
-class Graph:
+class Graph(Rebuilt):
     """A compiled structure; see the module's arrays."""
 
     variables: Variables

@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind, frozen, joined, offsets_of
+from besag.arrays import Array, IntArray, Kind, Rebuilt, frozen, joined, offsets_of
 from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
-class Problem:
+class Problem(Rebuilt):
     """Numbers bound to a Graph; see the module's arrays."""
 
     graph: Graph
@@ -82,7 +82,7 @@ class Problem:
     def expanded(self, kinds: frozenset[int], memory_limit: int) -> Problem:
         """The same problem with every structured block whose kind is not in `kinds` turned into tables."""
         graph = self.graph
-        dense = [block.template.kind not in kinds for block in graph.blocks]
+        dense = [block.template.kind not in kinds and block.start < block.stop for block in graph.blocks]
         if not any(dense):
             return self
         tables, sizes, now = [], [], np.array(self.kinds)

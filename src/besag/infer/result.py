@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, joined, offsets_of
+from besag.arrays import Array, IntArray, Rebuilt, joined, offsets_of
 from besag.errors import CapabilityError, ModelError
 from besag.graph.graph import Graph
 
@@ -74,7 +74,7 @@ def _diagnostics(entries: dict[str, Any]) -> Diagnostics:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class Result:
+class Result(Rebuilt):
     """An answer and how good it is; see the module for the arrays."""
 
     graph: Graph

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, owned
+from besag.arrays import Array, BoolArray, IntArray, Rebuilt, owned
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from
 from besag.model.layout import Layout
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FactorGroup:
+class FactorGroup(Rebuilt):
     """One Template on F scopes.
 
     scopes (F, n): indices of variables, in the order of the table's axes. inputs: see `besag.model.template`.
@@ -63,7 +63,7 @@ class FactorGroup:
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
-class Model(Queries):
+class Model(Rebuilt, Queries):
     """Variables, groups of factors and theta; see the module's mathematics.
 
     shape: the (H, W) of a grid, so that answers come as images; None for other models.

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, frozen, owned
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Rebuilt, frozen, owned
 from besag.errors import ModelError
 from besag.model.structured import Structured
 
@@ -38,7 +38,7 @@ Inputs: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pattern:
+class Pattern(Rebuilt):
     """Which (input column, basis element) pairs have a parameter: rows (nnz,) and columns (nnz,), in theta's order."""
 
     rows: IntArray
@@ -60,7 +60,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Template:
+class Template(Rebuilt):
     """One shared block of theta; see the module's mathematics.
 
     basis: (Q, *shape), a Structured, or None = one parameter for each table entry. support (*shape): False is a hard

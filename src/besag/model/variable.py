@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 
@@ -179,6 +179,9 @@ class Variables(Sequence[Variable]):
         if n_states < 1:
             raise ModelError(f"a variable needs at least one state, got n_states={n_states}")
         return cls(names, (numbered_states(n_states),), np.zeros(len(names), np.int64))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Variables, (self.names, self.spaces, self.space_of)
 
     def __len__(self) -> int:
         return len(self.names)
