@@ -69,7 +69,7 @@ def test_likelihoods() -> None:
         ({"B": 1.5}, "'B' has no state 1.5"),
         ({"A": ["no", "maybe"]}, "'A' has no state 'maybe'"),
         ({"A": []}, "the allowed states of 'A' are an empty set"),
-        ({"A": {"no": 1.0}}, r"the likelihood of 'A' must name every state of \['no', 'yes'\]"),
+        ({"A": {"no": 1.0}}, r"the likelihood of 'A' must name every state; it does not name \['yes'\]"),
         ({"A": {"no": 1.0, "maybe": 1.0}}, "'A' has no state 'maybe'"),
         ({"A": {"no": -1.0, "yes": 1.0}}, "the likelihood of 'A' must be finite, not negative"),
         ({"A": {"no": 0.0, "yes": 0.0}}, "the likelihood of 'A' must be .* not all zero"),

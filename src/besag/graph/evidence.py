@@ -96,7 +96,8 @@ def free(variables: Variables) -> Evidence:
 def read_evidence(variables: Variables, given: Any) -> Evidence:
     """What a user writes -> Evidence: None, an Evidence, {name: value}, or a DataFrame, one row a query.
 
-    A value is a state; a list, tuple or set of allowed states; or a dict over the states, a likelihood. In a DataFrame
+    A value is a state; a list, tuple or set of allowed states; or a likelihood, a dict over the states or a float array
+    in state order. In a DataFrame
     absent columns and missing cells are free, and a column that is no variable is an error.
     """
     if given is None:
@@ -106,6 +107,8 @@ def read_evidence(variables: Variables, given: Any) -> Evidence:
         return given
     if hasattr(given, "columns") and hasattr(given, "iloc"):
         return _from_frame(variables, given)
+    if hasattr(given, "to_dict"):
+        given = given.to_dict()
     if not isinstance(given, Mapping):
         raise EvidenceError(f"evidence must be a dict {{name: state}} or a DataFrame, got {type(given).__name__}")
     observed = np.full(len(variables), -1, np.int64)
@@ -174,6 +177,10 @@ def _log_weights(variables: Variables, v: int, value: Any) -> Array:
     """Allowed states, or a likelihood over all states -> (K,)."""
     name = variables.names[v]
     weights = np.zeros(int(variables.cardinalities[v]))
+    if isinstance(value, np.ndarray) and np.issubdtype(value.dtype, np.floating):
+        if value.shape != weights.shape:
+            raise EvidenceError(f"the likelihood of {name!r} must have shape {weights.shape}, got {value.shape}")
+        value = dict(zip(variables.states(v), value.tolist(), strict=True))
     if not isinstance(value, Mapping):
         for state in value:
             weights[_code(variables, v, state)] = 1.0
@@ -183,7 +190,8 @@ def _log_weights(variables: Variables, v: int, value: Any) -> Array:
         for state, likelihood in value.items():
             weights[_code(variables, v, state)] = likelihood
         if len(value) != len(weights):
-            raise EvidenceError(f"the likelihood of {name!r} must name every state of {list(variables.states(v))}")
+            missing = [state for state in variables.states(v) if state not in {str(given) for given in value}]
+            raise EvidenceError(f"the likelihood of {name!r} must name every state; it does not name {missing}")
         if not ((weights >= 0) & (weights < np.inf)).all() or not weights.any():
             raise EvidenceError(
                 f"the likelihood of {name!r} must be finite, not negative and not all zero, got {dict(value)}"

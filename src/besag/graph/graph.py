@@ -137,6 +137,10 @@ class Graph(Rebuilt):
         block = self.block_of(factor)
         if block.names is not None:
             return block.names[factor - block.start]
+        return self.scope_name(factor)
+
+    def scope_name(self, factor: int) -> str:
+        """A factor by its scope, f(A,B)."""
         return f"f({','.join(self.variables.names_at(self.scope(factor)))})"
 
     def degree(self, v: int) -> int:

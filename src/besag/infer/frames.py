@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from besag.infer.result import Result
 
 SHOWN = 40
+COLUMNS = 6
 
 
 def result_frame(result: Result, name: str | None) -> pd.DataFrame:
@@ -25,6 +26,8 @@ def result_frame(result: Result, name: str | None) -> pd.DataFrame:
     """
     import pandas as pd
 
+    if result.probabilities is None and result.codes is not None:
+        return _assignment_frame(result)
     variables = result.graph.variables
     names = result.keys() if name is None else [name]
     values = np.concatenate([np.atleast_2d(result[n]) for n in names], axis=1)
@@ -36,6 +39,16 @@ def result_frame(result: Result, name: str | None) -> pd.DataFrame:
     if result.batched:
         return pd.DataFrame(values, index=result.index, columns=labels)
     return pd.DataFrame({"probability": values[0]}, index=labels)
+
+
+def _assignment_frame(result: Result) -> pd.DataFrame:
+    """A row for each solution, or for the best one of each row of a batch: the states, and the energy H."""
+    import pandas as pd
+
+    if result.batched:
+        rows = [{**one, "H": energy} for one, energy in zip(result.assignment, result.energy, strict=True)]
+        return pd.DataFrame(rows, index=result.index)
+    return pd.DataFrame([{**assignment, "H": energy} for assignment, energy in result.solutions])
 
 
 def result_line(result: Result) -> str:
@@ -57,7 +70,8 @@ def result_table(result: Result) -> str:
 def _how(result: Result) -> str:
     texts = [f"engine {result.diagnostics.get('engine')}", result.bound]
     if result.log_partitions is not None and result.log_partitions.size == 1:
-        texts.append(f"log Z = {result.log_partitions[0]:.6g}")
+        log_z = float(result.log_partitions[0])
+        texts.append(f"log Z = {log_z if abs(log_z) > 1e-12 else 0.0:.6g}")
     if result.energies is not None and result.energies.shape[0] == 1:
         texts.append(f"energy = {result.energies[0, 0]:.6g}")
     if result.batched:
@@ -84,7 +98,15 @@ def _marginal_rows(result: Result, names: list[str]) -> Iterator[tuple[str, str,
 
 
 def _assignments(result: Result) -> str:
-    best = result.assignment[0] if result.batched else result.assignment
-    rows = list(best.items())
-    more = f"\n... and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
-    return table(("variable", "state"), rows[:SHOWN]) + more
+    """A column for each solution, or for each row of a batch, as many as fit."""
+    if result.batched:
+        found = result.assignment[:COLUMNS]
+        heads = [str(label) for label in (result.index if result.index is not None else range(len(found)))][:COLUMNS]
+    else:
+        solutions = result.solutions[:COLUMNS]
+        found = [assignment for assignment, _ in solutions]
+        heads = ["state"] if len(found) == 1 else [f"H = {energy:.6g}" for _, energy in solutions]
+    names = list(found[0])
+    rows = [(name, *(one[name] for one in found)) for name in names[:SHOWN]]
+    more = f"\n... and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return table(("variable", *heads), rows) + more

@@ -126,7 +126,9 @@ class Result(Rebuilt):
 
     def __getitem__(self, key: str | int) -> Any:
         if isinstance(key, (int, np.integer)):
-            return self.instance(int(key))
+            if self.graph.n_instances > 1 or self.graph.variables.names.find(str(key)) is None:
+                return self.instance(int(key))
+            key = str(key)
         if self.graph.n_instances > 1 and self.graph.variables.names.find(key) is None:
             raise ModelError(f"this is a union of {self.graph.n_instances} instances; take r[i][{key!r}]")
         v = self.graph.variables.index(key)
@@ -153,10 +155,15 @@ class Result(Rebuilt):
     @property
     def array(self) -> Array:
         """All marginals, (V, K) or (H, W, K) for a grid, with B in front for a batch; cardinalities must be equal."""
+        values = self._asked(self.probabilities, "variables")
+        if self.targets is not None:
+            parts = [np.atleast_2d(self[name]) for name in self.targets]
+            if len({part.shape[1] for part in parts}) != 1:
+                raise ModelError("r.array needs targets of equal cardinality; use r[name] or r.to_frame()")
+            return np.stack(parts, axis=1) if self.batched else np.concatenate(parts)
         k = self.graph.variables.common_cardinality
         if k is None:
             raise ModelError("r.array needs variables of equal cardinality; use r[name] or r.to_frame()")
-        values = self._asked(self.probabilities, "variables")
         return np.asarray(values.reshape(*self._rows(len(values)), *self._places(), k))
 
     @property
@@ -246,8 +253,8 @@ class Result(Rebuilt):
         log: pd.DataFrame = self._asked(self.trace_log, "trace")
         return log
 
-    def factor(self, key: int | str) -> Array:
-        """The marginal of a factor, by number in the model's order or by name: K1..Kn, with B in front for a batch."""
+    def factor(self, key: int | str | tuple[str, ...]) -> Array:
+        """The marginal of a factor, by number in the model's order, name or scope: K1..Kn, B in front for a batch."""
         if self.factor_marginals is None and self.infer_again is not None:
             again = self.infer_again(frozenset({"factors"}))
             object.__setattr__(self, "factor_marginals", again.factor_marginals)
@@ -257,14 +264,17 @@ class Result(Rebuilt):
         shape = self.graph.variables.cardinalities[self.graph.scope(f)]
         return np.array(values[:, sizes[f] : sizes[f + 1]].reshape(*self._rows(len(values)), *shape))
 
-    def _factor_number(self, key: int | str) -> int:
+    def _factor_number(self, key: Any) -> int:
         graph = self.graph
+        if isinstance(key, (tuple, list)):
+            key = f"f({','.join(map(str, key))})"
         if isinstance(key, str):
             for f in range(graph.n_factors):
-                if graph.factor_name(f) == key:
+                if key in (graph.factor_name(f), graph.scope_name(f)):
                     return f
-            raise ModelError(f"no factor is named {key!r}")
-        if not 0 <= key < graph.n_factors:
+            known = ", ".join(graph.factor_name(int(f)) for f in graph.factor_order[:6])
+            raise ModelError(f"no factor is named {key!r}; there are {known}{', ...' if graph.n_factors > 6 else ''}")
+        if not isinstance(key, (int, np.integer)) or not 0 <= key < graph.n_factors:
             raise ModelError(f"factors are numbered 0 to {graph.n_factors - 1}, got {key}")
         return int(graph.factor_order[key])
 

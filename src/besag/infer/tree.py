@@ -100,9 +100,7 @@ class Tree:
         """The forest of a graph, hung from the root; CapabilityError where there are cycles."""
         forest = forest_of(graph, None if self.root is None else graph.variables.index(self.root))
         if forest is None:
-            raise CapabilityError(
-                "engine 'tree' needs a factor graph without cycles; exact or brute can serve this one"
-            )
+            raise CapabilityError("engine 'tree' needs a factor graph without cycles; this one has some: try 'exact'")
         return forest
 
 

@@ -12,7 +12,7 @@ import re
 from besag.errors import ModelError, ParseError
 from besag.model.variable import numbered_states
 
-_NODE = re.compile(r"\s*([^\s\[\];<>\-][^\[\];<>]*?)\s*(?:\[([^\]]*)\])?\s*$")
+_NODE = re.compile(r"\s*([^\s\[\],#<>\-][^\[\],#<>]*?)\s*(?:\[([^\]]*)\])?\s*$")
 
 
 def parse_arrows(text: str) -> tuple[dict[str, tuple[str, ...]], list[tuple[str, str]]]:
@@ -39,7 +39,7 @@ def parse_arrows(text: str) -> tuple[dict[str, tuple[str, ...]], list[tuple[str,
 
 def _node(text: str, states: dict[str, tuple[str, ...] | None], statement: int) -> str:
     match = _NODE.match(text)
-    if match is None:
+    if match is None or re.search(r"--|\s-|-\s|-$", match.group(1)):
         raise ParseError(f'statement {statement}: expected a node such as A, A[3] or A[no,yes], got "{text.strip()}"')
     name, inside = match.group(1), match.group(2)
     known = states.setdefault(name, None)

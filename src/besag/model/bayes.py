@@ -90,7 +90,7 @@ def _structure(structure: Any) -> tuple[dict[str, tuple[str, ...]], list[tuple[s
         if not structure.is_directed():
             raise ModelError("a Bayesian network needs a directed graph; got an undirected networkx graph")
         nodes: dict[str, tuple[str, ...]] = {str(node): ("0", "1") for node in structure.nodes}
-        return nodes, [(str(parent), str(child)) for parent, child in structure.edges]
+        return nodes, [(str(parent), str(child)) for parent, child in structure.edges()]
     if not isinstance(structure, Iterable):
         raise ModelError(f"structure must be text, edges or a networkx.DiGraph, got {type(structure).__name__}")
     edges = []

@@ -161,7 +161,10 @@ def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -
         names = GridNames(*shape) if len(shape) == 2 else RangeNames(n)
         j = _join(coupling, sizes, (), "coupling")
     else:
-        scopes = np.asarray(shape_or_edges, np.int64).reshape(-1, 2)
+        scopes = np.asarray(shape_or_edges, np.int64)
+        if scopes.size and (scopes.ndim != 2 or scopes.shape[1] != 2):
+            raise ModelError(f"ising takes the shape of a lattice, a tuple, or edges (E, 2); got {shape_or_edges!r}")
+        scopes = scopes.reshape(-1, 2)
         n = max(int(scopes.max(initial=-1)) + 1, h.size if h.ndim else 0)
         shape, names = None, RangeNames(n)
         j = _join(coupling, [(len(scopes),)], (), "coupling")
@@ -251,8 +254,8 @@ def _finite(values: Array, where: str) -> Array:
     return values
 
 
-def _grid_shape(shape: Sequence[int]) -> tuple[int, int]:
-    if len(shape) != 2 or min(shape) < 1:
+def _grid_shape(shape: Any) -> tuple[int, int]:
+    if not isinstance(shape, Sequence) or len(shape) != 2 or min(shape) < 1:
         raise ModelError(f"the shape of a grid is (height, width), both at least 1, got {shape}")
     return int(shape[0]), int(shape[1])
 

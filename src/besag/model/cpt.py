@@ -28,7 +28,10 @@ def check_cpt(variables: Variables, parents: list[int], child: int, given: Any, 
         raise ModelError(f"the CPT of {name!r} must have shape {shape}, axes ({axes}), got {table.shape}")
     if not ((table >= 0) & (table <= 1 + tolerance)).all():
         at = tuple(int(i) for i in np.argwhere(~((table >= 0) & (table <= 1 + tolerance)))[0])
-        raise ModelError(f"the CPT of {name!r} must hold probabilities, but the entry at {at} is {table[at]}")
+        states = ", ".join(
+            f"{variables.names[v]}={variables.states(v)[i]}" for v, i in zip([*parents, child], at, strict=True)
+        )
+        raise ModelError(f"the CPT of {name!r} must hold probabilities, but the entry at {states} is {table[at]}")
     sums = table.sum(axis=-1)
     wrong = np.abs(sums - 1) > tolerance
     if wrong.any():
@@ -40,7 +43,8 @@ def _row_message(variables: Variables, parents: list[int], child: int, table: Ar
     name = variables.names[child]
     row = tuple(int(i) for i in np.argwhere(wrong)[0]) if parents else ()
     where = ", ".join(f"{variables.names[p]}={variables.states(p)[i]}" for p, i in zip(parents, row, strict=True))
-    message = f"row {where or '()'} of the CPT of {name!r} sums to {table[row].sum():.9g}, not 1"
+    which = f"row {where} of the CPT" if parents else "the CPT"
+    message = f"{which} of {name!r} sums to {table[row].sum():.9g}, not 1"
     columns = table.reshape(-1, table.shape[-1]).sum(axis=0)
     if parents and np.allclose(columns, 1, atol=TOLERANCE):
         message += "; its columns do: the axes must be (parents, child), so transpose the table"
@@ -65,12 +69,17 @@ def _cpt_from_frame(variables: Variables, parents: list[int], child: int, frame:
     if not parents and len(frame) == 1:
         return _row(variables, child, dict(zip(frame.columns, frame.iloc[0], strict=True)))
     order = list(range(len(parents)))
-    if len(parents) > 1 and set(map(str, frame.index.names)) == set(variables.names_at(parents)):
-        order = [list(map(str, frame.index.names)).index(name) for name in variables.names_at(parents)]
+    levels, expected = [str(level) for level in frame.index.names], variables.names_at(parents)
+    if len(parents) > 1 and any(level is not None for level in frame.index.names):
+        if set(levels) != set(expected):
+            raise ModelError(
+                f"the index of the CPT of {variables.names[child]!r} must have the levels {expected}, got {levels}"
+            )
+        order = [levels.index(name) for name in expected]
     rows = {}
     for key, row in frame.iterrows():
         keys = key if isinstance(key, tuple) else (key,)
-        rows[tuple(keys[i] for i in order)] = dict(row)
+        rows[tuple(keys[i] for i in order) if len(keys) == len(order) else key] = dict(row)
     return _cpt_from_rows(variables, parents, child, rows)
 
 
@@ -91,8 +100,10 @@ def _cpt_from_rows(variables: Variables, parents: list[int], child: int, rows: M
         )
     missing = np.argwhere(np.isnan(table).any(axis=-1))
     if missing.size:
-        names = [variables.states(p)[i] for p, i in zip(parents, missing[0], strict=True)]
-        raise ModelError(f"the CPT of {variables.names[child]!r} has no row for {tuple(names)}")
+        row = ", ".join(
+            f"{variables.names[p]}={variables.states(p)[i]}" for p, i in zip(parents, missing[0], strict=True)
+        )
+        raise ModelError(f"the CPT of {variables.names[child]!r} has no row for {row}")
     return table
 
 

@@ -154,6 +154,10 @@ def _tables(
     """The pool's key, the tables (F or 1, K1..Kn), and whether all factors share one."""
     if isinstance(table, Potts):
         return table, np.zeros((1, 0)), True
+    if hasattr(table, "index") and hasattr(table, "to_numpy"):
+        raise ModelError(
+            f"{where}: the table must be an array in state order; the labels of a pandas object are not read"
+        )
     try:
         array = np.asarray(table, np.float64)
     except (TypeError, ValueError):

@@ -35,7 +35,8 @@ class Queries:
         """The marginals p(y_v | evidence) of all variables, or of the targets, 002 (24).
 
         evidence: {name: state}, {name: [allowed states]}, {name: {state: likelihood}}, or a DataFrame with a row for
-        each query.
+        each query. Options, as for every verb: engine="auto", init=None, time_limit=None, memory_limit=None, seed=0,
+        n_threads=None, progress=False, trace=False.
 
         >>> import besag
         >>> model = besag.data.bundled("sprinkler")
@@ -265,8 +266,11 @@ class Queries:
         sets = [[x] if isinstance(x, str) else x for x in (a, b, given)]
         return d_separated(model, *([model.variables.index(name) for name in names] for names in sets))
 
-    def to_networkx(self, kind: Literal["dag", "moral", "factor"] = "moral") -> nx.Graph[Any]:
-        """A networkx graph: the directed one, the moral one, or the bipartite factor graph."""
+    def to_networkx(self, kind: Literal["dag", "moral", "factor"] | None = None) -> nx.Graph[Any]:
+        """A networkx graph: the directed one, the moral one, or the bipartite factor graph.
+
+        By default the directed graph of a Bayesian network, the moral graph of another model.
+        """
         from besag.model.networks import to_networkx
 
-        return to_networkx(self._model(), kind)
+        return to_networkx(self._model(), kind or ("dag" if self._model().is_bayesian_network else "moral"))

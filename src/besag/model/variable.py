@@ -187,13 +187,13 @@ class Variables(Sequence[Variable]):
         return len(self.names)
 
     @overload
-    def __getitem__(self, index: int) -> Variable: ...
+    def __getitem__(self, index: int | str) -> Variable: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[Variable]: ...
-    def __getitem__(self, index: int | slice) -> Variable | Sequence[Variable]:
+    def __getitem__(self, index: int | str | slice) -> Variable | Sequence[Variable]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        index = range(len(self))[index]
+        index = self.index(index) if isinstance(index, str) else range(len(self))[index]
         return Variable(self.names[index], self.states(index))
 
     def __iter__(self) -> Iterator[Variable]:
@@ -223,7 +223,8 @@ class Variables(Sequence[Variable]):
         known = [self.names[i] for i in range(min(len(self), 10_000))]
         near = difflib.get_close_matches(name, known, n=3) or known[:6]
         hint = "did you mean" if near is not known[:6] and difflib.get_close_matches(name, known) else "there are"
-        return f"no variable is named {name!r}; {hint} {', '.join(map(repr, near))} ({len(self)} variables in all)"
+        shown = ", ".join(map(repr, near)) + ("?" if hint == "did you mean" else "")
+        return f"no variable is named {name!r}; {hint} {shown} ({len(self)} variables in all)"
 
     def find_state(self, index: int, value: object) -> int | None:
         """The code of a state of variable `index` by name, or None; 1.0 matches "1"."""

@@ -42,6 +42,12 @@ def check_options(options: Options) -> None:
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
         raise TypeError(f"unknown options {sorted(unknown)}; there are {', '.join(Options.__annotations__)}")
+    for key in ("time_limit", "memory_limit", "n_threads"):
+        value: Any = options.get(key)
+        if value is not None and not (isinstance(value, (int, float)) and value > 0):
+            raise ValueError(f"{key} must be a positive number or None, got {value!r}")
+    if not isinstance(options.get("init"), (Result, type(None))):
+        raise TypeError(f"init must be a Result to start from, got {type(options['init']).__name__}")
 
 
 def engine_from(options: Options, **more: Any) -> Engine:

@@ -8,7 +8,7 @@ entropy        log Z + E[H];   KL(p || q) = E_p[H_q] + log Z_q - entropy(p), in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,8 @@ def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, 
 def _names(model: Model, targets: Sequence[str] | str | None) -> tuple[str, ...] | None:
     if targets is None:
         return None
+    if isinstance(targets, Mapping):
+        raise ModelError(f"targets are names of variables, got a dict {dict(targets)!r}; did you mean evidence=...?")
     names = (targets,) if isinstance(targets, str) else tuple(str(name) for name in targets)
     for name in names:
         model.variables.index(name)
@@ -112,7 +114,7 @@ def log_probability(model: Model, given: Any, options: Options) -> Any:
     """log p of an assignment or of the rows of a frame, the rest summed out; -inf where it is impossible."""
     check_options(options)
     evidence = read_evidence(model.variables, given)
-    log_z = log_partition(model, None, options)
+    log_z = 0.0 if model.is_bayesian_network else log_partition(model, None, options)
     if (evidence.observed >= 0).all() and evidence.log_weights is None:
         values = -model.problem.energy(evidence.observed)
     else:

@@ -1,0 +1,104 @@
+"""Slips that are easy to make, and small comforts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import besag
+from besag.errors import EvidenceError, ModelError, ParseError
+
+SPRINKLER = besag.data.bundled("sprinkler")
+
+
+@pytest.mark.parametrize("verb", ["marginals", "joint", "marginal_map"])
+def test_evidence_in_the_place_of_targets_is_refused(verb: str) -> None:
+    with pytest.raises(ModelError, match="did you mean evidence="):
+        getattr(SPRINKLER, verb)({"rain": "yes"})
+
+
+@pytest.mark.parametrize("text", ["A, B -> C", "A -> B, C", "A - B", "A -- B", "A -> B # why"])
+def test_text_that_is_no_row_of_arrows_is_refused(text: str) -> None:
+    with pytest.raises(ParseError, match="expected a node"):
+        besag.bayesian_network(text)
+
+
+def test_names_may_have_hyphens_and_spaces() -> None:
+    model = besag.bayesian_network("x-ray -> short breath[no,yes]")
+    assert [v.name for v in model.variables] == ["x-ray", "short breath"]
+
+
+def test_labels_of_a_frame_are_not_ignored_in_a_markov_network() -> None:
+    with pytest.raises(ModelError, match="labels of a pandas object are not read"):
+        besag.markov_network({"A": 2}, [("A", pd.Series([1.0, 2.0], index=[1, 0]))])
+
+
+def test_levels_of_an_index_must_be_the_parents() -> None:
+    model = besag.bayesian_network("A -> C <- B")
+    index = pd.MultiIndex.from_product([["0", "1"], ["0", "1"]], names=["Q", "A"])
+    with pytest.raises(ModelError, match=r"levels \['A', 'B'\], got \['Q', 'A'\]"):
+        model.with_cpt("C", pd.DataFrame(0.5, index=index, columns=["0", "1"]))
+
+
+def test_a_transposed_frame_names_the_parents() -> None:
+    model = besag.bayesian_network("A -> C <- B")
+    index = pd.MultiIndex.from_product([["0", "1"], ["0", "1"]], names=["A", "B"])
+    with pytest.raises(ModelError, match="CPT of 'C' must"):
+        model.with_cpt("C", pd.DataFrame(0.5, index=index, columns=["0", "1"]).T)
+
+
+def test_array_has_the_targets_only() -> None:
+    r = SPRINKLER.marginals(["rain", "cloudy"])
+    assert r.array.shape == (2, 2)
+    assert np.array_equal(r.array[0], r["rain"])
+
+
+def test_numbers_are_names_where_variables_are_numbered() -> None:
+    r = besag.chain(np.arange(8.0).reshape(4, 2), np.eye(2)).marginals()
+    assert np.array_equal(r[3], r["3"])
+
+
+def test_a_float_array_is_a_likelihood_in_state_order() -> None:
+    given = SPRINKLER.marginals(evidence={"rain": np.array([0.2, 0.8])})
+    named = SPRINKLER.marginals(evidence={"rain": {"no": 0.2, "yes": 0.8}})
+    assert np.array_equal(given["cloudy"], named["cloudy"])
+    with pytest.raises(EvidenceError, match=r"shape \(2,\), got \(3,\)"):
+        SPRINKLER.marginals(evidence={"rain": np.array([0.2, 0.8, 0.0])})
+
+
+def test_a_series_is_one_row_of_evidence() -> None:
+    row = pd.Series({"rain": "yes", "cloudy": None})
+    assert SPRINKLER.marginals(evidence=row).log_partition == pytest.approx(np.log(0.5))
+
+
+def test_factors_are_found_by_scope() -> None:
+    r = SPRINKLER.marginals()
+    assert np.array_equal(r.factor(("cloudy", "rain")), r.factor(2))
+    with pytest.raises(ModelError, match=r"no factor is named 'rain'; there are f\(cloudy\)"):
+        r.factor("rain")
+
+
+def test_all_solutions_are_shown() -> None:
+    r = SPRINKLER.map(k=3)
+    assert len(r.to_frame()) == 3
+    assert str(r).count("H = ") == 3
+    rows = SPRINKLER.map(evidence=pd.DataFrame({"rain": ["no", "yes"]}, index=["mon", "tue"]))
+    assert rows.to_frame()["rain"].to_dict() == {"mon": "no", "tue": "yes"}
+    assert "mon" in str(rows)
+    assert "tue" in str(rows)
+
+
+def test_a_full_assignment_of_a_network_needs_no_inference() -> None:
+    wide = besag.bayesian_network([(f"v{i}", f"v{j}") for i in range(40) for j in (i + 1, i + 2) if j < 40])
+    assignment = {v.name: "0" for v in wide.variables}
+    assert wide.log_probability(assignment) == pytest.approx(-40 * np.log(2))
+
+
+@pytest.mark.parametrize("option", [{"time_limit": -1}, {"n_threads": 0}, {"memory_limit": "1"}])
+def test_limits_are_positive_numbers(option: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="must be a positive number or None"):
+        SPRINKLER.marginals(**option)  # type: ignore[arg-type]
+
+
+def test_a_network_is_drawn_with_its_arrows_by_default() -> None:
+    assert SPRINKLER.to_networkx().is_directed()
+    assert not besag.data.bundled("misconception").to_networkx().is_directed()
