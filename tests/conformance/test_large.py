@@ -1,14 +1,18 @@
 """Many rows and many instances: the same answers where engines compile, block and vectorise their work."""
 
+from dataclasses import fields
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
 import besag
 from besag.graph.evidence import Evidence, read_evidence
+from besag.infer.engine import make_engine
 from besag.model.model import Model
-from tests.conformance.engines import Case, close, each_engine, names_of
+from tests.conformance.engines import ENGINES, Case, close, each_engine, names_of
 from tests.strategies import evidence_for, examples, generators
 
 WANTS = ("log_partition", "variables", "factors", "moments", "map")
@@ -68,6 +72,22 @@ def test_many_instances_are_single_queries(case: Case, data: DataObject, rng: np
     for i in (0, INSTANCES // 2, INSTANCES - 1):
         for number in range(model.n_factors):
             close(union[i].factor(number), singles[which[i]].factor(number))
+
+
+THREADED = [case for case in ENGINES if "n_threads" in {f.name for f in fields(make_engine(case.engine))}]
+
+
+@pytest.mark.parametrize("case", THREADED, ids=[case.engine for case in THREADED])
+def test_answers_do_not_depend_on_the_number_of_threads(case: Case) -> None:
+    rng = np.random.default_rng(0)
+    chain = besag.chain(rng.normal(size=(7, 3)), rng.normal(size=(3, 3)))
+    many_rows = chain.problem.with_evidence(Evidence(rng.integers(-1, 3, size=(ROWS, 7)), batched=True))
+    many_instances = besag.compile_graph(*[chain] * INSTANCES).bind(chain.theta, weights=rng.normal(size=INSTANCES))
+    for problem in (many_rows, many_instances):
+        wants = [want for want in (*WANTS, "samples") if want in case.wants]
+        one, three = (case.infer(problem, *wants, n_threads=n, n_samples=2) for n in (1, 3))
+        for field in ("log_partitions", "probabilities", "factor_marginals", "table_moments", "codes", "sampled"):
+            np.testing.assert_array_equal(getattr(one, field), getattr(three, field))
 
 
 @each_engine("samples", exact=True)

@@ -195,6 +195,17 @@ def test_a_model_alone_is_its_own_first_instance() -> None:
     assert_array_equal(batch[0].log_partition, batch.log_partition)
 
 
+def test_a_number_means_an_instance_in_a_union_of_one_too() -> None:
+    """Code that goes through r[0] .. r[N - 1] must not meet an array where a mini-batch has one chain."""
+    chain = besag.chain(np.zeros((2, 2)), np.eye(2))
+    union = besag.compile_graph(chain, chain)
+    for graph in (union, union.take([1, 0]), union.take([1])):
+        result = besag.infer.Brute().infer(graph.bind(chain.theta), frozenset({"log_partition", "variables"}))
+        for i in range(graph.n_instances):
+            assert isinstance(result[i], Result)
+            assert_allclose(result[i].log_partition, chain.log_partition())
+
+
 def test_an_instance_without_factors() -> None:
     free = besag.markov_network({"A": ["no", "yes"], "B": 3}, [])
     graph = besag.compile_graph(free, MODEL)

@@ -96,59 +96,6 @@ def test_ties_go_to_the_lowest_state(compile: bool) -> None:
 
 
 @pytest.mark.parametrize("compile", MODES)
-@pytest.mark.parametrize("semiring", [Semiring.LOG_SUM, Semiring.MAX])
-def test_messages_have_the_scale_of_the_problem(compile: bool, semiring: Semiring) -> None:
-    for seed in range(15 if compile else 6):
-        rng = np.random.default_rng(200 + seed)
-        factors = random_forest(rng, hard=0.0)
-        base = random_base(rng, factors, 2, hard=0.0)
-        forest = planned(factors, root=2)
-        found = tree.messages(factors, forest, base, semiring, compile=compile)
-        for r in range(2):
-            check_messages(factors, forest, base[r], found, r, semiring)
-
-
-def check_messages(
-    factors: Factors, forest: forest_module.Forest, base: np.ndarray, found: tree.Messages, r: int, semiring: Semiring
-) -> None:
-    """Local equations: each message from the others, written down with dense tables."""
-
-    def plus(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-        return np.logaddexp.reduce(table, axes) if semiring == Semiring.LOG_SUM else np.max(table, axes)
-
-    def states(v: int) -> slice:
-        return slice(factors.state_offsets[v], factors.state_offsets[v + 1])
-
-    up = base.copy()
-    for k, f in enumerate(forest.order):
-        scope = factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]]
-        up[states(scope[forest.parent_axis[k]])] += found.to_parent[
-            r, forest.message_offsets[k] : forest.message_offsets[k + 1]
-        ]
-    np.testing.assert_allclose(found.from_child[r], up, atol=1e-10)
-    for k, f in enumerate(forest.order):
-        scope = factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]]
-        parent = forest.parent_axis[k]
-        message = found.to_parent[r, forest.message_offsets[k] : forest.message_offsets[k + 1]]
-        incoming = [up[states(v)] for v in scope]
-        incoming[parent] = up[states(scope[parent])] + found.to_child[r, states(scope[parent])] - message
-        for a in range(len(scope)):
-            table = dense(factors, int(f)).copy()
-            for b in range(len(scope)):
-                if b != a:
-                    table = table + incoming[b].reshape([-1 if c == b else 1 for c in range(len(scope))])
-            out = plus(table, tuple(b for b in range(len(scope)) if b != a))
-            expected = message if a == parent else found.to_child[r, states(scope[a])]
-            np.testing.assert_allclose(out, expected, atol=1e-9)
-    for v in forest.roots:
-        np.testing.assert_array_equal(found.to_child[r, states(v)], 0.0)
-    if semiring == Semiring.MAX:
-        for c in range(len(forest.roots)):
-            for v in np.flatnonzero(forest.component == c):
-                assert found.beliefs[r, states(v)].max() == pytest.approx(found.log_partition[r, c], abs=1e-9)
-
-
-@pytest.mark.parametrize("compile", MODES)
 def test_samples_follow_the_law(compile: bool) -> None:
     """Chi-square on all labellings; each of the 4 tests raises a false alarm with probability 1e-4."""
     for seed in range(3 if compile else 1):

@@ -77,7 +77,7 @@ class Problem(Rebuilt):
         block = self.graph.block_of(factor)
         t = int(self.table_of_factor[factor])
         values = self.log_potentials[self.table_offsets[t] : self.table_offsets[t + 1]]
-        return np.asarray(_dense(block, values[None])[0])
+        return values.reshape(block.template.shape) if self._is_expanded(block) else _dense(block, values[None])[0]
 
     def expanded(self, kinds: frozenset[int], memory_limit: int) -> Problem:
         """The same problem with every structured block whose kind is not in `kinds` turned into tables."""
@@ -132,6 +132,8 @@ class Problem(Rebuilt):
         rows = np.atleast_2d(np.asarray(labels, np.int64))
         if rows.shape[1] != graph.n_variables:
             raise ModelError(f"a labelling has {graph.n_variables} codes, got {rows.shape[1]}")
+        if (rows < 0).any() or (rows >= graph.variables.cardinalities).any():
+            raise ModelError("a labelling has codes of states, from 0 to K - 1")
         if np.ndim(labels) == 2 and graph.n_instances > 1:
             raise ModelError("rows of labellings need a graph of one instance")
         union = graph.n_instances > 1

@@ -126,9 +126,7 @@ class Result(Rebuilt):
 
     def __getitem__(self, key: str | int) -> Any:
         if isinstance(key, (int, np.integer)):
-            if self.graph.n_instances > 1 or self.graph.variables.names.find(str(key)) is None:
-                return self.instance(int(key))
-            key = str(key)
+            return self.instance(int(key))
         if self.graph.n_instances > 1 and self.graph.variables.names.find(key) is None:
             raise ModelError(f"this is a union of {self.graph.n_instances} instances; take r[i][{key!r}]")
         v = self.graph.variables.index(key)
@@ -282,7 +280,8 @@ class Result(Rebuilt):
         """Instance i of a union, as a Result of its own."""
         graph = self.graph
         if not 0 <= i < graph.n_instances:
-            raise ModelError(f"instances are numbered 0 to {graph.n_instances - 1}, got {i}")
+            hint = f"; the variable is r['{i}']" if graph.variables.names.find(str(i)) is not None else ""
+            raise ModelError(f"r[i] is instance i of a union, from 0 to {graph.n_instances - 1}, got {i}{hint}")
         if graph.n_instances == 1:
             return self
         low, high = graph.instance_offsets[i : i + 2]

@@ -223,7 +223,7 @@ class _Run:
         """Every message, in the order of sending."""
         if self.problem.evidence.batched:
             raise EvidenceError("messages are traced for one row of evidence, a dict")
-        return send_all(self.problem, self.forest, semiring)
+        return send_all(self.given, self.forest, semiring)
 
     def by_instance(self, per_component: Array) -> Array:
         """(B, C) -> (B,), or (N,) for a union: sums over components."""

@@ -5,7 +5,7 @@ rows, and give back
 
     log Z per row and component       variable marginals             factor marginals
     moments, d (sum of w log Z) / d log-potentials                   the best labelling
-    samples                           all messages
+    samples
 
 Rows. base has R rows, independent queries on the same forest; compiled, they are taken LANES at a time, row index
 innermost, so that one table entry meets a vector of rows.
@@ -37,11 +37,9 @@ __all__ = [
     "Best",
     "Factors",
     "Marginals",
-    "Messages",
     "Samples",
     "blank_cells",
     "max_product",
-    "messages",
     "sample",
     "sum_product",
     "worth_compiling",
@@ -83,21 +81,6 @@ class Samples:
 
     log_partition: Array
     samples: IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Messages:
-    """Logarithms of all messages, unnormalised: products and sums of base and tables as they are.
-
-    to_parent (R, M): that of order[k] starts at message_offsets[k]. to_child (R, S): what a variable gets from its
-    parent factor; 0 for roots. from_child (R, S): base times all messages from below, what it sends to that factor.
-    """
-
-    log_partition: Array  # (R, C)
-    beliefs: Array  # (R, S) marginals; for MAX the logarithm of the largest weight of a labelling with this state
-    to_parent: Array
-    to_child: Array
-    from_child: Array
 
 
 def worth_compiling(forest: Forest, n_rows: int) -> bool:
@@ -176,42 +159,6 @@ def sample(
         run = _Run(factors, forest, base, Semiring.LOG_SUM, n_threads, compile, lanes=1)
         _draw(run, key, samples)
     return Samples(run.log_z, samples)
-
-
-def messages(
-    factors: Factors,
-    forest: Forest,
-    base: Array,
-    semiring: Semiring = Semiring.LOG_SUM,
-    *,
-    n_threads: int | None = None,
-    compile: bool | None = None,
-) -> Messages:
-    """All messages in both directions, for looking at, in LOG_SUM or MAX; with MAX the max-marginals, too."""
-    base = _rows(base)
-    run = _Run(factors, forest, base, semiring, n_threads, compile, lanes=1)
-    downward = kernel_of(make_downward, int(semiring), 1, compile=run.compile)
-    beliefs = np.zeros((len(base), int(factors.state_offsets[-1])))
-    to_parent = np.zeros((len(base), int(forest.message_offsets[-1])))
-    to_child, from_child = np.zeros_like(beliefs), np.zeros_like(beliefs)
-    nothing = (frozen(np.ones(len(base))), frozen(np.ones(len(factors.state_offsets) - 1)))
-    slots, offsets = frozen(np.zeros(len(forest.order), np.int64)), frozen(np.zeros(1, np.int64))
-
-    def finish(span: Span, work: Work, _: int) -> bool:
-        outputs = (np.zeros(0), offsets, np.zeros((0, 0)))
-        return downward(*run.problem, span, *run.base, work, beliefs, *nothing, slots, *outputs)
-
-    def collect(items: list[tuple[Span, Work]]) -> None:
-        n_states = np.diff(factors.state_offsets)
-        for span, work in items:
-            rows, blocks = slice(span.first_row, span.first_row + span.n_rows), slice(span.n_rows)
-            scale = np.repeat(work.message_scale[blocks, :, 0], np.diff(forest.message_offsets), axis=1)
-            to_parent[rows] = work.messages[blocks, :, 0] + scale
-            to_child[rows] = work.down[blocks, :, 0] + np.repeat(work.down_scale[blocks, :, 0], n_states, axis=1)
-            from_child[rows] = work.up[blocks, :, 0] + np.repeat(work.up_scale[blocks, :, 0], n_states, axis=1)
-
-    run.blocks(finish, collect)
-    return Messages(run.log_z, beliefs, to_parent, to_child, from_child)
 
 
 def _rows(base: Array) -> Array:
