@@ -81,6 +81,13 @@ def joined(parts: Sequence[AnyArray], dtype: type[np.generic]) -> AnyArray:
     return np.concatenate([part.reshape(-1) for part in parts], dtype=dtype) if parts else np.zeros(0, dtype)
 
 
+def inverse(permutation: AnyArray) -> IntArray:
+    """The permutation that undoes this one."""
+    undone = np.empty(len(permutation), np.int64)
+    undone[permutation] = np.arange(len(permutation))
+    return undone
+
+
 def offsets_of(sizes: AnyArray) -> IntArray:
     """(n,) sizes -> (n + 1,) offsets that start at zero."""
     offsets = np.zeros(len(sizes) + 1, np.int64)

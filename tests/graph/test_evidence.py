@@ -222,8 +222,8 @@ def test_one_row_of_log_weights_serves_all_rows(model: Model) -> None:
         (([[0, 1], [-2, 0]],), "'A' has codes 0 to 1 .* got -2 in row 1"),
         (([[0, 1]], np.zeros((1, 3))), "log_weights must have 4 columns, one for each state, got 3"),
         (([[0, 1]], np.zeros((2, 4))), "log_weights must have 1 or 1 rows, got 2"),
-        (([[0, 1]], np.array([0, 0, 0, np.nan])), "log_weights must be numbers or -inf"),
-        (([[0, 1]], np.array([0, 0, 0, INF])), "log_weights must be numbers or -inf"),
+        (([[0, 1]], np.array([0, 0, 0, np.nan])), "log_weights must be -inf or numbers"),
+        (([[0, 1]], np.array([0, 0, 0, INF])), "log_weights must be -inf or numbers"),
     ],
 )
 def test_bad_arrays_are_refused(model: Model, arrays: Any, match: str) -> None:

@@ -175,7 +175,7 @@ def test_instances_of_a_union(union: Result) -> None:
     assert union[1].assignment == MODEL.map().assignment
     with pytest.raises(ModelError, match=r"this is a union of 3 instances; take r\[i\]\['B'\]"):
         union["B"]
-    with pytest.raises(ModelError, match="instances are numbered 0 to 2, got 3"):
+    with pytest.raises(ModelError, match="from 0 to 2, got 3"):
         union[3]
 
 

@@ -183,7 +183,7 @@ def test_samples_of_a_batch_say_which_row_they_belong_to() -> None:
 
 
 def test_a_number_of_samples_below_one_is_refused() -> None:
-    with pytest.raises(ModelError, match="number of samples must be at least 1, got 0"):
+    with pytest.raises(ModelError, match="number of samples must be a whole number of at least 1, got 0"):
         RAIN.sample(0)
 
 
@@ -343,7 +343,7 @@ def test_steps_need_an_engine_that_works_in_steps() -> None:
 
 
 def test_k_below_one_is_refused() -> None:
-    with pytest.raises(ModelError, match="k must be at least 1, got 0"):
+    with pytest.raises(ModelError, match="k must be a whole number of at least 1, got 0"):
         RAIN.map(k=0)
 
 

@@ -21,6 +21,8 @@ from besag.arrays import AnyArray, Array, IntArray, Rebuilt, owned
 from besag.errors import EvidenceError
 from besag.model.variable import Variables
 
+LARGEST = 1e300
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence(Rebuilt):
@@ -36,7 +38,10 @@ class Evidence(Rebuilt):
     _fits: Variables | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        observed = owned(np.atleast_2d(np.asarray(self.observed, np.int64)))
+        given = np.atleast_2d(np.asarray(self.observed))
+        if not np.issubdtype(given.dtype, np.integer) or len(given) == 0:
+            raise EvidenceError(f"observed must be rows of integer codes, got {given.shape} of {given.dtype}")
+        observed = owned(given.astype(np.int64, copy=False))
         object.__setattr__(self, "observed", observed)
         object.__setattr__(self, "batched", self.batched or len(observed) > 1)
         if self.log_weights is None:
@@ -44,8 +49,10 @@ class Evidence(Rebuilt):
         weights = owned(np.atleast_2d(np.asarray(self.log_weights, np.float64)))
         if len(weights) not in (1, len(observed)):
             raise EvidenceError(f"log_weights must have 1 or {len(observed)} rows, got {len(weights)}")
-        if not (weights < np.inf).all():
-            raise EvidenceError("log_weights must be numbers or -inf; an entry is NaN or +inf")
+        if not ((np.abs(weights) <= LARGEST) | (weights == -np.inf)).all():
+            raise EvidenceError(
+                f"log_weights must be -inf or numbers of at most {LARGEST:g} in size; an entry is neither"
+            )
         object.__setattr__(self, "log_weights", weights)
 
     @property
@@ -187,8 +194,13 @@ def _log_weights(variables: Variables, v: int, value: Any) -> Array:
         if not weights.any():
             raise EvidenceError(f"the allowed states of {name!r} are an empty set")
     else:
-        for state, likelihood in value.items():
-            weights[_code(variables, v, state)] = likelihood
+        named = [_code(variables, v, state) for state in value]
+        if len(set(named)) != len(named):
+            raise EvidenceError(f"the likelihood of {name!r} names a state twice: {list(value)}")
+        try:
+            weights[named] = [float(likelihood) for likelihood in value.values()]
+        except (TypeError, ValueError):
+            raise EvidenceError(f"the likelihood of {name!r} must be numbers, got {dict(value)}") from None
         if len(value) != len(weights):
             missing = [state for state in variables.states(v) if state not in {str(given) for given in value}]
             raise EvidenceError(f"the likelihood of {name!r} must name every state; it does not name {missing}")
@@ -224,8 +236,6 @@ def row_name(label: object) -> str:
 
 def is_missing(value: object) -> bool:
     """None, NaN, pandas.NA or NaT."""
-    return (
-        value is None
-        or bool(isinstance(value, (float, np.floating)) and np.isnan(value))
-        or str(value) in ("<NA>", "NaT")
-    )
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")

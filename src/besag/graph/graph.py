@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Rebuilt, frozen, joined, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Rebuilt, frozen, inverse, joined, offsets_of
 from besag.errors import ModelError
 from besag.graph.evidence import Evidence, free
 from besag.model.layout import Layout
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Plan = TypeVar("Plan")
 MAX_PLANS = 32
+LARGEST = 1e300  # of an energy: sums of millions of them are still numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,13 +151,22 @@ class Graph(Rebuilt):
     @property
     def degrees(self) -> IntArray:
         """(V,): how many factors each variable is in."""
-        return self.plans.get("degrees", lambda: np.bincount(self.scope_variables, minlength=self.n_variables))
+        return self.plans.get("degrees", lambda: frozen(np.bincount(self.scope_variables, minlength=self.n_variables)))
 
     @property
     def factor_instances(self) -> IntArray:
         """(F,): the instance of each factor."""
-        first = self.scope_variables[self.scope_offsets[:-1]]
-        return np.searchsorted(self.instance_offsets, first, side="right") - 1
+
+        def make() -> IntArray:
+            first = self.scope_variables[self.scope_offsets[:-1]]
+            return frozen(np.searchsorted(self.instance_offsets, first, side="right") - 1)
+
+        return self.plans.get("factor_instances", make)
+
+    @property
+    def factor_positions(self) -> IntArray:
+        """(F,): the number of each factor in the models' own order, the inverse of factor_order."""
+        return self.plans.get("factor_positions", lambda: frozen(inverse(self.factor_order)))
 
     def bind(
         self,
@@ -205,7 +215,10 @@ class Graph(Rebuilt):
 
     def _tables(self, block: Block, theta: Array, inputs: Inputs, support: BoolArray | None) -> Array:
         template, where = block.template, self.layout[block.template.name]
-        energies = template.tables(theta[where], inputs)
+        with np.errstate(over="ignore", invalid="ignore"):
+            energies = template.tables(theta[where], inputs)
+        if not (np.abs(energies) <= LARGEST).all():
+            raise ModelError(f"template {template.name!r}: energies must be at most {LARGEST:g} in size; they overflow")
         if template.support is not None:
             energies = np.where(template.support, energies, np.inf)
         if support is not None and not support[where].all():

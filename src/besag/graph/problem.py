@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind, Rebuilt, frozen, joined, offsets_of
+from besag.arrays import Array, IntArray, Kind, Rebuilt, frozen, joined, offsets_of, owned
 from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
@@ -44,7 +44,7 @@ class Problem(Rebuilt):
                 f"a union of {self.graph.n_instances} instances takes one row of evidence, got {self.evidence.n_rows}"
             )
         if self.weights is not None:
-            weights = frozen(np.asarray(self.weights, np.float64))
+            weights = owned(np.asarray(self.weights, np.float64))
             if weights.shape != (self.graph.n_instances,) or not np.isfinite(weights).all():
                 raise ModelError(f"weights must be {self.graph.n_instances} finite numbers, one for each instance")
             object.__setattr__(self, "weights", weights)
@@ -176,7 +176,11 @@ def _dense(block: Block, values: Array) -> Array:
     if structured is None:
         return values.reshape(-1, *block.template.shape)
     basis = structured.dense().reshape(structured.n_parameters, -1)
-    return (values @ basis).reshape(-1, *block.template.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        tables = values @ basis
+    if not np.isfinite(tables).all():
+        raise ModelError(f"template {block.template.name!r}: its tables overflow; the weights are too large")
+    return tables.reshape(-1, *block.template.shape)
 
 
 def _by_instance(values: Array, variables: IntArray, graph: Graph) -> Array:

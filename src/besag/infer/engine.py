@@ -93,9 +93,10 @@ def make_engine(spec: str | Engine, **defaults: Any) -> Engine:
         open_fields = {f.name for f in fields(spec) if getattr(spec, f.name) == _default(f)}
         filled = {k: v for k, v in defaults.items() if k in open_fields and v is not None}
         return replace(spec, **filled) if filled else spec
-    name, options = parse_engine(spec)
+    name, texts = _parts(spec)
     kind = engine_class(name)
-    known = {f.name for f in fields(kind)}
+    known = {f.name: str(f.type) for f in fields(kind)}
+    options = {k: v if known.get(k, "").startswith("str") else _value(v) for k, v in texts.items()}
     for option in options:
         if option not in known:
             raise CapabilityError(
@@ -116,6 +117,11 @@ def parse_engine(text: str) -> tuple[str, dict[str, Any]]:
     >>> parse_engine("bp[damping=0.3, schedule=residual]")
     ('bp', {'damping': 0.3, 'schedule': 'residual'})
     """
+    name, texts = _parts(text)
+    return name, {option: _value(value) for option, value in texts.items()}
+
+
+def _parts(text: str) -> tuple[str, dict[str, str]]:
     name, bracket, rest = text.strip().partition("[")
     if bracket and not rest.endswith("]"):
         raise CapabilityError(
@@ -126,7 +132,7 @@ def parse_engine(text: str) -> tuple[str, dict[str, Any]]:
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not option:
             raise CapabilityError(f"engine text {text!r}: expected option=value, got {part!r}")
-        options[option] = _value(value)
+        options[option] = value
     return name.strip(), options
 
 

@@ -56,7 +56,10 @@ class MessageLog:
         return pd.DataFrame(rows, columns=["step", "source", "target", "state", "value"])
 
     def _value(self, log_value: float) -> float:
-        return -log_value if self.semiring == Semiring.MAX else float(np.exp(log_value))
+        if self.semiring == Semiring.MAX:
+            return -log_value
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.exp(log_value))
 
 
 def send_all(problem: Problem, forest: Forest, semiring: Semiring) -> MessageLog:

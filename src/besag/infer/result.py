@@ -13,13 +13,13 @@ instance i.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Rebuilt, joined, offsets_of
+from besag.arrays import Array, IntArray, Rebuilt, frozen, joined, offsets_of
 from besag.errors import CapabilityError, ModelError
 from besag.graph.graph import Graph
 
@@ -95,6 +95,12 @@ class Result(Rebuilt):
     trace_log: Any = None
     targets: tuple[str, ...] | None = None
     infer_again: Callable[[frozenset[Any]], Result] | None = None
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, np.ndarray) and value.flags.writeable:
+                object.__setattr__(self, entry.name, frozen(value))
 
     def _asked(self, value: Any, want: str) -> Any:
         if value is None:
@@ -272,7 +278,7 @@ class Result(Rebuilt):
                     return f
             known = ", ".join(graph.factor_name(int(f)) for f in graph.factor_order[:6])
             raise ModelError(f"no factor is named {key!r}; there are {known}{', ...' if graph.n_factors > 6 else ''}")
-        if not isinstance(key, (int, np.integer)) or not 0 <= key < graph.n_factors:
+        if isinstance(key, bool) or not isinstance(key, (int, np.integer)) or not 0 <= key < graph.n_factors:
             raise ModelError(f"factors are numbered 0 to {graph.n_factors - 1}, got {key}")
         return int(graph.factor_order[key])
 

@@ -151,6 +151,8 @@ class _Run:
             base = base_rows(self.problem, start, stop)
             part = self._sum_product(base, needs_variables, "moments" in want, offsets)
             log_z.append(self.by_instance(part.log_partition))
+            if needs_variables and (log_z[-1] == -np.inf).any():
+                part = self._sum_product(self._emptied(base, log_z[-1]), True, "moments" in want, offsets)
             if part.variables is not None:
                 variables.append(part.variables)
             if part.factors is not None and part.variables is not None:
@@ -167,6 +169,13 @@ class _Run:
             table_moments=self.given.contracted(self.problem, moments) if "moments" in want else None,
         )
         return answer, {"domain": "linear" if part.semiring == Semiring.SUM else "log"}
+
+    def _emptied(self, base: Array, log_z: Array) -> Array:
+        """The base with no state left where a row or instance has no labelling: its other components must not count."""
+        if self.graph.n_instances == 1:
+            return np.where((log_z == -np.inf)[:, None], -np.inf, base)
+        sizes = np.diff(self.graph.state_offsets[self.graph.instance_offsets])
+        return np.where(np.repeat(log_z == -np.inf, sizes), -np.inf, base)
 
     def _sum_product(self, base: Array, variables: bool, moments: bool, offsets: IntArray | None) -> tree.Marginals:
         wanted = Wanted(

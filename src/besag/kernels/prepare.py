@@ -94,12 +94,13 @@ def _hides(
     return bool(np.any(below & np.repeat(used, np.diff(offsets))))
 
 
-def prepare_base(base: Array, state_offsets: IntArray, semiring: Semiring, delta: float) -> Base:
+def prepare_base(base: Array, state_offsets: IntArray, semiring: Semiring, delta: float, max_arity: int) -> Base:
     """Base (R, S) in the domain of the semiring."""
     if semiring != Semiring.SUM:
         return Base(frozen(base), frozen(np.zeros((0, 0))), False)
     n_variables = len(state_offsets) - 1
-    benign = min(BENIGN, -0.5 * math.log(delta)) if delta > 0.0 else BENIGN
+    # A factor multiplies up to max_arity vectors before anything is rescaled: none may leave its share of the range.
+    benign = min(BENIGN, -0.5 * math.log(limits(max_arity)[0]))
     with np.errstate(under="ignore"):
         if np.all((np.abs(base) <= benign) | (base == -math.inf)):
             return Base(frozen(np.exp(base)), frozen(np.zeros((len(base), n_variables))), False)

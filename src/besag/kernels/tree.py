@@ -268,7 +268,7 @@ class _Run:
         self.compile = worth_compiling(forest, len(base)) if compile is None else compile
         self.lanes = lanes or (LANES if self.compile and len(base) > LANES // 2 else 1)
         tables = prepare_tables(factors, forest, semiring)
-        numbers = prepare_base(base, factors.state_offsets, semiring, tables.delta)
+        numbers = prepare_base(base, factors.state_offsets, semiring, tables.delta, forest.max_arity)
         self.narrow = tables.narrow or numbers.narrow
         self.graph = _graph(factors, tables)
         self.problem = (self.graph, _links(forest), _sizes(factors, forest, tables))

@@ -117,8 +117,10 @@ def _row(variables: Variables, child: int, row: Any) -> Array:
             )
         return values
     values = np.zeros(len(states))
-    for state, p in row.items():
-        values[state_code(variables, child, state)] = p
+    named = [state_code(variables, child, state) for state in row]
+    if len(set(named)) != len(named):
+        raise ModelError(f"a row of the CPT of {variables.names[child]!r} names a state twice: {list(row)}")
+    values[named] = list(row.values())
     if len(row) != len(states):
         absent = [
             s for s in states if variables.find_state(child, s) not in {state_code(variables, child, k) for k in row}

@@ -47,8 +47,10 @@ class FactorGroup(Rebuilt):
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        scopes = owned(np.asarray(self.scopes, np.int64))
-        arity = len(self.template.shape)
+        given, arity = np.asarray(self.scopes), len(self.template.shape)
+        if given.size and not np.issubdtype(given.dtype, np.integer):
+            raise ModelError(f"template {self.template.name!r}: scopes must be integers, got {given.dtype}")
+        scopes = owned(given.astype(np.int64, copy=False))
         if scopes.ndim != 2 or scopes.shape[1] != arity:
             raise ModelError(
                 f"template {self.template.name!r}: scopes must have shape (F, {arity}), got {scopes.shape}"
@@ -213,7 +215,8 @@ class Model(Rebuilt, Queries):
         if group.inputs is not None and group.inputs.ndim != 1:
             raise ModelError(f"factor {key!r} scales the tables of template {group.template.name!r}; use with_theta")
         row = 0 if group.inputs is None else int(np.asarray(group.inputs)[at])
-        readers = len(group) if group.inputs is None else int((np.asarray(group.inputs) == row).sum())
+        alike = [other for other in self.groups if other.template.name == group.template.name]
+        readers = sum(len(g) if g.inputs is None else int((np.asarray(g.inputs) == row).sum()) for g in alike)
         if readers > 1:
             raise ModelError(
                 f"factor {key!r} shares its table with {readers - 1} others; set them together by the template's name, "

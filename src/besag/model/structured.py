@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind
+from besag.arrays import Array, IntArray, Kind, Rebuilt, owned
 from besag.errors import ModelError
 
 
@@ -76,11 +76,14 @@ class Potts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scaled:
+class Scaled(Rebuilt):
     """One shared table times a weight of each factor: energy weight * table[y]; no table a factor."""
 
     kind: ClassVar[int] = Kind.SCALED
     table: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", owned(np.asarray(self.table, np.float64)))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from besag.errors import ModelError, TooLargeError
 from besag.graph.graph import Graph
-from besag.infer.auto import Auto
+from besag.infer.auto import Exact
 from besag.infer.brute import BYTES_PER_LABELLING, most_labellings
 from besag.infer.engine import Engine, engine_name, engine_text
 from besag.infer.result import Result, factor_offsets
@@ -113,7 +113,7 @@ def cost(model: Model, options: Options) -> Cost:
     graph = model.graph
     engine = engine_from(options)
     try:
-        chosen, reason = engine.choose(graph) if isinstance(engine, Auto) else (engine, "it was asked for")
+        chosen, reason = engine.choose(graph) if isinstance(engine, Exact) else (engine, "it was asked for")
         name = engine_name(chosen)
     except TooLargeError as error:
         name, reason = "none", str(error)

@@ -76,11 +76,11 @@ def minimal_conflict(model: Model, engine: Engine, evidence: Evidence) -> list[i
 
 
 def _informative(model: Model, evidence: Evidence) -> list[int]:
-    """Variables that are observed, or of which a state is ruled out."""
+    """Variables that the evidence says something of."""
     found = set(np.flatnonzero(evidence.observed[0] >= 0).tolist())
     if evidence.log_weights is not None:
-        ruled_out = np.flatnonzero(evidence.log_weights[0] == -np.inf)
-        found |= set((np.searchsorted(model.variables.state_offsets, ruled_out, side="right") - 1).tolist())
+        weighted = np.flatnonzero(evidence.log_weights[0] != 0)
+        found |= set((np.searchsorted(model.variables.state_offsets, weighted, side="right") - 1).tolist())
     return sorted(found)
 
 

@@ -42,16 +42,16 @@ def _names(model: Model, targets: Sequence[str] | str | None) -> tuple[str, ...]
         return None
     if isinstance(targets, Mapping):
         raise ModelError(f"targets are names of variables, got a dict {dict(targets)!r}; did you mean evidence=...?")
-    names = (targets,) if isinstance(targets, str) else tuple(str(name) for name in targets)
+    names = (str(targets),) if isinstance(targets, (str, int)) else tuple(str(name) for name in targets)
     for name in names:
         model.variables.index(name)
     return names
 
 
-def map_(model: Model, evidence: Any, k: int, options: Options) -> Result:
+def map_(model: Model, evidence: Any, k: Any, options: Options) -> Result:
     """The k labellings of least energy."""
-    if k < 1:
-        raise ModelError(f"k must be at least 1, got {k}")
+    if not isinstance(k, (int, np.integer)) or k < 1:
+        raise ModelError(f"k must be a whole number of at least 1, got {k!r}")
     return run(model, {"map"}, evidence, options, k=k)
 
 
@@ -126,12 +126,13 @@ def log_probability(model: Model, given: Any, options: Options) -> Any:
     return values - log_z if evidence.batched else float(values[0] - log_z)
 
 
-def sample(model: Model, n: int, evidence: Any, options: Options) -> pd.DataFrame:
+def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFrame:
     """n draws from p(y | evidence), for each row of evidence."""
-    if n < 1:
-        raise ModelError(f"the number of samples must be at least 1, got {n}")
+    if not isinstance(n, (int, np.integer)) or n < 1:
+        raise ModelError(f"the number of samples must be a whole number of at least 1, got {n!r}")
     result = run(model, {"log_partition", "samples"}, evidence, options, n_samples=n)
-    codes = np.atleast_3d(result.samples).reshape(-1, len(model.variables))
+    n = result.samples.shape[-2]
+    codes = result.samples.reshape(-1, len(model.variables))
     index = None
     if result.batched:
         import pandas as pd
@@ -158,7 +159,9 @@ def to_frame(model: Model, evidence: Any, options: Options) -> pd.DataFrame:
     frame = labels_frame(model.variables, codes)
     p = np.exp(-energies - run(model, {"log_partition"}, read, options).log_partition)
     for column, values in (("H", energies), ("p", p)):
-        frame[f"{column}_" if column in frame else column] = values
+        while column in frame:
+            column += "_"
+        frame[column] = values
     return frame
 
 
