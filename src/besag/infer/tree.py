@@ -148,11 +148,18 @@ class _Run:
         log_z, variables, factors, moments = [], [], [], np.zeros(len(self.problem.log_potentials))
         needs_variables = bool(want & {"variables", "factors", "moments"})
         for start, stop in self.slabs():
-            base = base_rows(self.problem, start, stop)
-            part = self._sum_product(base, needs_variables, "moments" in want, offsets)
+            wanted = Wanted(
+                want_variables=needs_variables,
+                want_moments="moments" in want,
+                factor_offsets=offsets,
+                weights=self.variable_weights(),
+                n_threads=self.n_threads,
+            )
+            part = self._sum_product(start, stop, wanted)
             log_z.append(self.by_instance(part.log_partition))
             if needs_variables and (log_z[-1] == -np.inf).any():
-                part = self._sum_product(self._emptied(base, log_z[-1]), True, "moments" in want, offsets)
+                base = self._emptied(base_rows(self.problem, start, stop), log_z[-1])
+                part = tree.sum_product(self.factors, self.forest, base, **wanted)
             if part.variables is not None:
                 variables.append(part.variables)
             if part.factors is not None and part.variables is not None:
@@ -177,17 +184,15 @@ class _Run:
         sizes = np.diff(self.graph.state_offsets[self.graph.instance_offsets])
         return np.where(np.repeat(log_z == -np.inf, sizes), -np.inf, base)
 
-    def _sum_product(self, base: Array, variables: bool, moments: bool, offsets: IntArray | None) -> tree.Marginals:
-        wanted = Wanted(
-            want_variables=variables,
-            want_moments=moments,
-            factor_offsets=offsets,
-            weights=self.variable_weights(),
-            n_threads=self.n_threads,
-        )
-        fast = self._pair_plan() if len(base) == 1 else None
-        answer = None if fast is None else pairs.sum_product(fast, self.factors, base, **wanted)
-        return tree.sum_product(self.factors, self.forest, base, **wanted) if answer is None else answer
+    def _sum_product(self, start: int, stop: int, wanted: Wanted) -> tree.Marginals:
+        """The fast kernel where it serves, else the general one."""
+        fast = self._pair_plan() if stop - start == 1 else None
+        if fast is not None:
+            base = base_rows(self.problem, start, stop)
+            answer = pairs.sum_product(fast, self.factors, base, use_up_base=True, **wanted)
+            if answer is not None:
+                return answer
+        return tree.sum_product(self.factors, self.forest, base_rows(self.problem, start, stop), **wanted)
 
     def _pair_plan(self) -> pairs.PairPlan | None:
         """The plan of the fast kernel, kept while the same factors share the same tables; None if it cannot serve."""

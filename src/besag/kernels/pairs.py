@@ -95,14 +95,19 @@ def sum_product(
     weights: Array | None = None,
     n_threads: int | None = None,
     compile: bool = True,
+    use_up_base: bool = False,
 ) -> Marginals | None:
-    """As `tree.sum_product`, for one row, base (S,) or (1, S); None where the linear domain is too narrow."""
+    """As `tree.sum_product`, for one row, base (S,) or (1, S); None where the linear domain is too narrow.
+
+    use_up_base: the answer may be written over base, which saves fresh memory.
+    """
     forest, n = plan.forest, plan.n_states
     numbers = _linear_tables(plan, factors.log_potentials)
     if numbers is None:
         return None
-    base = frozen(base.reshape(-1, n))
-    out, log_z = np.empty(base.shape), numbers.shift * plan.n_factors.astype(np.float64)
+    base = base.reshape(-1, n)
+    out = base if use_up_base and base.flags.writeable else np.empty(base.shape)
+    base, log_z = frozen(base), numbers.shift * plan.n_factors.astype(np.float64)
     sums = np.zeros((len(plan.table_of_slot) if want_moments else 0, n, n))
     cells = np.empty((1, 0)) if factor_offsets is None else blank_cells(forest, 1, factor_offsets)
     offsets = frozen(np.zeros(1, np.int64) if factor_offsets is None else factor_offsets)
