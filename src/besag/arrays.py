@@ -24,6 +24,9 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
 
 
+LARGEST = 1e300  # of an energy or a log-weight: sums of millions of them are still numbers
+
+
 class Semiring(IntEnum):
     """A commutative semiring (plus, times) and the domain its numbers live in, 002 (40).
 

@@ -17,11 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, Rebuilt, owned
+from besag.arrays import LARGEST, AnyArray, Array, IntArray, Rebuilt, owned
 from besag.errors import EvidenceError
 from besag.model.variable import Variables
-
-LARGEST = 1e300
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Rebuilt, frozen, inverse, joined, offsets_of
+from besag.arrays import LARGEST, AnyArray, Array, BoolArray, IntArray, Rebuilt, frozen, inverse, joined, offsets_of
 from besag.errors import ModelError
 from besag.graph.evidence import Evidence, free
 from besag.model.layout import Layout
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 Plan = TypeVar("Plan")
 MAX_PLANS = 32
-LARGEST = 1e300  # of an energy: sums of millions of them are still numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

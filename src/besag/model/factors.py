@@ -21,7 +21,7 @@ from besag.model.given import Given, energies_from
 from besag.model.model import FactorGroup, Model
 from besag.model.structured import Potts
 from besag.model.template import Template
-from besag.model.variable import NameList, Names, RangeNames, Variables, numbered_states
+from besag.model.variable import NameList, RangeNames, Variables, numbered_states
 
 
 @dataclass(slots=True)
@@ -178,15 +178,11 @@ def variables_from(variables: Mapping[str, Any] | Sequence[Any]) -> Variables:
         if not variables:
             raise ModelError("a model needs at least one variable; none was given")
         names = NameList(str(name) for name in variables)
-        return _with_spaces(names, [states_from(given, str(name)) for name, given in variables.items()])
+        return Variables.from_spaces(names, [states_from(given, str(name)) for name, given in variables.items()])
     listed = list(variables)
-    return _with_spaces(RangeNames(len(listed)), [states_from(given, str(i)) for i, given in enumerate(listed)])
-
-
-def _with_spaces(names: Names, spaces: list[tuple[str, ...]]) -> Variables:
-    number: dict[tuple[str, ...], int] = {}
-    space_of = np.array([number.setdefault(space, len(number)) for space in spaces], np.int64)
-    return Variables(names, tuple(number), space_of)
+    return Variables.from_spaces(
+        RangeNames(len(listed)), [states_from(given, str(i)) for i, given in enumerate(listed)]
+    )
 
 
 def states_from(given: object, name: str) -> tuple[str, ...]:

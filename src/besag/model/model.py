@@ -11,6 +11,7 @@ and theta is 0 there. `with_theta`, `with_inputs` and `with_tables` give new Mod
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -170,14 +171,14 @@ class Model(Rebuilt, Queries):
         for name in inputs:
             self.layout[name]
         used = dict.fromkeys(inputs, 0)
-        alone = [sum(g.template.name == name for g in self.groups) == 1 for name in inputs]
+        sharing = Counter(group.template.name for group in self.groups)
         groups = []
         for group in self.groups:
             name = group.template.name
             if name in inputs:
                 start = used[name]
                 used[name] += len(group)
-                rows = inputs[name] if alone[list(inputs).index(name)] else inputs[name][start : used[name]]
+                rows = inputs[name] if sharing[name] == 1 else inputs[name][start : used[name]]
                 group = replace(group, inputs=rows)
             groups.append(group)
         return replace(self, groups=tuple(groups), _graph=self.graph)

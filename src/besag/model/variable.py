@@ -166,12 +166,15 @@ class Variables(Sequence[Variable]):
     @classmethod
     def from_states(cls, states: Mapping[str, Sequence[object]]) -> Variables:
         """Variables from {name: states}; a state space that occurs often is stored once."""
+        spaces = [tuple(str(state) for state in given) for given in states.values()]
+        return cls.from_spaces(NameList(str(name) for name in states), spaces)
+
+    @classmethod
+    def from_spaces(cls, names: Names, spaces: Sequence[tuple[str, ...]]) -> Variables:
+        """Variables from their names and the state space of each."""
         number: dict[tuple[str, ...], int] = {}
-        space_of = np.empty(len(states), np.int64)
-        for i, given in enumerate(states.values()):
-            space = tuple(str(state) for state in given)
-            space_of[i] = number.setdefault(space, len(number))
-        return cls(NameList(str(name) for name in states), tuple(number), space_of)
+        space_of = np.array([number.setdefault(space, len(number)) for space in spaces], np.int64)
+        return cls(names, tuple(number), space_of)
 
     @classmethod
     def alike(cls, names: Names, n_states: int) -> Variables:
