@@ -22,9 +22,8 @@ class Options(TypedDict, total=False):
 
     engine: "auto", "exact", "tree[root=A]", ... or an engine object. memory_limit in bytes. seed of all randomness.
     n_threads: None is every core that the process may use; answers do not depend on it. trace: keep messages and
-    iterations. For iterative engines, while exact ones have nothing to give before they are done: init, a Result to start
-    from; time_limit in seconds; progress, to show how they get on. An option in the engine's text overrides the keyword
-    of the same name.
+    iterations. Only iterative engines heed init, a Result to start from; time_limit in seconds; and progress, to show
+    how they get on. An option in the engine's text overrides the keyword of the same name.
     """
 
     engine: str | Engine
