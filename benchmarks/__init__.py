@@ -6,5 +6,6 @@ one thread. All are prepared and warmed up, and then timed in turns (benchmarks.
 a contestant that fails or disagrees fails the run. The figures go to the terminal, to JSON and, on request, to
 RESULTS.md (benchmarks.report).
 
-Everything here but the suites uses the standard library only, because it runs in the peers' environments too.
+Everything here but the suites and their networks (benchmarks.networks) uses the standard library only, because it runs
+in the peers' environments too.
 """

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks.environments import EnvironmentFailure
-from benchmarks.report import SuiteResult, table, update_results, write_json
+from benchmarks.report import SuiteResult, averages, table, update_results, write_json
 from benchmarks.runner import run_case
 from benchmarks.suite import OWN, find_suites, load_suite
 
@@ -40,6 +40,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("suites", nargs="*", metavar="SUITE", help="names, or paths of suite files")
     run.add_argument("--peers", nargs="*", help="only these peers; none after --peers: besag alone")
     run.add_argument("--repeat", type=int, default=5, help="timed runs of each contestant (default 5)")
+    run.add_argument("--case", default="", metavar="TEXT", help="only cases with this text in their names")
+    run.add_argument("--slow", action="store_true", help="also the cases that take minutes")
     run.add_argument("--out", type=Path, default=HERE / "results", help="folder of the JSON files")
     run.add_argument("--update-results", action="store_true", help="rewrite the suites' sections of RESULTS.md")
     return top
@@ -63,13 +65,13 @@ def run_suite(path: Path, options: argparse.Namespace, results: Path) -> int:
         raise SystemExit(f"{path.stem} has no peer {', '.join(unknown)}; it has {', '.join(suite.peers) or 'none'}")
     print(f"{path.stem}: {suite.title}")
     today = date.today().isoformat()
-    result = SuiteResult(path.stem, suite.title, today, command(path.stem, options), options.repeat, [])
+    result = SuiteResult(path.stem, suite.title, today, command(path.stem, options), options.repeat, [], suite.averaged)
     for case in suite.cases:
         contestants = [name for name in case.contestants if name == OWN or name in peers]
-        if contestants:
+        if contestants and options.case in case.name and (options.slow or not case.slow):
             print(f"  {case.name} ...", file=sys.stderr)
             result.cases.append(run_case(suite, path, case, contestants, options.repeat))
-    print(table(result))
+    print("\n".join((table(result), *averages(result))))
     write_json(result, options.out)
     for complaint in result.complaints:
         print(f"FAILED {complaint}")
@@ -81,7 +83,8 @@ def run_suite(path: Path, options: argparse.Namespace, results: Path) -> int:
 def command(name: str, options: argparse.Namespace) -> str:
     """The command that gives these figures again."""
     peers = [] if options.peers is None else ["--peers", *options.peers]
-    return shlex.join(["python", "-m", "benchmarks", "run", name, *peers, "--repeat", str(options.repeat)])
+    cases = [*(["--case", options.case] if options.case else []), *(["--slow"] if options.slow else [])]
+    return shlex.join(["python", "-m", "benchmarks", "run", name, *peers, *cases, "--repeat", str(options.repeat)])
 
 
 if __name__ == "__main__":

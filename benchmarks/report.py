@@ -7,6 +7,8 @@ import math
 import os
 import platform
 import re
+import statistics
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,8 +19,9 @@ HEADER = ("case", "contestant", "warm-up", "best", "median", "speed", "peak MB",
 PREAMBLE = """# Benchmarks
 
 The last figures of each suite, with the command that gives them. All contestants of a case run in turns, in the same
-run, one thread each on one core. Warm-up is the first call. Speed is the first peer's best time over the contestant's:
-above 1 is faster than that peer. Peak memory is the whole process's, inputs included.
+run, one thread each on one core. Warm-up is the first call. Speed is the best time of the first peer, or of the fastest
+of those that the suite compares with, over the contestant's: above 1 is faster than that peer. Peak memory is the whole
+process's, inputs included. A peer that needs more time or memory than its case allows is shown with that limit.
 """
 
 
@@ -32,6 +35,7 @@ class SuiteResult:
     command: str
     repeat: int
     cases: list[CaseResult]
+    averaged: bool = False
 
     @property
     def complaints(self) -> list[str]:
@@ -70,14 +74,14 @@ def table(result: SuiteResult) -> str:
 
 def row(case: CaseResult, timing: Timing) -> tuple[str, ...]:
     """The cells of one contestant."""
-    base = case.baseline and case.baseline.best
+    speed = case.speed(timing)
     return (
         case.case,
         timing.contestant,
         duration(timing.warm_up_seconds),
         duration(timing.best),
         duration(timing.median),
-        f"{base / timing.best:.2f}" if base and timing.best else "-",
+        f"{speed:.2f}" if speed else "-",
         f"{timing.peak_bytes / 1e6:.0f}" if timing.peak_bytes else "-",
         verdict(case, timing),
     )
@@ -87,11 +91,32 @@ def verdict(case: CaseResult, timing: Timing) -> str:
     """Whether the answers of a contestant were compared with another's, and agreed."""
     if timing.error is not None:
         return "failed"
+    if timing.exceeded is not None:
+        return timing.exceeded
     if case.disagreements:
         return "DISAGREE"
     keys = {key for summary in timing.summaries for key in summary}
     others = {key for other in case.timings if other is not timing for summary in other.summaries for key in summary}
     return "agree" if keys & others else "not compared"
+
+
+def averages(result: SuiteResult) -> list[str]:
+    """For each of besag's own contestants, the geometric mean and the least of its speeds; none where not asked for."""
+    speeds: dict[str, dict[str, float]] = {}
+    for case in result.cases if result.averaged else ():
+        for timing in case.timings:
+            if timing.environment == OWN and (speed := case.speed(timing)):
+                speeds.setdefault(timing.contestant, {})[case.case] = speed
+    return [average(contestant, by_case) for contestant, by_case in speeds.items()]
+
+
+def average(contestant: str, speeds: Mapping[str, float]) -> str:
+    """One line about one contestant."""
+    least = min(speeds, key=lambda case: speeds[case])
+    mean = statistics.geometric_mean(speeds.values())
+    return (
+        f"{contestant}: {mean:.2f} in the geometric mean of {len(speeds)} cases, least {speeds[least]:.2f} on {least}"
+    )
 
 
 def duration(seconds: float | None) -> str:
@@ -115,6 +140,7 @@ def section(result: SuiteResult) -> str:
             f"`{result.command}`, {result.date}; {where}; {used}.",
             "",
             table(result),
+            *(f"\n{line}." for line in averages(result)),
             "",
             f"<!-- end {result.suite} -->",
         )
@@ -126,7 +152,7 @@ def versions(result: SuiteResult) -> dict[str, str]:
     found: dict[str, str] = {}
     for timing in (timing for case in result.cases for timing in case.timings if timing.error is None):
         found.setdefault("Python", timing.python)
-        named = {timing.contestant.lower(), *(("numpy", "numba") if timing.contestant == OWN else ())}
+        named = {timing.environment.lower(), *(("numpy", "numba") if timing.environment == OWN else ())}
         for name in sorted(name for name in timing.packages if name.lower() in named):
             found.setdefault(name, timing.packages[name])
     return found

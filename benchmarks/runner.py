@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import select
 import statistics
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -32,14 +33,20 @@ class WorkerFailure(Exception):
     """A contestant that raised an error or died."""
 
 
+class LimitExceeded(Exception):
+    """A contestant that needs more time or memory than its case allows."""
+
+
 @dataclass
 class Timing:
     """What one contestant showed on one case.
 
     `seconds` and `cpu_seconds` have one entry for each repeat; `summaries` has more than one only where runs differ.
+    `exceeded` names the limit that stopped it.
     """
 
     contestant: str
+    environment: str = ""
     prepare_seconds: float | None = None
     warm_up_seconds: float | None = None
     seconds: list[float] = field(default_factory=list)
@@ -49,6 +56,11 @@ class Timing:
     packages: dict[str, str] = field(default_factory=dict)
     summaries: list[Summary] = field(default_factory=list)
     error: str | None = None
+    exceeded: str | None = None
+
+    @property
+    def spent(self) -> float:
+        return (self.warm_up_seconds or 0.0) + sum(self.seconds)
 
     @property
     def best(self) -> float | None:
@@ -66,6 +78,7 @@ class CaseResult:
     case: str
     timings: list[Timing]
     disagreements: list[str]
+    baselines: tuple[str, ...] = ()
 
     @property
     def complaints(self) -> list[str]:
@@ -75,8 +88,16 @@ class CaseResult:
 
     @property
     def baseline(self) -> Timing | None:
-        """The first peer."""
-        return next((timing for timing in self.timings if timing.contestant != OWN), None)
+        """The fastest of the named contestants, or the first peer where none is named."""
+        if not self.baselines:
+            return next((timing for timing in self.timings if timing.contestant != OWN), None)
+        named = [timing for timing in self.timings if timing.contestant in self.baselines and timing.best]
+        return min(named, key=lambda timing: timing.best or math.inf, default=None)
+
+    def speed(self, timing: Timing) -> float | None:
+        """How many times faster than the baseline."""
+        base = self.baseline and self.baseline.best
+        return base / timing.best if base and timing.best else None
 
 
 class Worker:
@@ -86,6 +107,7 @@ class Worker:
         core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
         python = python_of(suite.environment(contestant))
         index = suite.cases.index(case)
+        self.case = case
         self.process = subprocess.Popen(
             [python, "-m", "benchmarks.worker", path, str(index), contestant, str(core)],
             stdin=subprocess.PIPE,
@@ -95,12 +117,17 @@ class Worker:
         )
 
     def read(self) -> dict[str, Any]:
-        """The next reply."""
+        """The next reply, which must come within the case's time limit."""
         assert self.process.stdout is not None
+        if not select.select([self.process.stdout], [], [], self.case.time_limit)[0]:
+            self.process.kill()
+            raise LimitExceeded(f"over {self.case.time_limit:.4g} s")
         line = self.process.stdout.readline()
         if not line:
             raise WorkerFailure(f"the process ended with exit code {self.process.wait()}")
         reply: dict[str, Any] = json.loads(line)
+        if self.case.memory_limit is not None and reply.get("out_of_memory"):
+            raise LimitExceeded(f"over {self.case.memory_limit / 1e9:.4g} GB")
         if "error" in reply:
             raise WorkerFailure(reply["error"])
         return reply
@@ -114,6 +141,14 @@ class Worker:
         except BrokenPipeError:
             pass  # the end of its output says more
         return self.read()
+
+    def finish(self) -> dict[str, Any]:
+        """The facts; then the process ends, so that its memory is there for the others."""
+        facts = self.ask("facts")
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+        return facts
 
     def __enter__(self) -> Self:
         return self
@@ -129,37 +164,45 @@ class Worker:
 
 def run_case(suite: Suite, path: Path, case: Case, contestants: Sequence[str], repeat: int) -> CaseResult:
     """Prepare and warm up each contestant, then time them in turns: a, b, c, a, b, c, ..."""
-    timings = {name: Timing(name) for name in contestants}
+    timings = {name: Timing(name, suite.environment(name)) for name in contestants}
+    workers: dict[str, Worker] = {}
     with ExitStack() as stack:
-        workers: dict[str, Worker] = {}
 
-        def step(name: str, number: int) -> None:
+        def start(name: str) -> None:
+            workers[name] = stack.enter_context(Worker(suite, path, case, name))
+            timings[name].prepare_seconds = workers[name].read()["prepare_seconds"]
+
+        def turn(name: str, number: int) -> bool:
+            """Whether there is another turn."""
             timing = timings[name]
-            if timing.error is not None:
-                return
             try:
                 if number == 0:
-                    workers[name] = stack.enter_context(Worker(suite, path, case, name))
-                    timing.prepare_seconds = workers[name].read()["prepare_seconds"]
-                record(timing, workers[name].ask("run"), warm_up=number == 0)
-                if number == repeat:
-                    vars(timing).update(workers[name].ask("facts"))
+                    start(name)
+                record(timing, workers[name].ask("run"), case.patience)
+                if number < repeat and timing.spent < case.patience:
+                    return True
+                vars(timing).update(workers[name].finish())
+            except LimitExceeded as limit:
+                timing.exceeded = str(limit)
             except WorkerFailure as failure:
                 timing.error = str(failure)
+            return False
 
+        playing = list(contestants)
         for number in range(repeat + 1):
-            for name in contestants:
-                step(name, number)
-    return CaseResult(case.name, list(timings.values()), disagreements(list(timings.values()), case.tolerance))
+            playing = [name for name in playing if turn(name, number)]
+    found = disagreements(list(timings.values()), case.tolerance)
+    return CaseResult(case.name, list(timings.values()), found, case.baseline)
 
 
-def record(timing: Timing, reply: Mapping[str, Any], *, warm_up: bool) -> None:
-    """Note one run."""
+def record(timing: Timing, reply: Mapping[str, Any], patience: float) -> None:
+    """Note one run; the first is the warm-up, and counts where there will be no other."""
     if reply["summary"] not in timing.summaries:
         timing.summaries.append(reply["summary"])
+    warm_up = timing.warm_up_seconds is None
     if warm_up:
         timing.warm_up_seconds = reply["seconds"]
-    else:
+    if not warm_up or timing.spent >= patience:
         timing.seconds.append(reply["seconds"])
         timing.cpu_seconds.append(reply["cpu_seconds"])
 

@@ -9,6 +9,7 @@ environment must have.
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,33 +23,50 @@ Summary = Mapping[str, float]
 
 
 class Job(NamedTuple):
-    """The work to time, and a few numbers that show its result to be right; the summary is not timed."""
+    """The work to time, and a few numbers that show its result to be right.
 
-    run: Callable[[], Any]
+    Where there is a `prepare`, it is called before each run, and what it returns is the argument of `run`. Neither it
+    nor the summary is timed.
+    """
+
+    run: Callable[..., Any]
     summary: Callable[[Any], Summary]
+    prepare: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True)
 class Case:
     """One row of a comparison: `contestants[name](**parameters)` is a Job.
 
-    The first contestant that is not besag is the one that speeds are relative to. Numbers that several contestants
-    have in their summaries must agree to the relative tolerance.
+    Speeds are relative to the fastest contestant of `baseline`, or to the first that is not besag where that is empty.
+    Numbers that several contestants have in their summaries must agree to the relative tolerance. A contestant that
+    has run for `patience` seconds is not run again; where its first run took that long, that one counts. One that
+    takes more than `time_limit` seconds for a run or `memory_limit` bytes of addresses is stopped and reported as
+    such, which is no failure. `slow` cases run only when asked for.
     """
 
     name: str
     contestants: Mapping[str, Callable[..., Job]]
     parameters: Mapping[str, Any] = field(default_factory=dict)
     tolerance: float = 1e-6
+    baseline: tuple[str, ...] = ()
+    patience: float = math.inf
+    time_limit: float | None = None
+    memory_limit: int | None = None
+    slow: bool = False
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Cases under one title. A contestant runs in the environment of its name, unless `environments` has another."""
+    """Cases under one title. A contestant runs in the environment of its name, unless `environments` has another.
+
+    Where the cases are one question about many models, `averaged` reports geometric means of the speeds.
+    """
 
     title: str
     cases: tuple[Case, ...]
     environments: Mapping[str, str] = field(default_factory=dict)
+    averaged: bool = False
 
     def environment(self, contestant: str) -> str:
         return self.environments.get(contestant, contestant)

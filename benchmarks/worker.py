@@ -2,7 +2,7 @@
 
 Speaks JSON lines. It begins with {"prepare_seconds"}, once the inputs are there. To each line "run" on its input it
 answers {"seconds", "cpu_seconds", "summary"}, to "facts" {"python", "packages", "peak_bytes"}. Where it fails it
-answers {"error"} and ends. Whatever the contestant prints goes to stderr.
+answers {"error", "out_of_memory"} and ends. Whatever the contestant prints goes to stderr.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def main(arguments: list[str]) -> int:
                 print(json.dumps(reply), file=channel)
         except Exception as error:
             traceback.print_exc()
-            print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=channel)
+            reply = {"error": f"{type(error).__name__}: {error}", "out_of_memory": out_of_memory(error)}
+            print(json.dumps(reply), file=channel)
             return 1
     return 0
 
@@ -44,6 +45,8 @@ def serve(path: Path, case: int, contestant: str) -> Iterator[dict[str, Any]]:
     """Prepare the job, then answer the lines of stdin."""
     start = time.perf_counter()
     selected = load_suite(path).cases[case]
+    if selected.memory_limit is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (selected.memory_limit, resource.RLIM_INFINITY))
     job = selected.contestants[contestant](**selected.parameters)
     yield {"prepare_seconds": time.perf_counter() - start}
     for line in sys.stdin:
@@ -52,14 +55,20 @@ def serve(path: Path, case: int, contestant: str) -> Iterator[dict[str, Any]]:
 
 def run(job: Job) -> dict[str, Any]:
     """Time the job once, by the clock and in CPU time."""
+    prepared = () if job.prepare is None else (job.prepare(),)
     gc.collect()
     gc.disable()
     cpu, start = time.process_time(), time.perf_counter()
-    result = job.run()
+    result = job.run(*prepared)
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
     gc.enable()
     summary = {key: float(value) for key, value in job.summary(result).items()}
     return {"seconds": seconds, "cpu_seconds": cpu_seconds, "summary": summary}
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether memory was refused, to Python or to the C++ below it."""
+    return isinstance(error, MemoryError) or "bad_alloc" in str(error)
 
 
 def facts() -> dict[str, Any]:

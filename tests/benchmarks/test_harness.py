@@ -149,6 +149,105 @@ def test_parameters_and_choice_of_peers(harness: Harness, capsys: pytest.Capture
         main(["run", "nothing"])
 
 
+def test_what_is_prepared_for_each_run_is_handed_to_it(harness: Harness) -> None:
+    body = """
+    def fresh():
+        made = []
+        def prepare():
+            made.append("new")
+            return made
+        def run(box):
+            taken = len(box)
+            box.clear()
+            return taken
+        return Job(run, lambda taken: {"taken": taken}, prepare)
+    SUITE = suite(besag=fresh)
+    """
+    assert harness.run(body) == 0
+    assert harness.json()["cases"][0]["timings"][0]["summaries"] == [{"taken": 1.0}]
+
+
+SLEEP = """
+import time
+def sleep(seconds, value=1.0):
+    return lambda: Job(lambda: time.sleep(seconds), lambda result: {"x": value})
+def suite_of(*cases, **options):
+    return Suite("a title", cases, dict.fromkeys(("quick", "slower", "own"), "besag"), **options)
+"""
+
+
+def test_speeds_are_relative_to_the_fastest_of_the_baseline(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = """
+    one = {"besag": sleep(0.0), "slower": sleep(0.2), "quick": sleep(0.1)}
+    SUITE = suite_of(Case("one", one, baseline=("slower", "quick")), Case("two", one), averaged=True)
+    """
+    assert harness.run(SLEEP + textwrap.dedent(body), "--update-results") == 0
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    speeds = {(row[1].strip(), row[2].strip()): row[6].strip() for row in rows}
+    assert speeds["one", "quick"] == "1.00"
+    assert speeds["two", "slower"] == "1.00"
+    text = harness.results.read_text(encoding="utf-8")
+    assert re.search(r"\nbesag: [\d.]+ in the geometric mean of 2 cases, least [\d.]+ on one\.\n", text)
+
+
+def test_a_contestant_that_exhausts_the_patience_is_not_run_again(harness: Harness) -> None:
+    body = """
+    SUITE = suite_of(Case("c", {"besag": sleep(0.0), "slower": sleep(0.2)}, patience=0.1))
+    """
+    assert harness.run(SLEEP + textwrap.dedent(body)) == 0
+    own, slower = harness.json()["cases"][0]["timings"]
+    assert len(own["seconds"]) == 2
+    assert slower["seconds"] == [slower["warm_up_seconds"]]
+    assert slower["peak_bytes"] > 1e6
+
+
+@pytest.mark.parametrize(
+    ("work", "limit", "shown"),
+    [
+        ("time.sleep(60)", "time_limit=3.0", "over 3 s"),
+        ("bytearray(10**10)", "memory_limit=2 * 10**9", "over 2 GB"),
+        ("fail('std::bad_alloc')", "memory_limit=2 * 10**9", "over 2 GB"),
+    ],
+)
+def test_a_contestant_that_needs_too_much_is_stopped_and_shown(
+    harness: Harness, capsys: pytest.CaptureFixture[str], work: str, limit: str, shown: str
+) -> None:
+    body = f"""
+    def fail(message):
+        raise RuntimeError(message)
+    def large():
+        return Job(lambda: {work}, dict)
+    SUITE = suite_of(Case("c", {{"besag": sleep(0.0), "slower": large, "own": sleep(0.0)}}, {limit}))
+    """
+    assert harness.run(SLEEP + textwrap.dedent(body)) == 0
+    assert re.search(rf"\| slower .*\| {shown} +\|", capsys.readouterr().out)
+    timings = harness.json()["cases"][0]["timings"]
+    assert [timing["exceeded"] for timing in timings] == [None, shown, None]
+    assert [len(timing["seconds"]) for timing in timings] == [2, 0, 2]
+
+
+def test_without_a_limit_want_of_memory_is_a_failure(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
+    body = "def refused(): raise MemoryError('none left')\nSUITE = suite(besag=refused)"
+    assert harness.run(body) == 1
+    assert "besag failed: MemoryError: none left" in capsys.readouterr().out
+
+
+def test_slow_cases_run_when_asked_for(harness: Harness) -> None:
+    body = """
+    SUITE = suite_of(Case("small", {"besag": sleep(0.0)}), Case("large", {"besag": sleep(0.0)}, slow=True))
+    """
+    for options, names in (
+        ((), ["small"]),
+        (("--slow",), ["small", "large"]),
+        (("--slow", "--case", "lar"), ["large"]),
+    ):
+        assert harness.run(SLEEP + textwrap.dedent(body), *options) == 0
+        assert [case["case"] for case in harness.json()["cases"]] == names
+    assert harness.json()["command"] == "python -m benchmarks run fake --case lar --slow --repeat 2"
+
+
 def test_results_keep_the_other_sections(harness: Harness) -> None:
     body = "SUITE = suite(besag=job(1.0), peer=job(1.0))"
     assert harness.run(body, "--update-results", name="one") == 0

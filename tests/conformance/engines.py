@@ -49,6 +49,7 @@ class Case(NamedTuple):
 ENGINES = [
     Case("brute", models),
     Case("tree", forests),
+    Case("junction_tree", models),
     Case("exact", models),
 ]
 

@@ -175,8 +175,12 @@ class Graph(Rebuilt):
         evidence: Evidence | None = None,
         weights: Array | None = None,
         support: BoolArray | None = None,
+        children: IntArray | None = None,
     ) -> Problem:
-        """The numbers on this structure: theta (P,), inputs {template name: inputs}, evidence, weights (N,)."""
+        """The numbers on this structure: theta (P,), inputs {template name: inputs}, evidence, weights (N,).
+
+        children (F,), in this Graph's numbering: the last variable of a factor whose rows sum to one, else -1.
+        """
         from besag.graph.problem import Problem
 
         theta = self.layout.check_theta(theta)
@@ -194,7 +198,21 @@ class Graph(Rebuilt):
             kinds=self.kinds,
             evidence=free(self.variables) if evidence is None else evidence,
             weights=weights,
+            children=None if children is None else self._checked(children),
         )
+
+    def _checked(self, children: IntArray) -> IntArray:
+        children = frozen(np.array(children, np.int64))
+        if children.shape != (self.n_factors,):
+            raise ModelError(f"children must have shape ({self.n_factors},), one for each factor, got {children.shape}")
+        last = self.scope_variables[self.scope_offsets[1:] - 1]
+        wrong = (children != -1) & (children != last)
+        if wrong.any():
+            f = int(np.argmax(wrong))
+            raise ModelError(
+                f"the child of factor {f} must be the last variable of its scope, {last[f]}, or -1, got {children[f]}"
+            )
+        return children
 
     def _sharing(self, given: list[Inputs]) -> tuple[IntArray, IntArray, tuple[int, ...]]:
         """Which table each factor reads, where each table begins, and the first table of each block."""

@@ -7,6 +7,8 @@
     kinds (F,)               plain table or structured; an expanded problem has fewer structured ones than its Graph
     evidence                 observed codes and log-weights, B rows
     weights (N,) or None     of the instances; they multiply moments only
+    children (F,) or None    the child of a factor that is a conditional distribution, so that its sum over the child is
+                             one, else -1; None where there is none
 
 N > 1 instances or B > 1 rows, not both. `energy` is the one home of H.
 """
@@ -36,6 +38,7 @@ class Problem(Rebuilt):
     kinds: IntArray
     evidence: Evidence
     weights: Array | None = None
+    children: IntArray | None = None
 
     def __post_init__(self) -> None:
         self.evidence.check(self.graph.variables)

@@ -1,28 +1,26 @@
 """Choosing an engine: `exact` and `auto`, and the reason in diagnostics.
 
-exact   tree where the factor graph is a forest; else enumeration where it is small; else TooLargeError
+exact   tree where the factor graph is a forest; else junction_tree; TooLargeError where it does not fit
 auto    the same for now: the place where approximate engines will be chosen, with one ApproximationWarning
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
-from besag.infer.brute import Brute, most_labellings, shown_count
 from besag.infer.engine import Capabilities, Engine, OnStep, Want
+from besag.infer.junction import JunctionTree
 from besag.infer.result import Result
 from besag.infer.tree import Tree, forest_of
 
 ALL_WANTS: frozenset[Want] = frozenset(
     {"log_partition", "variables", "factors", "moments", "map", "samples", "messages"}
 )
-MAX_LABELLINGS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +32,7 @@ class Exact:
     memory_limit: int | None = None
     n_samples: int = 1
     k: int = 1
+    targets: tuple[str, ...] | None = None
 
     def infer(
         self,
@@ -53,19 +52,15 @@ class Exact:
 
     def choose(self, graph: Graph) -> tuple[Engine, str]:
         """The engine for a graph, and why."""
-        count = most_labellings(graph)
-        if forest_of(graph) is not None and self.k == 1:
-            engine = Tree(n_threads=self.n_threads, memory_limit=self.memory_limit, n_samples=self.n_samples)
-            return engine, "the factor graph is a forest"
-        if count <= MAX_LABELLINGS:
-            brute = Brute(memory_limit=self.memory_limit, n_samples=self.n_samples, k=self.k)
-            why = "the factor graph has cycles" if self.k == 1 else f"the {self.k} best labellings are asked for"
-            return brute, f"{why}, and there are only {count} labellings"
-        why = "it has cycles" if self.k == 1 else f"its {self.k} best labellings are asked for"
-        raise TooLargeError(
-            f"the factor graph is too large: {why}, and it has {shown_count(count)} labellings; up to "
-            f"{MAX_LABELLINGS} are enumerated; use a smaller model"
-        )
+        options: dict[str, Any] = {
+            "n_threads": self.n_threads,
+            "memory_limit": self.memory_limit,
+            "n_samples": self.n_samples,
+        }
+        if self.k == 1 and forest_of(graph) is not None:
+            return Tree(**options), "the factor graph is a forest"
+        why = "the factor graph has cycles" if self.k == 1 else f"the {self.k} best labellings are asked for"
+        return JunctionTree(**options, k=self.k, targets=self.targets), why
 
 
 @dataclass(frozen=True, slots=True)

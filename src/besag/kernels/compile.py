@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -37,7 +38,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # True would let LLVM assume that there are no infinities; these two only reorder sums and fuse multiply-adds.
 FASTMATH = {"contract", "reassoc"}
 
+COMPILE_ABOVE = 20_000  # table entries
+
 _helpers: list[Callable[..., Any]] = []  # marked functions which numba does not know yet
+_gatherers: list[Callable[..., Any]] = []  # those of them that may not be noalias
+_interpreted = [0.0]  # work done by plain Python in this process
 _kernels: dict[tuple[Any, ...], Any] = {}
 _locks = [threading.Lock()]
 
@@ -49,6 +54,16 @@ def inlined(function: Function) -> Function:
     """Mark a function that compiled kernels call; it stays a plain Python function."""
     _helpers.append(function)
     return function
+
+
+def gathering(function: Function) -> Function:
+    """As `inlined`, for loops that read x[index[i]]: they are not `noalias`.
+
+    With it, LLVM makes gather instructions of them, which on processors that are mended against data sampling take
+    seven times as long as single loads.
+    """
+    _gatherers.append(function)
+    return inlined(function)
 
 
 @inlined
@@ -73,6 +88,18 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
     return kernel  # type: ignore[no-any-return]
 
 
+def worth_compiling(work: float) -> bool:
+    """Whether to compile for so many table entries: where numba is there, or all that was done without would pay for it.
+
+    Loading numba takes as long as plain Python needs for some COMPILE_ABOVE entries, so that never more than twice the
+    least time is lost.
+    """
+    if "numba" in sys.modules:
+        return True
+    _interpreted[0] += work
+    return _interpreted[0] > COMPILE_ABOVE
+
+
 def kernel_of(make_kernel: Callable[..., Function], *constants: int, compile: bool) -> Function:
     """The kernel in the mode asked for."""
     return compiled(make_kernel, *constants) if compile else make_kernel(*constants)
@@ -83,6 +110,8 @@ def _register_helpers() -> None:
     while _helpers:
         if _helpers[-1] is at:
             extending.overload(at, jit_options=options)(_unsigned)
+        elif _helpers[-1] in _gatherers:
+            extending.register_jitable(**{k: v for k, v in options.items() if k != "noalias"})(_helpers[-1])
         else:
             extending.register_jitable(**options)(_helpers[-1])
         _helpers.pop()

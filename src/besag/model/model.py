@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Rebuilt, owned
+from besag.arrays import Array, BoolArray, IntArray, Rebuilt, joined, owned
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from
 from besag.model.layout import Layout
@@ -114,7 +114,7 @@ class Model(Rebuilt, Queries):
     def problem(self) -> Problem:
         """The numbers of this model bound to its Graph, without evidence."""
         if self._problem is None:
-            problem = self.graph.bind(self.theta, inputs=self.inputs, support=self.support)
+            problem = self.graph.bind(self.theta, inputs=self.inputs, support=self.support, children=self._children())
             object.__setattr__(self, "_problem", problem)
         assert self._problem is not None
         return self._problem
@@ -126,6 +126,16 @@ class Model(Rebuilt, Queries):
         for group in self.groups:
             parts[group.template.name].append(group.inputs)
         return {name: join_inputs(self.layout.templates[name], own) for name, own in parts.items()}
+
+    def _children(self) -> IntArray | None:
+        """(F,), as the Graph numbers factors: the child of a conditional one, else -1; None where there is none."""
+        if not any(group.conditional for group in self.groups):
+            return None
+        parts: dict[str, list[IntArray]] = {name: [] for name in self.layout.templates}
+        for group in self.groups:
+            child = group.scopes[:, -1] if group.conditional else np.full(len(group), -1)
+            parts[group.template.name].append(child)
+        return joined([part for own in parts.values() for part in own], np.int64)
 
     @property
     def n_factors(self) -> int:
@@ -153,16 +163,21 @@ class Model(Rebuilt, Queries):
         if support is not None:
             theta = np.where(support, theta, 0.0)
         groups = tuple(
-            replace(group, conditional=group.conditional and self._rows_sum_to_one(group.template, theta, support))
+            replace(group, conditional=group.conditional and self._rows_sum_to_one(group, theta, support))
             for group in self.groups
         )
         return replace(self, theta=theta, support=support, groups=groups, _graph=self.graph)
 
-    def _rows_sum_to_one(self, template: Template, theta: Array, support: BoolArray | None) -> bool:
-        where = self.layout[template.name]
+    def _rows_sum_to_one(self, group: FactorGroup, theta: Array, support: BoolArray | None) -> bool:
+        template, where = group.template, self.layout[group.template.name]
+        scaled = group.inputs is not None and group.inputs.ndim != 1
+        if scaled or template.basis is not None or template.pattern is not None:
+            return False
         weights = np.exp(-theta[where])
         if support is not None:
             weights = weights * support[where]
+        if template.support is not None:
+            weights = weights.reshape(-1, *template.shape) * template.support
         sums = weights.reshape(-1, template.shape[-1]).sum(axis=1)
         return bool(np.abs(sums - 1).max() <= 1e-9)
 
@@ -180,6 +195,8 @@ class Model(Rebuilt, Queries):
                 used[name] += len(group)
                 rows = inputs[name] if sharing[name] == 1 else inputs[name][start : used[name]]
                 group = replace(group, inputs=rows)
+                if group.conditional and not self._rows_sum_to_one(group, self.theta, self.support):
+                    group = replace(group, conditional=False)
             groups.append(group)
         return replace(self, groups=tuple(groups), _graph=self.graph)
 

@@ -158,6 +158,64 @@ class Queries:
 
         return entropy(self._model(), evidence, options)
 
+    def information(self, target: str, evidence: Any = None, **options: Unpack[Options]) -> pd.DataFrame:
+        """What observing each other variable X would tell of the target: I(target; X | evidence), in nats.
+
+        I = sum_t P(t | e) sum_x P(x | t, e) log(P(x | t, e) / P(x | e)). A row for every unobserved X, largest first:
+        information, entropy H(target | e), expected_entropy once X is known, and the share I / H (0 where H is).
+        I is never negative; a sum within rounding of zero, either side, is given as 0.
+
+        >>> import besag
+        >>> besag.data.bundled("sprinkler").information("rain", {"wet_grass": "yes"}).round(4)
+                   information  entropy  expected_entropy   share
+        variable
+        sprinkler       0.3345    0.604            0.2695  0.5538
+        cloudy          0.2654    0.604            0.3386  0.4393
+        """
+        from besag.query.analysis import information
+
+        return information(self._model(), target, evidence, options)
+
+    def impact(self, target: str, evidence: Any, **options: Unpack[Options]) -> pd.DataFrame:
+        """What each observation o has done to the target, and whether it agrees with the rest of the evidence.
+
+        kl = KL(P(target | e) || P(target | e without o)) in nats and total_variation of the two; kl_alone and
+        total_variation_alone of P(target | o) against P(target); conflict = log(P(o) P(e without o) / P(e)), positive
+        where o contradicts the rest; then P(target | e without o) and P(target | o) by state. Largest kl first. attrs
+        has the posterior, log_probability = log P(e), and Jensen's conflict = log(prod_o P(o) / P(e)) of all evidence.
+
+        >>> import besag
+        >>> frame = besag.data.bundled("asia").impact("lung", {"xray": "yes", "smoke": "no"})
+        >>> frame[["observed", "kl", "kl_alone", "conflict"]].round(4)
+                 observed      kl  kl_alone  conflict
+        variable
+        smoke          no  0.2682    0.0290    0.4708
+        xray          yes  0.2548    0.7535    0.4708
+        """
+        from besag.query.analysis import impact
+
+        return impact(self._model(), target, evidence, options)
+
+    def sensitivity(self, target: str, state: str, evidence: Any = None, **options: Unpack[Options]) -> pd.DataFrame:
+        """How P(target = state | evidence) of a Bayesian network changes with each CPT entry theta_{x|u}.
+
+        A row for each entry: variable and state (x), given (u), value (theta), and two derivatives. `derivative`, by
+        this entry with all others fixed: (P(s, x, u, e) - P(s | e) P(x, u, e)) / (theta P(e)), and its limit where
+        theta = 0. `covaried`, the entry moves and the others of its row shrink in proportion, so that it still sums to
+        one; evenly where they are all 0. Sorted by the size of `covaried`, largest first. Takes one more propagation
+        for each CPT with zeros.
+
+        >>> import besag
+        >>> besag.data.bundled("sprinkler").sensitivity("rain", "yes", {"wet_grass": "yes"}).round(4).head(3)
+          variable state      given  value  derivative  covaried
+        0   cloudy    no               0.5     -0.3085   -0.6171
+        1   cloudy   yes               0.5      0.3085    0.6171
+        2     rain    no  cloudy=no    0.8     -0.2462   -0.4594
+        """
+        from besag.query.sensitivity import sensitivity
+
+        return sensitivity(self._model(), target, state, evidence, options)
+
     def cost(self, **options: Unpack[Options]) -> Cost:
         """What exact inference would take: width, table entries, bytes, the engine that auto would use, and why."""
         from besag.query.compare import cost

@@ -1,0 +1,325 @@
+"""Junction trees: exact inference on any graph whose cliques are small enough, 000 (6.36)-(6.40) on a tree of cliques.
+
+Variables are eliminated in a greedy order; each elimination makes a clique, and the cliques form a tree in which
+messages go up to the roots and down again (`besag.kernels.join`). Before an order is chosen the problem is made
+smaller:
+
+    observed variables are no axes of any table; hard zeros leave variables fewer states (`besag.kernels.support`),
+    once for the model, and again under the evidence where the cliques are large; barren parts of a Bayesian network are
+    left out where only some marginals are asked for (`besag.infer.relevance`).
+
+What depends on structure only is a plan, kept by the Graph for each set of observed variables. Tables of cliques are
+never stored, so the memory is that of the messages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, Kind, frozen, offsets_of
+from besag.errors import TooLargeError
+from besag.graph.graph import Graph
+from besag.graph.problem import Problem
+from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.memory import default_memory_limit
+from besag.infer.relevance import relevant
+from besag.infer.result import Diagnostics, Result, factor_offsets
+from besag.kernels import join
+from besag.kernels.compile import worth_compiling
+from besag.kernels.join_plan import Plan, Setting, Sketch, plan, sketch
+from besag.kernels.prepare import Factors
+from besag.kernels.support import allowed_states
+
+KINDS = frozenset({int(Kind.TABLE)})
+SLAB_ENTRIES = 2**24  # of answers at a time
+SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
+
+
+@dataclass(frozen=True, slots=True)
+class JunctionTree:
+    """Message passing on a tree of cliques.
+
+    targets: variables whose marginals are wanted, None for all. n_samples: draws a row. k: how many best labellings.
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({"log_partition", "variables", "factors", "moments", "map", "samples"}),
+        "exact",
+        "cliques that fit in memory",
+    )
+    n_threads: int | None = None
+    memory_limit: int | None = None
+    n_samples: int = 1
+    k: int = 1
+    targets: tuple[str, ...] | None = None
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """Answers by propagation on the junction tree."""
+        began = time.perf_counter()
+        check_wants(self, want)
+        run = Run(self, problem)
+        answer = Result(problem.graph, "exact", Diagnostics(), problem.evidence.batched, problem.evidence.index)
+        if want & {"log_partition", "variables", "factors", "moments"}:
+            answer = run.sums(answer, want)
+        if "map" in want:
+            answer = run.best(answer, self.k)
+        if "samples" in want:
+            answer = run.draws(answer, np.random.default_rng(0) if rng is None else rng, self.n_samples)
+        told = Diagnostics(
+            engine="junction_tree",
+            converged=True,
+            iterations=1,
+            seconds=time.perf_counter() - began,
+            rows=problem.evidence.n_rows,
+            **run.told,
+        )
+        return replace(answer, diagnostics=told)
+
+
+def factors_of(problem: Problem) -> Factors:
+    """The arrays of a problem whose factors are all tables."""
+    graph = problem.graph
+    return Factors(
+        graph.state_offsets,
+        graph.scope_offsets,
+        graph.scope_variables,
+        problem.kinds,
+        problem.table_of_factor,
+        problem.table_offsets,
+        problem.log_potentials,
+    )
+
+
+def variable_groups(graph: Graph) -> IntArray:
+    """(V,): the instance of each variable."""
+    return graph.plans.get(
+        "variable_groups",
+        lambda: frozen(np.repeat(np.arange(graph.n_instances), np.diff(graph.instance_offsets))),
+    )
+
+
+class Run:
+    """One problem, and the plans that it needs."""
+
+    def __init__(self, engine: JunctionTree, problem: Problem) -> None:
+        self.given, self.n_threads = problem, engine.n_threads
+        self.limit = default_memory_limit() if engine.memory_limit is None else engine.memory_limit
+        self.problem = problem.expanded(KINDS, self.limit)
+        self.graph = problem.graph
+        self.factors = factors_of(self.problem)
+        self.targets = engine.targets
+        self.told: dict[str, object] = {}
+        observed = problem.evidence.observed >= 0
+        self.fixed = observed.all(axis=0)
+        self.soft = observed.any(axis=0) & ~self.fixed
+        if problem.evidence.log_weights is not None:
+            weighted = (problem.evidence.log_weights != 0).any(axis=0)
+            self.soft |= np.logical_or.reduceat(weighted, self.graph.state_offsets[:-1]) & ~self.fixed
+
+    def setting(self, read: BoolArray, used: BoolArray, cells: bool) -> Setting:
+        """What is to be planned for."""
+        allowed = self._support()
+        if not used.all() and self.problem.children is not None:
+            allowed = np.array(allowed)
+            offsets = self.graph.state_offsets
+            for v in self.problem.children[~used]:  # summed out already: one state, so that it does not count
+                allowed[offsets[v] : offsets[v + 1]] = np.arange(offsets[v + 1] - offsets[v]) == 0
+        keep = frozen(np.zeros(self.graph.n_variables, np.bool_))
+        return Setting(frozen(used), frozen(self.fixed), frozen(allowed), frozen(self.soft), frozen(read), keep, cells)
+
+    def _support(self) -> BoolArray:
+        """(S,): the states that hard zeros leave without evidence, looked at once for the same numbers."""
+        values = self.problem.log_potentials
+
+        def make() -> tuple[Array, BoolArray]:
+            allowed = frozen(np.ones(int(self.graph.state_offsets[-1]), np.bool_))
+            if (values == -np.inf).any():
+                allowed = frozen(allowed_states(self.factors, allowed, compile=worth_compiling(len(values))))
+            return values, allowed
+
+        held_for, allowed = self.graph.plans.get("support", make)
+        allowed = allowed if held_for is values else make()[1]
+        if not np.logical_or.reduceat(allowed, self.graph.state_offsets[:-1]).all():
+            return np.ones(len(allowed), np.bool_)  # no labelling: log Z will say so
+        return allowed
+
+    def plan(self, want: frozenset[Want]) -> Plan:
+        """The plan for a want; TooLargeError where it would not fit."""
+        everything = bool(want & {"factors", "moments", "map", "samples"})
+        read, used = np.ones(self.graph.n_variables, np.bool_), np.ones(self.graph.n_factors, np.bool_)
+        if not everything:
+            targets = self._target_numbers() if "variables" in want else np.empty(0, np.int64)
+            if targets is not None:
+                read[:] = False
+                read[targets] = True
+                used = relevant(self.problem, targets)
+        elif not want & {"variables", "factors", "moments"}:
+            read[:] = False
+        return self._planned(self.setting(read, used, bool(want & {"factors", "moments"})))
+
+    def _target_numbers(self) -> IntArray | None:
+        if self.targets is None:
+            return None
+        return np.array([self.graph.variables.index(name) for name in self.targets], np.int64)
+
+    def _planned(self, setting: Setting) -> Plan:
+        drawn = self.sketch(setting)
+        if drawn.entries.sum() > SUPPORT_ABOVE:
+            smaller = self._under_evidence(setting)
+            if smaller is not None:
+                setting, drawn = smaller, self.sketch(smaller)
+        self.refuse(drawn)
+        compile = worth_compiling(drawn.entries.sum())
+        return self.graph.plans.get(
+            ("junction", *_key(setting)), lambda: plan(self.factors, setting, drawn, compile=compile)
+        )
+
+    def sketch(self, setting: Setting) -> Sketch:
+        """Order and cliques for a setting."""
+        compile = worth_compiling(20.0 * len(self.graph.scope_variables))
+        return self.graph.plans.get(("sketch", *_key(setting)), lambda: sketch(self.factors, setting, compile=compile))
+
+    def _under_evidence(self, setting: Setting) -> Setting | None:
+        """The setting with only the states that hard zeros leave under one row of evidence; None if it gains nothing."""
+        evidence, offsets = self.problem.evidence, self.graph.state_offsets
+        if evidence.n_rows > 1 or not (self.fixed | self.soft).any():
+            return None
+        if not (self.problem.log_potentials == -np.inf).any():
+            return None
+        state = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+        seen = np.repeat(evidence.observed[0], np.diff(offsets))
+        allowed = setting.allowed & ((seen < 0) | (seen == state))
+        if evidence.log_weights is not None:
+            allowed &= evidence.log_weights[0] > -np.inf
+        left = allowed_states(self.factors, frozen(allowed), compile=worth_compiling(len(self.factors.log_potentials)))
+        free = np.repeat(~self.fixed, np.diff(offsets))
+        if not np.logical_or.reduceat(left, offsets[:-1]).all() or (left == setting.allowed)[free].all():
+            return None
+        return replace(setting, allowed=frozen(left | ~free & setting.allowed))
+
+    def refuse(self, drawn: Sketch) -> None:
+        """TooLargeError where the messages would not fit."""
+        if drawn.bytes > self.limit:
+            raise TooLargeError(
+                f"the junction tree would take {drawn.bytes:.3g} bytes, more than memory_limit={self.limit}: width "
+                f"{drawn.order.width}, {drawn.entries.sum():.3g} table entries in the best order found; "
+                "use more memory, more evidence or a smaller model"
+            )
+
+    def evidence_rows(self, start: int, stop: int) -> join.Given:
+        """Some rows of evidence."""
+        observed, log_weights = self.problem.evidence.rows(start, stop)
+        return join.Given(observed, log_weights, variable_groups(self.graph), self.graph.n_instances)
+
+    def slabs(self, width: int) -> Iterator[tuple[int, int]]:
+        """Rows in slabs, so that a large batch does not need all of its answers twice."""
+        rows = self.problem.evidence.n_rows
+        size = max(1, SLAB_ENTRIES // max(width, 1))
+        for start in range(0, rows, size):
+            yield start, min(start + size, rows)
+
+    def sums(self, answer: Result, want: frozenset[Want]) -> Result:
+        """Everything that the semiring (+, x) gives."""
+        cells = bool(want & {"factors", "moments"})
+        offsets = factor_offsets(self.graph) if cells else None
+        rows, width = self.problem.evidence.n_rows, int(self.graph.state_offsets[-1])
+        if offsets is not None:
+            width += int(offsets[-1])
+            self._refuse_cells(rows if "factors" in want else 1, int(offsets[-1]))
+        made = self.plan(want - {"map", "samples"})
+        compile = worth_compiling(made.sketch.entries.sum() * rows)
+        log_z, variables, factors, moments = [], [], [], np.zeros(len(self.problem.log_potentials))
+        for start, stop in self.slabs(width):
+            part = join.sum_product(
+                made,
+                self.factors,
+                self.evidence_rows(start, stop),
+                want_variables="variables" in want,
+                cell_offsets=offsets,
+                n_threads=self.n_threads,
+                compile=compile,
+            )
+            log_z.append(part.log_partition[0] if self.graph.n_instances > 1 else part.log_partition[:, 0])
+            if part.variables is not None:
+                variables.append(part.variables)
+            if part.cells is not None:
+                if "moments" in want:
+                    moments += self._moments(part.cells)
+                if "factors" in want:
+                    factors.append(part.cells)
+        self.told.update(domain=part.semiring.name.lower(), width=made.sketch.order.width)
+        self.told.update(entries=float(made.sketch.entries.sum()))
+        return replace(
+            answer,
+            log_partitions=np.concatenate(log_z),
+            probabilities=np.concatenate(variables) if variables else None,
+            factor_marginals=np.concatenate(factors) if factors else None,
+            table_moments=self.given.contracted(self.problem, moments) if "moments" in want else None,
+        )
+
+    def _refuse_cells(self, rows: int, size: int) -> None:
+        if 8 * rows * size > self.limit:
+            raise TooLargeError(
+                f"all factor marginals would take {8 * rows * size} bytes, more than memory_limit={self.limit}; "
+                "moments are their sums and take no room"
+            )
+
+    def _moments(self, cells: Array) -> Array:
+        """Marginals of factors (R, .) added up over rows and by table, with the weights of instances: (L,)."""
+        problem, sizes = self.problem, np.diff(factor_offsets(self.graph))
+        starts = problem.table_offsets[problem.table_of_factor] - offsets_of(sizes)[:-1]
+        total = cells.sum(axis=0)
+        if problem.weights is not None:
+            total = total * np.repeat(problem.weights[self.graph.factor_instances], sizes)
+        places = np.arange(len(total)) + np.repeat(starts, sizes)
+        return np.bincount(places, weights=total, minlength=len(problem.log_potentials)).astype(np.float64)
+
+    def best(self, answer: Result, k: int) -> Result:
+        """The labelling of least energy, for each row."""
+        made = self.plan(frozenset({"map"}))
+        compile = worth_compiling(made.sketch.entries.sum() * self.problem.evidence.n_rows)
+        labels, possible = [], []
+        for start, stop in self.slabs(self.graph.n_variables):
+            given = self.evidence_rows(start, stop)
+            weight, codes = join.max_product(made, self.factors, given, n_threads=self.n_threads, compile=compile)
+            labels.append(codes)
+            possible.append(weight[0] if self.graph.n_instances > 1 else weight[:, 0])
+        codes = np.concatenate(labels)
+        found = self.given.energy(codes if self.graph.n_instances == 1 else codes[0])
+        energies = np.where(np.concatenate(possible) == -np.inf, np.inf, found)
+        return replace(answer, codes=codes[:, None], energies=energies[:, None])
+
+    def draws(self, answer: Result, rng: np.random.Generator, n_samples: int) -> Result:
+        """Independent samples, for each row, from one key of the generator."""
+        made = self.plan(frozenset({"samples"}))
+        key = int(rng.integers(2**62))
+        rows = self.problem.evidence.n_rows
+        compile = worth_compiling(made.sketch.entries.sum() * rows * (1 + n_samples))
+        log_z, samples = [], []
+        for start, stop in self.slabs(self.graph.n_variables * n_samples):
+            given = self.evidence_rows(start, stop)
+            part = join.sample(
+                made, self.factors, given, n_samples, key + start, n_threads=self.n_threads, compile=compile
+            )
+            log_z.append(part[0][0] if self.graph.n_instances > 1 else part[0][:, 0])
+            samples.append(part[1])
+        return replace(answer, log_partitions=np.concatenate(log_z), sampled=np.concatenate(samples))
+
+
+def _key(setting: Setting) -> tuple[object, ...]:
+    parts = (setting.used, setting.fixed, setting.allowed, setting.soft, setting.read, setting.keep)
+    return (*(part.tobytes() for part in parts), setting.cells)

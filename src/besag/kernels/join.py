@@ -1,0 +1,333 @@
+"""Exact inference on a tree of cliques: arrays in, arrays out.
+
+The functions here bind numbers and rows of evidence to a `join_plan.Plan` and run the kernels of `join_rows`. Sums are
+tried in the SUM domain and done again in LOG_SUM where that is too narrow (see `join_passes`); what was used is part of
+the answer.
+
+Shapes: R rows, V variables, S states of all variables, F factors, L table entries, G groups of components (the
+instances of a union), D states that are left of the free variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
+from besag.kernels.compile import kernel_of
+from besag.kernels.join_maps import EVIDENCE, FACTOR, MESSAGE, VARIABLE
+from besag.kernels.join_plan import Plan
+from besag.kernels.join_rows import Rows, Walk, Work, make_decode, make_draw, make_propagate
+from besag.kernels.prepare import Factors
+from besag.kernels.threads import run_chunks
+
+CHUNKS = 32  # tasks that rows are divided into
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """Rows of evidence, and the group of each variable."""
+
+    observed: IntArray  # (R, V)
+    log_weights: Array | None  # (R or 1, S)
+    group_of: IntArray  # (V,)
+    n_groups: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What was wanted; a group without a labelling has log Z -inf and zeros."""
+
+    log_partition: Array  # (R, G)
+    variables: Array | None  # (R, S)
+    cells: Array | None  # (R, .)
+    semiring: Semiring
+
+
+def sum_product(
+    plan: Plan,
+    factors: Factors,
+    given: Given,
+    *,
+    want_variables: bool = True,
+    cell_offsets: IntArray | None = None,
+    n_threads: int | None = None,
+    compile: bool = True,
+) -> Answer:
+    """log Z, and marginals of the variables that the plan reads and of all factors where cell_offsets (F + 1,) is given."""
+    answer = None
+    for semiring in (Semiring.SUM, Semiring.LOG_SUM):
+        answer = _propagate(_Bound(plan, factors, given, semiring), want_variables, cell_offsets, n_threads, compile)
+        if answer is not None:
+            return answer
+    raise AssertionError("the log domain is never too narrow")
+
+
+def max_product(
+    plan: Plan, factors: Factors, given: Given, *, n_threads: int | None = None, compile: bool = True
+) -> tuple[Array, IntArray]:
+    """The logarithm of the weight of a heaviest labelling, (R, G), and its codes (R, V)."""
+    bound = _Bound(plan, factors, given, Semiring.MAX)
+    decode = kernel_of(make_decode, compile=compile)
+    digits = np.zeros(given.observed.shape, np.int64)
+
+    def rows(work: Work, first: int, last: int) -> bool:
+        decode(plan.join, bound.walk, bound.rows, work, first, last, bound.log_z, digits, np.empty(bound.longest))
+        return False
+
+    bound.run(rows, n_threads)
+    return bound.log_z, bound.codes_of(digits)
+
+
+def sample(
+    plan: Plan,
+    factors: Factors,
+    given: Given,
+    n_samples: int,
+    key: int,
+    *,
+    n_threads: int | None = None,
+    compile: bool = True,
+) -> tuple[Array, IntArray]:
+    """log Z (R, G), and n_samples independent labellings for each row, (R, n, V); the same key gives the same ones."""
+    n_rows, n = given.observed.shape
+    key = (int(key) + 2**63) % 2**64 - 2**63  # a signed word
+    for semiring in (Semiring.SUM, Semiring.LOG_SUM):
+        bound = _Bound(plan, factors, given, semiring)
+        draw = kernel_of(make_draw, int(semiring), compile=compile)
+        digits = np.zeros((n_rows, n_samples, n), np.int64)
+
+        def rows(work: Work, first: int, last: int) -> bool:
+            room = np.empty(bound.longest)
+            narrow: bool = draw(plan.join, bound.walk, bound.rows, work, first, last, key, bound.log_z, digits, room)
+            return narrow
+
+        if not bound.run(rows, n_threads):
+            break
+    return bound.log_z, bound.codes_of(digits)
+
+
+def _propagate(
+    bound: _Bound, want_variables: bool, cell_offsets: IntArray | None, n_threads: int | None, compile: bool
+) -> Answer | None:
+    plan, n_rows = bound.plan, len(bound.log_z)
+    wanted = want_variables or cell_offsets is not None
+    n_digits = int(plan.sketch.digit_offsets[-1])
+    marginals = np.empty((n_rows if wanted else 0, n_digits))
+    cells = np.empty((n_rows, 0 if cell_offsets is None else int(cell_offsets[-1])))
+    kinds, numbers = plan.join.kinds, plan.join.numbers
+    cell_bases = np.zeros(len(kinds), np.int64)
+    cell_bases[kinds == VARIABLE] = plan.sketch.digit_offsets[numbers[kinds == VARIABLE]]
+    if cell_offsets is not None:
+        cell_bases[kinds == FACTOR] = cell_offsets[numbers[kinds == FACTOR]]
+    propagate = kernel_of(make_propagate, int(bound.semiring), compile=compile)
+    frozen(cell_bases)
+
+    def rows(work: Work, first: int, last: int) -> bool:
+        narrow: bool = propagate(
+            plan.join, plan.reads, bound.rows, work, first, last, cell_bases, bound.log_z, marginals, cells
+        )
+        return narrow
+
+    if bound.run(rows, n_threads):
+        return None
+    return Answer(
+        bound.log_z,
+        bound.probabilities(marginals) if want_variables else None,
+        None if cell_offsets is None else bound.with_outside(cells, cell_offsets),
+        bound.semiring,
+    )
+
+
+class _Bound:
+    """A plan with numbers and rows, in the domain of a semiring."""
+
+    def __init__(self, plan: Plan, factors: Factors, given: Given, semiring: Semiring) -> None:
+        self.plan, self.factors, self.given, self.semiring = plan, factors, given, semiring
+        self.codes = self._codes()
+        self.constants = np.zeros((len(given.observed), given.n_groups))
+        values, spans = self._tables()
+        soft, soft_tables, soft_spans, soft_offsets = self._soft()
+        self._weigh_fixed()
+        self._weigh_outside()
+        kinds, numbers, join = plan.join.kinds, plan.join.numbers, plan.join
+        is_factor = kinds == FACTOR
+        self.soft_start = plan.n_messages
+        self.table_start = self.soft_start + soft.shape[1]
+        bases = np.zeros(len(kinds), np.int64)
+        tables = factors.table_of_factor[numbers[is_factor]]
+        bases[is_factor] = self.table_start + factors.table_offsets[tables]
+        bases[kinds == MESSAGE] = join.message_offsets[numbers[kinds == MESSAGE]]
+        bases[soft_tables] = self.soft_start + soft_offsets
+        table_spans = np.zeros(len(kinds))
+        table_spans[is_factor] = spans[tables]
+        self.values = values
+        groups = np.zeros(len(join.parent), np.int64)
+        if given.n_groups > 1:
+            groups = given.group_of[plan.axes[plan.axis_offsets[:-1]]]
+        self.rows = Rows(
+            frozen(self.codes),
+            plan.fixed_offsets,
+            plan.fixed_variables,
+            plan.fixed_strides,
+            frozen(bases),
+            frozen(table_spans),
+            frozen(soft),
+            self.soft_start,
+            frozen(soft_tables),
+            frozen(soft_spans),
+            frozen(self.constants),
+            frozen(groups),
+        )
+        self.walk = Walk(plan.axis_offsets, plan.axes, plan.splits, plan.sketch.counts)
+        self.log_z = np.empty(self.constants.shape)
+        self.longest = int((join.shape[:, 1] * join.shape[:, 2]).max(initial=1))
+
+    def _codes(self) -> IntArray:
+        """(R, V): the code of every variable that is not free, 0 of the others."""
+        drawn, observed = self.plan.sketch, self.given.observed
+        only = drawn.codes[drawn.digit_offsets[:-1]] * (drawn.counts == 1)
+        return np.where(self.plan.setting.fixed, observed, only)
+
+    def _tables(self) -> tuple[Array, Array]:
+        """All tables in the domain, and the span of each; what is taken out of them goes to the constants."""
+        factors = self.factors
+        logs, starts = factors.log_potentials, factors.table_offsets[:-1]
+        if self.semiring != Semiring.SUM:
+            return logs, np.zeros(len(starts))
+        high = np.maximum.reduceat(logs, starts)
+        high[high == -np.inf] = 0.0
+        low = np.minimum.reduceat(logs, starts)
+        if (low == -np.inf).any():
+            low = np.minimum.reduceat(np.where(logs == -np.inf, np.inf, logs), starts)
+            low[low == np.inf] = 0.0
+        numbers = self.plan.join.numbers[self.plan.join.kinds == FACTOR]
+        taken = high[factors.table_of_factor[numbers]]
+        if self.given.n_groups == 1:
+            self.constants += taken.sum()
+        else:
+            groups = self.given.group_of[factors.scope_variables[factors.scope_offsets[numbers]]]
+            self.constants += np.bincount(groups, weights=taken, minlength=self.given.n_groups)
+        with np.errstate(under="ignore"):
+            return np.exp(logs - np.repeat(high, np.diff(factors.table_offsets))), high - low
+
+    def _soft(self) -> tuple[Array, IntArray, Array, IntArray]:
+        """Weights of soft variables (R, D), their small tables (E,), spans (R, E), and where each begins (E,)."""
+        plan, given = self.plan, self.given
+        n_rows = len(given.observed)
+        tables = np.flatnonzero(plan.join.kinds == EVIDENCE)
+        variables = plan.join.numbers[tables]
+        counts = plan.sketch.counts[variables]
+        offsets = offsets_of(counts)
+        if len(tables) == 0:
+            return np.empty((n_rows, 0)), tables, np.empty((n_rows, 0)), offsets[:-1]
+        digit = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        codes = plan.sketch.codes[np.repeat(plan.sketch.digit_offsets[variables], counts) + digit]
+        seen = np.repeat(given.observed[:, variables], counts, axis=1)
+        weights = np.where((seen >= 0) & (seen != codes), -np.inf, 0.0)
+        if given.log_weights is not None:
+            weights += given.log_weights[:, np.repeat(self.factors.state_offsets[variables], counts) + codes]
+        if self.semiring != Semiring.SUM:
+            return weights, tables, np.zeros((n_rows, len(tables))), offsets[:-1]
+        high = np.maximum.reduceat(weights, offsets[:-1], axis=1)
+        high[high == -np.inf] = 0.0
+        low = np.minimum.reduceat(np.where(weights == -np.inf, np.inf, weights), offsets[:-1], axis=1)
+        np.add.at(self.constants.T, given.group_of[variables], high.T)
+        with np.errstate(under="ignore", over="ignore"):
+            linear = np.exp(weights - np.repeat(high, counts, axis=1))
+        return linear, tables, np.where(low == np.inf, 0.0, high - low), offsets[:-1]
+
+    def _weigh_fixed(self) -> None:
+        """Log-weights of fixed variables at their codes, and -inf where a row sees another state than the one left."""
+        given, single = self.given, np.flatnonzero(self.plan.sketch.counts == 1)
+        codes, seen = self.codes[:, single], given.observed[:, single]
+        values = np.where((seen >= 0) & (seen != codes), -np.inf, 0.0)
+        if given.log_weights is not None:
+            at = self.factors.state_offsets[single] + codes
+            values += np.take_along_axis(
+                np.broadcast_to(given.log_weights, (len(codes), given.log_weights.shape[1])), at, axis=1
+            )
+        if values.any():
+            np.add.at(self.constants.T, given.group_of[single], values.T)
+
+    def _weigh_outside(self) -> None:
+        """Factors without a free variable, at the codes of the row."""
+        for f in self.plan.sketch.outside:
+            np.add.at(
+                self.constants.T,
+                self.given.group_of[self.factors.scope_variables[self.factors.scope_offsets[f]]][None],
+                self.factors.log_potentials[self.entry(f)][None],
+            )
+
+    def entry(self, f: int) -> IntArray:
+        """(R,): where a factor's entry is in log_potentials, at the codes of the row."""
+        factors = self.factors
+        scope = factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]]
+        shape = tuple(np.diff(factors.state_offsets)[scope])
+        inside = np.ravel_multi_index(tuple(self.codes[:, scope].T), shape)
+        return np.asarray(factors.table_offsets[factors.table_of_factor[f]] + inside)
+
+    def run(self, rows: Callable[[Work, int, int], bool], n_threads: int | None) -> bool:
+        """rows(work, first, last) over all rows in chunks; True as soon as one says that the range is too narrow."""
+        n_rows = len(self.log_z)
+        edges = np.linspace(0, n_rows, min(n_rows, CHUNKS) + 1).astype(np.int64)
+        narrow = np.zeros(len(edges) - 1, np.bool_)
+
+        def chunk(h: int) -> None:
+            if not narrow.any():
+                narrow[h] = rows(self._work(), int(edges[h]), int(edges[h + 1]))
+
+        run_chunks(chunk, len(edges) - 1, n_threads)
+        return bool(narrow.any())
+
+    def _work(self) -> Work:
+        plan, n, n_cliques = self.plan, len(self.plan.join.kinds), len(self.plan.join.parent)
+        store = np.empty(self.table_start + len(self.values))
+        store[self.table_start :] = self.values
+        return Work(
+            store,
+            np.empty(n, np.int64),
+            np.empty(n, np.int64),
+            np.empty(n),
+            np.empty(n_cliques),
+            np.empty(n_cliques),
+            np.empty(plan.largest_tile),
+            np.empty(plan.largest_tile),
+            np.empty(plan.largest_room),
+        )
+
+    def codes_of(self, digits: IntArray) -> IntArray:
+        """Digits (R, ..., V) as codes."""
+        drawn = self.plan.sketch
+        shape = (len(digits),) + (1,) * (digits.ndim - 2) + digits.shape[-1:]
+        found = drawn.codes[drawn.digit_offsets[:-1] + digits]
+        return np.asarray(np.where(drawn.counts > 1, found, self.codes.reshape(shape)))
+
+    def probabilities(self, marginals: Array) -> Array:
+        """Marginals of all states (R, S) from those of the digits; one-hot where a variable is not free."""
+        drawn, offsets = self.plan.sketch, self.factors.state_offsets
+        free = np.repeat(drawn.counts > 1, drawn.counts)
+        column = np.repeat(offsets[:-1], drawn.counts) + drawn.codes
+        if free.all() and len(column) == offsets[-1]:
+            return marginals
+        answer = np.zeros((len(marginals), int(offsets[-1])))
+        answer[:, column[free]] = marginals[:, free]
+        single = np.flatnonzero(drawn.counts == 1)
+        possible = (self.log_z > -np.inf)[:, self.given.group_of[single]].astype(np.float64)
+        np.put_along_axis(answer, offsets[single] + self.codes[:, single], possible, axis=1)
+        return answer
+
+    def with_outside(self, cells: Array, cell_offsets: IntArray) -> Array:
+        """Cells with those of factors that have no free variable: one at the codes of the row."""
+        for f in self.plan.sketch.outside:
+            start = cell_offsets[f] - self.factors.table_offsets[self.factors.table_of_factor[f]]
+            group = self.given.group_of[self.factors.scope_variables[self.factors.scope_offsets[f]]]
+            possible = (self.log_z[:, group] > -np.inf).astype(np.float64)
+            cells[np.arange(len(cells)), self.entry(f) + start] = possible
+        return cells
+
+
+Kernel = Callable[..., Any]

@@ -1,0 +1,256 @@
+"""Elimination orders: against elimination on sets, in both modes, on graphs of known width, at the limits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TypeAlias
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from besag.arrays import BoolArray, IntArray, offsets_of
+from besag.kernels import order as order_module
+from besag.kernels.compile import kernel_of
+from besag.kernels.elimination import CUT_OFF, DONE, GIVEN_UP, make_eliminate, make_scores
+from besag.kernels.order import FILL, RULES, WEIGHTED, Order, best_order, neighbours
+
+Graph: TypeAlias = "nx.Graph[int]"
+MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
+
+
+def packed(scopes: list[list[int]]) -> tuple[IntArray, IntArray]:
+    flat = np.array([v for scope in scopes for v in scope], np.int64)
+    return offsets_of(np.array([len(scope) for scope in scopes], np.int64)), flat
+
+
+def linked(graph: Graph, compile: bool = True) -> tuple[IntArray, IntArray]:
+    """Neighbours of a graph whose nodes are 0 .. V - 1."""
+    return neighbours(len(graph), *packed([list(edge) for edge in graph.edges]), compile=compile)
+
+
+def grid(height: int, width: int) -> Graph:
+    return nx.convert_node_labels_to_integers(nx.grid_2d_graph(height, width))
+
+
+def found(graph: Graph, n_states: int = 2, effort: float = 0.1, compile: bool = True) -> Order:
+    return best_order(np.full(len(graph), n_states), *linked(graph), effort=effort, compile=compile)
+
+
+def cliques(cardinalities: list[int], scopes: list[list[int]], order: list[int]) -> list[set[int]]:
+    """The cliques of elimination, on sets; a variable of one state joins nothing."""
+    single = {v for v, n_states in enumerate(cardinalities) if n_states == 1}
+    near: dict[int, set[int]] = {v: set() for v in range(len(cardinalities))}
+    for scope in scopes:
+        for a, b in itertools.permutations(set(scope) - single, 2):
+            near[a].add(b)
+    result = []
+    for v in order:
+        result.append({v} | near[v])
+        for a in near[v]:
+            near[a] |= near[v]
+            near[a] -= {a, v}
+    return result
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[list[int], list[list[int]], list[bool]]:
+    n = draw(st.integers(1, 14))
+    cardinalities = draw(st.lists(st.sampled_from([1, 2, 3, 5, 30]), min_size=n, max_size=n))
+    scope = st.lists(st.integers(0, n - 1), max_size=4)
+    keep = st.lists(st.sampled_from([False, False, True]), min_size=n, max_size=n)
+    return cardinalities, draw(st.lists(scope, max_size=30)), draw(keep)
+
+
+def solved(problem: tuple[list[int], list[list[int]], list[bool]], effort: float, compile: bool) -> Order:
+    cardinalities, scopes, keep = problem
+    near = neighbours(len(cardinalities), *packed(scopes), compile=compile)
+    return best_order(np.array(cardinalities), *near, keep=np.array(keep), effort=effort, compile=compile)
+
+
+def check(problem: tuple[list[int], list[list[int]], list[bool]], order: Order) -> None:
+    cardinalities, scopes, keep = problem
+    assert sorted(order.variables) == [v for v, kept in enumerate(keep) if not kept]
+    made = cliques(cardinalities, scopes, order.variables.tolist())
+    sizes = [math.prod(cardinalities[v] for v in clique) for clique in made]
+    assert order.entries == pytest.approx(sum(sizes), rel=1e-12)
+    assert order.largest == pytest.approx(max(sizes, default=0), rel=1e-12)
+    assert order.width == max((len(clique) - 1 for clique in made), default=0)
+    assert order.rule in RULES
+    assert order.complete
+
+
+@given(problems())
+def test_costs_are_those_of_elimination_on_sets(problem: tuple[list[int], list[list[int]], list[bool]]) -> None:
+    order = solved(problem, effort=20.0, compile=True)
+    check(problem, order)
+    assert not order.variables.flags.writeable
+
+
+@given(problems())
+def test_both_modes_agree(problem: tuple[list[int], list[list[int]], list[bool]]) -> None:
+    python, fast = solved(problem, 10.0, compile=False), solved(problem, 10.0, compile=True)
+    check(problem, python)
+    np.testing.assert_array_equal(python.variables, fast.variables)
+    assert (python.entries, python.rule, python.runs) == (fast.entries, fast.rule, fast.runs)
+
+
+def test_both_modes_agree_with_noise_on_a_network_of_mixed_cardinalities() -> None:
+    rng = np.random.default_rng(5)
+    graph = nx.gnp_random_graph(40, 0.12, seed=5)
+    cardinalities = rng.integers(1, 30, 40)
+    python, fast = (best_order(cardinalities, *linked(graph), effort=2e-5, compile=mode) for mode in (False, True))
+    np.testing.assert_array_equal(python.variables, fast.variables)
+    assert python.runs == fast.runs > len(RULES)
+
+
+@given(problems())
+def test_neighbours(problem: tuple[list[int], list[list[int]], list[bool]]) -> None:
+    cardinalities, scopes, _ = problem
+    for mode in (False, True):
+        first, others = neighbours(len(cardinalities), *packed(scopes), compile=mode)
+        for v in range(len(cardinalities)):
+            expected = {u for scope in scopes if v in scope for u in scope} - {v}
+            assert sorted(others[first[v] : first[v + 1]]) == sorted(expected)
+
+
+@given(problems())
+def test_scores(problem: tuple[list[int], list[list[int]], list[bool]]) -> None:
+    cardinalities, scopes, _ = problem
+    n, weights = len(cardinalities), np.array([cardinalities], np.float64)
+    first, others = neighbours(n, *packed(scopes))
+    sums, scores, sizes = np.empty((1, n)), np.empty((1, n)), np.empty(n, np.int64)
+    kernel_of(make_scores, compile=False)(first, others, np.array(cardinalities), weights, sums, scores, sizes)
+    near = [set(others[first[v] : first[v + 1]].tolist()) for v in range(n)]
+    for v in range(n):
+        pairs = itertools.combinations(near[v], 2)
+        assert scores[0, v] == sum(cardinalities[a] * cardinalities[b] for a, b in pairs if b not in near[a])
+        assert sums[0, v] == sum(cardinalities[a] for a in near[v])
+        assert sizes[v] == sum(cardinalities[a] for a in near[v] | {v})
+
+
+@pytest.mark.parametrize("compile", MODES)
+def test_known_widths(compile: bool) -> None:
+    tree = nx.random_labeled_tree(60, seed=1)
+    assert (found(tree, compile=compile).width, found(tree, compile=compile).runs) == (1, 1)
+    assert found(nx.cycle_graph(30), compile=compile).width == 2
+    assert found(nx.complete_graph(9), compile=compile).width == 8
+    assert found(nx.complete_bipartite_graph(3, 12), compile=compile).width == 3
+    assert found(nx.wheel_graph(40), compile=compile).width == 3
+    for n in range(2, 7):
+        assert found(grid(n, n), compile=compile).width == n
+
+
+def test_of_variables_with_one_clique_the_largest_goes_first() -> None:
+    order = best_order(np.array([2, 9, 3]), *linked(nx.complete_graph(3)))
+    assert order.variables.tolist() == [1, 2, 0]
+    assert order.entries == 2 * 9 * 3 + 2 * 3 + 2
+
+
+def test_an_observed_variable_separates() -> None:
+    """The hub of a star has one state: it would join all the others."""
+    star = nx.star_graph(8)
+    order = best_order(np.array([1] + [3] * 8), *linked(star), keep=np.arange(9) > 4)
+    assert (order.entries, order.width) == (1 + 4 * 3, 0)
+
+
+def test_kept_variables_stay_as_neighbours() -> None:
+    """The hub of a star goes; its kept neighbours are all in its clique."""
+    star = nx.star_graph(5)
+    keep: BoolArray = np.arange(6) > 0
+    order = best_order(np.full(6, 2), *linked(star), keep=keep)
+    assert order.variables.tolist() == [0]
+    assert (order.entries, order.largest, order.width) == (64.0, 64.0, 5)
+    nothing = best_order(np.full(6, 2), *linked(star), keep=np.ones(6, np.bool_))
+    assert (len(nothing.variables), nothing.entries, nothing.width) == (0, 0.0, 0)
+
+
+def test_the_empty_graph() -> None:
+    order = best_order(np.zeros(0, np.int64), *neighbours(0, *packed([])))
+    assert (len(order.variables), order.entries) == (0, 0.0)
+
+
+def test_effort_buys_better_orders_and_the_answer_is_always_the_same() -> None:
+    graph = grid(12, 12)
+    orders = [found(graph, effort=effort) for effort in (0.0, 5.0, 5.0)]
+    assert orders[0].runs == len(RULES)
+    assert orders[1].runs > 20
+    assert orders[1].entries < orders[0].entries
+    assert orders[1].entries == orders[2].entries
+    np.testing.assert_array_equal(orders[1].variables, orders[2].variables)
+
+
+def test_a_run_that_gets_worse_than_the_best_is_given_up() -> None:
+    graph = grid(10, 10)
+    near, n_states = linked(graph), np.full(100, 2)
+    shared = order_module._prepared(n_states, *near, None, True)
+    kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(100)
+    whole, steps = order_module._tried(kernel, shared, FILL, factors, None, order_module.MOST_STEPS)
+    again, fewer = order_module._tried(kernel, shared, FILL, factors, whole.run, order_module.MOST_STEPS)
+    assert (whole.run[0], again.run[0]) == (DONE, GIVEN_UP)
+    assert fewer < steps
+
+
+@pytest.mark.parametrize("compile", MODES)
+def test_entries_beyond_the_numbers(compile: bool) -> None:
+    """2^62 states each: any clique of 17 is beyond float64, and the order of the smallest largest clique wins."""
+    graph, n_states = grid(20, 20), np.full(400, 2**62)
+    order = best_order(n_states, *linked(graph), effort=0.0, compile=compile)
+    shared = order_module._prepared(n_states, *linked(graph), None, compile)
+    kernel, factors = kernel_of(make_eliminate, compile=compile), order_module._in_order(400)
+    tried = [order_module._tried(kernel, shared, rule, factors, None, 1 << 40)[0].run for rule in range(len(RULES))]
+    assert order.entries == order.largest == math.inf
+    assert order.width == min(run[4] for run in tried) < max(run[4] for run in tried)
+
+
+@pytest.mark.parametrize("compile", MODES)
+def test_a_search_that_is_cut_off_says_so(compile: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order_module, "MOST_STEPS", 3000)
+    graph = grid(9, 9)
+    keep = np.arange(81) % 20 == 7
+    order = best_order(np.full(81, 2), *linked(graph), keep=keep, compile=compile)
+    assert not order.complete
+    assert order.runs == 1
+    assert sorted(order.variables) == np.flatnonzero(~keep).tolist()
+    made = cliques([2] * 81, [list(edge) for edge in graph.edges], order.variables.tolist())
+    assert order.width >= max(len(clique) - 1 for clique in made)
+    assert order.entries >= sum(2.0 ** len(clique) for clique in made)
+    assert order.largest >= max(2.0 ** len(clique) for clique in made)
+
+
+def test_a_later_run_that_is_cut_off_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = grid(9, 9)
+    near, n_states = linked(graph), np.full(81, 2)
+    shared = order_module._prepared(n_states, *near, None, True)
+    kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(81)
+    first, _ = order_module._tried(kernel, shared, WEIGHTED, factors, None, order_module.MOST_STEPS)
+    assert order_module._tried(kernel, shared, FILL, factors, None, 3000)[0].run[0] == CUT_OFF
+    monkeypatch.setattr(order_module, "SEARCH_STEPS", 1 << 30)
+    monkeypatch.setattr(order_module, "MOST_STEPS", int(first.run[-1]) + order_module.STEPS_OF_CALL + 100)
+    order = best_order(n_states, *near, effort=0.0)
+    assert order.complete
+    np.testing.assert_array_equal(order.variables, first.variables)
+
+
+@pytest.mark.parametrize("rule", range(len(RULES)))
+def test_weights_stay_exact_however_many_states(rule: int) -> None:
+    """Scores are kept below 2^53, so that they reach zero exactly and every order is complete."""
+    rng = np.random.default_rng(rule)
+    n_states = 10 ** rng.integers(0, 18, 60)
+    graph = nx.gnp_random_graph(60, 0.1, seed=rule)
+    order = best_order(n_states, *linked(graph), effort=0.0)
+    made = cliques(n_states.tolist(), [list(edge) for edge in graph.edges], order.variables.tolist())
+    assert order.width == max(len(clique) - 1 for clique in made)
+
+
+def test_large_thin_graphs_take_few_steps() -> None:
+    """Lists around a hub are not searched: a wheel of 20,000 takes steps in proportion to its size."""
+    for graph in (nx.star_graph(20_000), nx.wheel_graph(20_000)):
+        shared = order_module._prepared(np.full(len(graph), 2), *linked(graph), None, True)
+        kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(len(graph))
+        found, _ = order_module._tried(kernel, shared, FILL, factors, None, order_module.MOST_STEPS)
+        assert found.run[0] == DONE
+        assert found.run[-1] < 100 * len(graph)
