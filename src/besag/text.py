@@ -26,6 +26,16 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in cells)
 
 
+def shortened(names: Sequence[str], shown: int = 8) -> str:
+    """Names in a line, those after the first few counted.
+
+    >>> shortened(["A", "B", "C", "D"], 2)
+    'A, B, ... and 2 more'
+    """
+    left = len(names) - shown
+    return ", ".join(names if left <= 0 else (*names[:shown], f"... and {left} more"))
+
+
 def _is_number(cell: str) -> bool:
     try:
         float(cell)

@@ -1,4 +1,4 @@
-"""Several engines or models side by side: compare, kl, cost."""
+"""Several engines or models side by side: compare, kl."""
 
 from typing import Any
 
@@ -82,24 +82,3 @@ def test_kl_is_infinite_where_q_rules_out_what_p_allows() -> None:
 def test_kl_needs_the_same_variables(q: Any, match: str) -> None:
     with pytest.raises(ModelError, match=f"kl needs models on the same variables.*{match}"):
         besag.kl(besag.markov_network({"A": 2, "B": 2}, []), besag.markov_network(q, []))
-
-
-# cost ----------------------------------------------------------------------------------------------------------------
-
-
-def test_cost_of_a_small_graph_with_cycles() -> None:
-    cost = LOOP.cost()
-    assert (cost.engine, cost.entries) == ("brute", 16)
-    assert "cycles" in cost.reason
-    assert cost.bytes > 16
-    assert str(cost).splitlines()[1].split() == ["engine", "brute"]
-    assert LOOP.cost(engine="brute").reason == "it was asked for"
-
-
-@pytest.mark.parametrize("shape", [(6, 6), (60, 70)])
-def test_cost_of_a_graph_that_is_too_large(shape: tuple[int, int]) -> None:
-    cost = besag.ising(shape).cost()
-    assert cost.engine == "none"
-    assert "cycles" in cost.reason
-    assert cost.entries >= 2**36
-    assert "none" in str(cost)

@@ -13,6 +13,7 @@ make for a structure (trees, orders) are kept in a bounded cache under a lock; t
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -185,13 +186,15 @@ class Graph(Rebuilt):
 
         theta = self.layout.check_theta(theta)
         given = [self._inputs(block, inputs) for block in self.blocks]
-        tables = [-self._tables(block, theta, own, support) for block, own in zip(self.blocks, given, strict=True)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            tables = [self._tables(block, theta, own, support) for block, own in zip(self.blocks, given, strict=True)]
+        energies = joined(tables, np.float64)
         compiled = all(own is block.inputs for block, own in zip(self.blocks, given, strict=True))
         sharing = self.plans.get("sharing", lambda: self._sharing(given)) if compiled else self._sharing(given)
         table_of_factor, table_offsets, first = sharing
         return Problem(
             graph=self,
-            log_potentials=frozen(joined(tables, np.float64)),
+            log_potentials=frozen(np.negative(energies, out=energies)),
             table_of_factor=table_of_factor,
             table_offsets=table_offsets,
             first_tables=first,
@@ -220,7 +223,7 @@ class Graph(Rebuilt):
         for block, inputs in zip(self.blocks, given, strict=True):
             n_tables = block.template.n_tables(inputs, len(block.scopes))
             readers.append(first[-1] + block.template.table_of_factor(inputs, len(block.scopes)))
-            sizes.append(np.full(n_tables, np.prod(block.template.entry_shape)))
+            sizes.append(np.full(n_tables, math.prod(block.template.entry_shape)))
             first.append(first[-1] + n_tables)
         return frozen(joined(readers, np.int64)), frozen(offsets_of(joined(sizes, np.int64))), tuple(first)
 
@@ -232,9 +235,9 @@ class Graph(Rebuilt):
 
     def _tables(self, block: Block, theta: Array, inputs: Inputs, support: BoolArray | None) -> Array:
         template, where = block.template, self.layout[block.template.name]
-        with np.errstate(over="ignore", invalid="ignore"):
-            energies = template.tables(theta[where], inputs)
-        if not (np.abs(energies) <= LARGEST).all():
+        energies = template.tables(theta[where], inputs)
+        multiplied = template.basis is not None or (inputs is not None and inputs.ndim > 1)
+        if multiplied and not (np.abs(energies) <= LARGEST).all():
             raise ModelError(f"template {template.name!r}: energies must be at most {LARGEST:g} in size; they overflow")
         if template.support is not None:
             energies = np.where(template.support, energies, np.inf)

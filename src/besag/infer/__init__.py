@@ -1,4 +1,4 @@
-"""Engines by class: infer.Tree(root="A"), infer.JunctionTree(), infer.Brute(), infer.Exact(), infer.Auto()."""
+"""Engines by class: infer.Tree(root="A"), infer.JunctionTree(), infer.Elimination(), infer.Brute(), infer.Exact()."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from besag.infer.auto import Auto as Auto
     from besag.infer.auto import Exact as Exact
     from besag.infer.brute import Brute as Brute
+    from besag.infer.elimination import Elimination as Elimination
     from besag.infer.junction import JunctionTree as JunctionTree
     from besag.infer.result import Result as Result
     from besag.infer.tree import Tree as Tree
@@ -17,11 +18,12 @@ _WHERE = {
     "Auto": "auto",
     "Exact": "auto",
     "Brute": "brute",
+    "Elimination": "elimination",
     "JunctionTree": "junction",
     "Tree": "tree",
     "Result": "result",
 }
-__all__ = ["Auto", "Brute", "Exact", "JunctionTree", "Result", "Tree"]
+__all__ = ["Auto", "Brute", "Elimination", "Exact", "JunctionTree", "Result", "Tree"]
 
 
 def __getattr__(name: str) -> Any:

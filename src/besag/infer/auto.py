@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, Engine, OnStep, Want
+from besag.infer.engine import CHOOSERS, REGISTRY, Capabilities, Engine, OnStep, Want, engine_class
 from besag.infer.junction import JunctionTree
 from besag.infer.result import Result
 from besag.infer.tree import Tree, forest_of
@@ -47,7 +48,10 @@ class Exact:
         """Answers with the engine that fits the graph."""
         engine, reason = self.choose(problem.graph)
         served = want - {"messages"} if "messages" not in engine.capabilities.wants else want
-        result = engine.infer(problem, served, warm=warm, rng=rng, time_limit=time_limit, on_step=on_step)
+        try:
+            result = engine.infer(problem, served, warm=warm, rng=rng, time_limit=time_limit, on_step=on_step)
+        except TooLargeError as error:
+            raise TooLargeError(f"{error}; {other_engines(want)}") from error
         return replace(result, diagnostics=result.diagnostics.extended(reason=reason))
 
     def choose(self, graph: Graph) -> tuple[Engine, str]:
@@ -61,6 +65,15 @@ class Exact:
             return Tree(**options), "the factor graph is a forest"
         why = "the factor graph has cycles" if self.k == 1 else f"the {self.k} best labellings are asked for"
         return JunctionTree(**options, k=self.k, targets=self.targets), why
+
+
+def other_engines(want: frozenset[Want]) -> str:
+    """Who can serve a want that is too large for exact inference."""
+    classes = {name: engine_class(name).capabilities for name in REGISTRY if name not in CHOOSERS}
+    able = [name for name, can in classes.items() if can.bound != "exact" and want <= can.wants]
+    if able:
+        return f"engines that answer approximately: {', '.join(sorted(able))}"
+    return "there is no approximate engine for it; model.cost(evidence) tells what some evidence would save"
 
 
 @dataclass(frozen=True, slots=True)

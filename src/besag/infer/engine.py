@@ -66,6 +66,7 @@ REGISTRY: Mapping[str, tuple[str, str]] = {
     "auto": ("besag.infer.auto", "Auto"),
     "exact": ("besag.infer.auto", "Exact"),
     "brute": ("besag.infer.brute", "Brute"),
+    "elimination": ("besag.infer.elimination", "Elimination"),
     "junction_tree": ("besag.infer.junction", "JunctionTree"),
     "tree": ("besag.infer.tree", "Tree"),
 }

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from besag.kernels.support import allowed_states
 
 KINDS = frozenset({int(Kind.TABLE)})
 SLAB_ENTRIES = 2**24  # of answers at a time
+SMALL = 2**24  # bytes that any machine has
 SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
 
 
@@ -72,13 +73,13 @@ class JunctionTree:
         began = time.perf_counter()
         check_wants(self, want)
         run = Run(self, problem)
-        answer = Result(problem.graph, "exact", Diagnostics(), problem.evidence.batched, problem.evidence.index)
+        answers: dict[str, Any] = {}
         if want & {"log_partition", "variables", "factors", "moments"}:
-            answer = run.sums(answer, want)
+            answers |= run.sums(want)
         if "map" in want:
-            answer = run.best(answer, self.k)
+            answers |= run.best(self.k)
         if "samples" in want:
-            answer = run.draws(answer, np.random.default_rng(0) if rng is None else rng, self.n_samples)
+            answers |= run.draws(np.random.default_rng(0) if rng is None else rng, self.n_samples)
         told = Diagnostics(
             engine="junction_tree",
             converged=True,
@@ -87,7 +88,8 @@ class JunctionTree:
             rows=problem.evidence.n_rows,
             **run.told,
         )
-        return replace(answer, diagnostics=told)
+        evidence = problem.evidence
+        return Result(problem.graph, "exact", told, evidence.batched, evidence.index, **answers)
 
 
 def factors_of(problem: Problem) -> Factors:
@@ -115,10 +117,12 @@ def variable_groups(graph: Graph) -> IntArray:
 class Run:
     """One problem, and the plans that it needs."""
 
-    def __init__(self, engine: JunctionTree, problem: Problem) -> None:
+    def __init__(self, engine: JunctionTree, problem: Problem, *, dense: bool = True) -> None:
+        """dense=False is for `drawn` only: structured factors stay as they are, and nothing large is made."""
         self.given, self.n_threads = problem, engine.n_threads
-        self.limit = default_memory_limit() if engine.memory_limit is None else engine.memory_limit
-        self.problem = problem.expanded(KINDS, self.limit)
+        self.memory_limit = engine.memory_limit
+        ready = not dense or (problem.kinds == Kind.TABLE).all()
+        self.problem = problem if ready else problem.expanded(KINDS, self.limit)
         self.graph = problem.graph
         self.factors = factors_of(self.problem)
         self.targets = engine.targets
@@ -130,9 +134,17 @@ class Run:
             weighted = (problem.evidence.log_weights != 0).any(axis=0)
             self.soft |= np.logical_or.reduceat(weighted, self.graph.state_offsets[:-1]) & ~self.fixed
 
+    @property
+    def limit(self) -> int:
+        """Bytes that may be taken; the system is asked only where it matters."""
+        return default_memory_limit() if self.memory_limit is None else self.memory_limit
+
+    def _exceeds(self, n_bytes: float) -> bool:
+        return n_bytes > (SMALL if self.memory_limit is None else 0) and n_bytes > self.limit
+
     def setting(self, read: BoolArray, used: BoolArray, cells: bool) -> Setting:
         """What is to be planned for."""
-        allowed = self._support()
+        allowed: BoolArray = self._support()
         if not used.all() and self.problem.children is not None:
             allowed = np.array(allowed)
             offsets = self.graph.state_offsets
@@ -159,6 +171,15 @@ class Run:
 
     def plan(self, want: frozenset[Want]) -> Plan:
         """The plan for a want; TooLargeError where it would not fit."""
+        setting, drawn = self.drawn(want)
+        self.refuse(drawn)
+        compile = worth_compiling(drawn.entries.sum())
+        return self.graph.plans.get(
+            ("junction", *_key(setting)), lambda: plan(self.factors, setting, drawn, compile=compile)
+        )
+
+    def drawn(self, want: frozenset[Want]) -> tuple[Setting, Sketch]:
+        """What a want is planned for, and the order and cliques that it will have, which say what it takes."""
         everything = bool(want & {"factors", "moments", "map", "samples"})
         read, used = np.ones(self.graph.n_variables, np.bool_), np.ones(self.graph.n_factors, np.bool_)
         if not everything:
@@ -169,24 +190,15 @@ class Run:
                 used = relevant(self.problem, targets)
         elif not want & {"variables", "factors", "moments"}:
             read[:] = False
-        return self._planned(self.setting(read, used, bool(want & {"factors", "moments"})))
+        setting = self.setting(read, used, bool(want & {"factors", "moments"}))
+        drawn = self.sketch(setting)
+        smaller = self._under_evidence(setting) if drawn.entries.sum() > SUPPORT_ABOVE else None
+        return (setting, drawn) if smaller is None else (smaller, self.sketch(smaller))
 
     def _target_numbers(self) -> IntArray | None:
         if self.targets is None:
             return None
         return np.array([self.graph.variables.index(name) for name in self.targets], np.int64)
-
-    def _planned(self, setting: Setting) -> Plan:
-        drawn = self.sketch(setting)
-        if drawn.entries.sum() > SUPPORT_ABOVE:
-            smaller = self._under_evidence(setting)
-            if smaller is not None:
-                setting, drawn = smaller, self.sketch(smaller)
-        self.refuse(drawn)
-        compile = worth_compiling(drawn.entries.sum())
-        return self.graph.plans.get(
-            ("junction", *_key(setting)), lambda: plan(self.factors, setting, drawn, compile=compile)
-        )
 
     def sketch(self, setting: Setting) -> Sketch:
         """Order and cliques for a setting."""
@@ -194,7 +206,7 @@ class Run:
         return self.graph.plans.get(("sketch", *_key(setting)), lambda: sketch(self.factors, setting, compile=compile))
 
     def _under_evidence(self, setting: Setting) -> Setting | None:
-        """The setting with only the states that hard zeros leave under one row of evidence; None if it gains nothing."""
+        """The setting with only the states that hard zeros leave under one row of evidence; None if that is all."""
         evidence, offsets = self.problem.evidence, self.graph.state_offsets
         if evidence.n_rows > 1 or not (self.fixed | self.soft).any():
             return None
@@ -202,7 +214,7 @@ class Run:
             return None
         state = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
         seen = np.repeat(evidence.observed[0], np.diff(offsets))
-        allowed = setting.allowed & ((seen < 0) | (seen == state))
+        allowed: BoolArray = setting.allowed & ((seen < 0) | (seen == state))
         if evidence.log_weights is not None:
             allowed &= evidence.log_weights[0] > -np.inf
         left = allowed_states(self.factors, frozen(allowed), compile=worth_compiling(len(self.factors.log_potentials)))
@@ -213,7 +225,7 @@ class Run:
 
     def refuse(self, drawn: Sketch) -> None:
         """TooLargeError where the messages would not fit."""
-        if drawn.bytes > self.limit:
+        if self._exceeds(drawn.bytes):
             raise TooLargeError(
                 f"the junction tree would take {drawn.bytes:.3g} bytes, more than memory_limit={self.limit}: width "
                 f"{drawn.order.width}, {drawn.entries.sum():.3g} table entries in the best order found; "
@@ -232,7 +244,7 @@ class Run:
         for start in range(0, rows, size):
             yield start, min(start + size, rows)
 
-    def sums(self, answer: Result, want: frozenset[Want]) -> Result:
+    def sums(self, want: frozenset[Want]) -> dict[str, Any]:
         """Everything that the semiring (+, x) gives."""
         cells = bool(want & {"factors", "moments"})
         offsets = factor_offsets(self.graph) if cells else None
@@ -263,16 +275,15 @@ class Run:
                     factors.append(part.cells)
         self.told.update(domain=part.semiring.name.lower(), width=made.sketch.order.width)
         self.told.update(entries=float(made.sketch.entries.sum()))
-        return replace(
-            answer,
-            log_partitions=np.concatenate(log_z),
-            probabilities=np.concatenate(variables) if variables else None,
-            factor_marginals=np.concatenate(factors) if factors else None,
-            table_moments=self.given.contracted(self.problem, moments) if "moments" in want else None,
-        )
+        return {
+            "log_partitions": np.concatenate(log_z),
+            "probabilities": np.concatenate(variables) if variables else None,
+            "factor_marginals": np.concatenate(factors) if factors else None,
+            "table_moments": self.given.contracted(self.problem, moments) if "moments" in want else None,
+        }
 
     def _refuse_cells(self, rows: int, size: int) -> None:
-        if 8 * rows * size > self.limit:
+        if self._exceeds(8 * rows * size):
             raise TooLargeError(
                 f"all factor marginals would take {8 * rows * size} bytes, more than memory_limit={self.limit}; "
                 "moments are their sums and take no room"
@@ -288,7 +299,7 @@ class Run:
         places = np.arange(len(total)) + np.repeat(starts, sizes)
         return np.bincount(places, weights=total, minlength=len(problem.log_potentials)).astype(np.float64)
 
-    def best(self, answer: Result, k: int) -> Result:
+    def best(self, k: int) -> dict[str, Any]:
         """The labelling of least energy, for each row."""
         made = self.plan(frozenset({"map"}))
         compile = worth_compiling(made.sketch.entries.sum() * self.problem.evidence.n_rows)
@@ -301,9 +312,9 @@ class Run:
         codes = np.concatenate(labels)
         found = self.given.energy(codes if self.graph.n_instances == 1 else codes[0])
         energies = np.where(np.concatenate(possible) == -np.inf, np.inf, found)
-        return replace(answer, codes=codes[:, None], energies=energies[:, None])
+        return {"codes": codes[:, None], "energies": energies[:, None]}
 
-    def draws(self, answer: Result, rng: np.random.Generator, n_samples: int) -> Result:
+    def draws(self, rng: np.random.Generator, n_samples: int) -> dict[str, Any]:
         """Independent samples, for each row, from one key of the generator."""
         made = self.plan(frozenset({"samples"}))
         key = int(rng.integers(2**62))
@@ -317,7 +328,7 @@ class Run:
             )
             log_z.append(part[0][0] if self.graph.n_instances > 1 else part[0][:, 0])
             samples.append(part[1])
-        return replace(answer, log_partitions=np.concatenate(log_z), sampled=np.concatenate(samples))
+        return {"log_partitions": np.concatenate(log_z), "sampled": np.concatenate(samples)}
 
 
 def _key(setting: Setting) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ instance i.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,18 @@ CALLS = {
     "messages": "model.marginals(trace=True) with an engine that sends messages",
     "trace": "trace=True with an iterative engine",
 }
+
+
+ARRAYS = (
+    "log_partitions",
+    "probabilities",
+    "factor_marginals",
+    "table_moments",
+    "codes",
+    "energies",
+    "energy_bounds",
+    "sampled",
+)
 
 
 class Diagnostics(Mapping[str, Any]):
@@ -97,10 +109,10 @@ class Result(Rebuilt):
     infer_again: Callable[[frozenset[Any]], Result] | None = None
 
     def __post_init__(self) -> None:
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if isinstance(value, np.ndarray) and value.flags.writeable:
-                object.__setattr__(self, entry.name, frozen(value))
+        for name in ARRAYS:
+            value = getattr(self, name)
+            if value is not None and value.flags.writeable:
+                object.__setattr__(self, name, frozen(value))
 
     def _asked(self, value: Any, want: str) -> Any:
         if value is None:

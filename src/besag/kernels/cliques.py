@@ -25,9 +25,10 @@ Answer = tuple[IntArray, IntArray, IntArray, IntArray, IntArray]
 
 
 def make_cliques() -> Callable[..., Answer]:
-    """Kernel: order (n,), neighbours first (V + 1,) and others -> member_offsets (C + 1,), members (A,) with the
-    separator before the residual, n_separator (C,), parent (C,) or -1, clique_of (V,): where a variable is eliminated,
-    or -1.
+    """Kernel: cliques of an order (n,), neighbours being first (V + 1,) and others.
+
+    -> member_offsets (C + 1,), members (A,) with the separator before the residual, n_separator (C,), parent (C,) or
+    -1, clique_of (V,): where a variable is eliminated, or -1.
     """
 
     def cliques(order: IntArray, first: IntArray, others: IntArray) -> Answer:

@@ -89,7 +89,7 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
 
 
 def worth_compiling(work: float) -> bool:
-    """Whether to compile for so many table entries: where numba is there, or all that was done without would pay for it.
+    """Whether to compile for so many table entries: where numba is there, or the work so far would have paid for it.
 
     Loading numba takes as long as plain Python needs for some COMPILE_ABOVE entries, so that never more than twice the
     least time is lost.

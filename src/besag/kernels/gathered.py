@@ -73,7 +73,7 @@ def make_gathered() -> Callable[..., Answer]:
         place = np.zeros(len(counts), np.int64)
         masks, sizes = np.zeros(MAX_OPERANDS, np.int64), np.zeros(MAX_OPERANDS)
         holds = np.zeros(MAX_OPERANDS, np.int64)  # an operand, or -1 - the new clique
-        n_made, n_members = 0, 0
+        n_made = 0
         for c in range(n_cliques):
             low, size = member_offsets[c], member_offsets[c + 1] - member_offsets[c]
             k = first[c + 1] - first[c]

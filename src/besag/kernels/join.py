@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
 from besag.kernels.compile import kernel_of
-from besag.kernels.join_maps import EVIDENCE, FACTOR, MESSAGE, VARIABLE
+from besag.kernels.join_maps import FACTOR, VARIABLE
 from besag.kernels.join_plan import Plan
 from besag.kernels.join_rows import Rows, Walk, Work, make_decode, make_draw, make_propagate
+from besag.kernels.join_wide import WideRow
 from besag.kernels.prepare import Factors
 from besag.kernels.threads import run_chunks
 
@@ -57,7 +57,7 @@ def sum_product(
     n_threads: int | None = None,
     compile: bool = True,
 ) -> Answer:
-    """log Z, and marginals of the variables that the plan reads and of all factors where cell_offsets (F + 1,) is given."""
+    """log Z, marginals of the variables that the plan reads, and of all factors if cell_offsets (F + 1,) is given."""
     answer = None
     for semiring in (Semiring.SUM, Semiring.LOG_SUM):
         answer = _propagate(_Bound(plan, factors, given, semiring), want_variables, cell_offsets, n_threads, compile)
@@ -71,10 +71,13 @@ def max_product(
 ) -> tuple[Array, IntArray]:
     """The logarithm of the weight of a heaviest labelling, (R, G), and its codes (R, V)."""
     bound = _Bound(plan, factors, given, Semiring.MAX)
-    decode = kernel_of(make_decode, compile=compile)
     digits = np.zeros(given.observed.shape, np.int64)
 
     def rows(work: Work, first: int, last: int) -> bool:
+        wide = bound.wide(work, n_threads, compile)
+        if wide is not None:
+            wide.rise(bound.log_z, down=False)
+        decode = kernel_of(make_decode, int(wide is None), compile=compile)
         decode(plan.join, bound.walk, bound.rows, work, first, last, bound.log_z, digits, np.empty(bound.longest))
         return False
 
@@ -93,21 +96,30 @@ def sample(
     compile: bool = True,
 ) -> tuple[Array, IntArray]:
     """log Z (R, G), and n_samples independent labellings for each row, (R, n, V); the same key gives the same ones."""
-    n_rows, n = given.observed.shape
     key = (int(key) + 2**63) % 2**64 - 2**63  # a signed word
     for semiring in (Semiring.SUM, Semiring.LOG_SUM):
-        bound = _Bound(plan, factors, given, semiring)
-        draw = kernel_of(make_draw, int(semiring), compile=compile)
-        digits = np.zeros((n_rows, n_samples, n), np.int64)
+        drawn = _draw(_Bound(plan, factors, given, semiring), n_samples, key, n_threads, compile)
+        if drawn is not None:
+            return drawn
+    raise AssertionError("the log domain is never too narrow")
 
-        def rows(work: Work, first: int, last: int) -> bool:
-            room = np.empty(bound.longest)
-            narrow: bool = draw(plan.join, bound.walk, bound.rows, work, first, last, key, bound.log_z, digits, room)
-            return narrow
 
-        if not bound.run(rows, n_threads):
-            break
-    return bound.log_z, bound.codes_of(digits)
+def _draw(
+    bound: _Bound, n_samples: int, key: int, n_threads: int | None, compile: bool
+) -> tuple[Array, IntArray] | None:
+    plan, (n_rows, n) = bound.plan, bound.given.observed.shape
+    digits = np.zeros((n_rows, n_samples, n), np.int64)
+
+    def rows(work: Work, first: int, last: int) -> bool:
+        wide = bound.wide(work, n_threads, compile)
+        if wide is not None and wide.rise(bound.log_z, down=False):
+            return True
+        draw = kernel_of(make_draw, int(bound.semiring), int(wide is None), compile=compile)
+        room = np.empty(bound.longest)
+        narrow: bool = draw(plan.join, bound.walk, bound.rows, work, first, last, key, bound.log_z, digits, room)
+        return narrow
+
+    return None if bound.run(rows, n_threads) else (bound.log_z, bound.codes_of(digits))
 
 
 def _propagate(
@@ -116,19 +128,26 @@ def _propagate(
     plan, n_rows = bound.plan, len(bound.log_z)
     wanted = want_variables or cell_offsets is not None
     n_digits = int(plan.sketch.digit_offsets[-1])
-    marginals = np.empty((n_rows if wanted else 0, n_digits))
-    cells = np.empty((n_rows, 0 if cell_offsets is None else int(cell_offsets[-1])))
+    marginals = np.zeros((n_rows if wanted else 0, n_digits))
+    cells = np.zeros((n_rows, 0 if cell_offsets is None else int(cell_offsets[-1])))
     kinds, numbers = plan.join.kinds, plan.join.numbers
-    cell_bases = np.zeros(len(kinds), np.int64)
-    cell_bases[kinds == VARIABLE] = plan.sketch.digit_offsets[numbers[kinds == VARIABLE]]
+    out_bases = np.zeros(len(kinds), np.int64)
+    out_bases[kinds == VARIABLE] = plan.sketch.digit_offsets[numbers[kinds == VARIABLE]]
     if cell_offsets is not None:
-        cell_bases[kinds == FACTOR] = cell_offsets[numbers[kinds == FACTOR]]
+        out_bases[kinds == FACTOR] = cell_offsets[numbers[kinds == FACTOR]]
     propagate = kernel_of(make_propagate, int(bound.semiring), compile=compile)
-    frozen(cell_bases)
+    out_bases = frozen(out_bases)
 
     def rows(work: Work, first: int, last: int) -> bool:
+        wide = bound.wide(work, n_threads, compile)
+        if wide is not None:
+            if wide.rise(bound.log_z, down=wanted):
+                return True
+            if wanted:
+                wide.sink(out_bases, marginals[0], cells[0])
+            return False
         narrow: bool = propagate(
-            plan.join, plan.reads, bound.rows, work, first, last, cell_bases, bound.log_z, marginals, cells
+            plan.join, plan.reads, bound.rows, work, first, last, out_bases, bound.log_z, marginals, cells
         )
         return narrow
 
@@ -149,23 +168,18 @@ class _Bound:
         self.plan, self.factors, self.given, self.semiring = plan, factors, given, semiring
         self.codes = self._codes()
         self.constants = np.zeros((len(given.observed), given.n_groups))
-        values, spans = self._tables()
-        soft, soft_tables, soft_spans, soft_offsets = self._soft()
+        self.values, spans = self._tables()
+        soft, soft_spans, soft_offsets = self._soft()
         self._weigh_fixed()
         self._weigh_outside()
-        kinds, numbers, join = plan.join.kinds, plan.join.numbers, plan.join
-        is_factor = kinds == FACTOR
         self.soft_start = plan.n_messages
         self.table_start = self.soft_start + soft.shape[1]
-        bases = np.zeros(len(kinds), np.int64)
-        tables = factors.table_of_factor[numbers[is_factor]]
-        bases[is_factor] = self.table_start + factors.table_offsets[tables]
-        bases[kinds == MESSAGE] = join.message_offsets[numbers[kinds == MESSAGE]]
-        bases[soft_tables] = self.soft_start + soft_offsets
-        table_spans = np.zeros(len(kinds))
-        table_spans[is_factor] = spans[tables]
-        self.values = values
-        groups = np.zeros(len(join.parent), np.int64)
+        tables = factors.table_of_factor[plan.factors]
+        bases, table_spans = plan.bases.copy(), np.zeros(len(plan.bases))
+        bases[plan.of_factors] = self.table_start + factors.table_offsets[tables]
+        bases[plan.of_evidence] = self.soft_start + soft_offsets
+        table_spans[plan.of_factors] = spans[tables]
+        groups = np.zeros(len(plan.join.parent), np.int64)
         if given.n_groups > 1:
             groups = given.group_of[plan.axes[plan.axis_offsets[:-1]]]
         self.rows = Rows(
@@ -177,18 +191,26 @@ class _Bound:
             frozen(table_spans),
             frozen(soft),
             self.soft_start,
-            frozen(soft_tables),
+            frozen(plan.of_evidence),
             frozen(soft_spans),
             frozen(self.constants),
             frozen(groups),
+            frozen(np.arange(len(groups))),
         )
         self.walk = Walk(plan.axis_offsets, plan.axes, plan.splits, plan.sketch.counts)
         self.log_z = np.empty(self.constants.shape)
-        self.longest = int((join.shape[:, 1] * join.shape[:, 2]).max(initial=1))
+
+    @property
+    def longest(self) -> int:
+        """Entries of the longest residual."""
+        shape = self.plan.join.shape
+        return int((shape[:, 1] * shape[:, 2]).max(initial=1))
 
     def _codes(self) -> IntArray:
         """(R, V): the code of every variable that is not free, 0 of the others."""
         drawn, observed = self.plan.sketch, self.given.observed
+        if len(self.plan.single) == 0:
+            return np.zeros(observed.shape, np.int64)
         only = drawn.codes[drawn.digit_offsets[:-1]] * (drawn.counts == 1)
         return np.where(self.plan.setting.fixed, observed, only)
 
@@ -204,7 +226,7 @@ class _Bound:
         if (low == -np.inf).any():
             low = np.minimum.reduceat(np.where(logs == -np.inf, np.inf, logs), starts)
             low[low == np.inf] = 0.0
-        numbers = self.plan.join.numbers[self.plan.join.kinds == FACTOR]
+        numbers = self.plan.factors
         taken = high[factors.table_of_factor[numbers]]
         if self.given.n_groups == 1:
             self.constants += taken.sum()
@@ -214,16 +236,14 @@ class _Bound:
         with np.errstate(under="ignore"):
             return np.exp(logs - np.repeat(high, np.diff(factors.table_offsets))), high - low
 
-    def _soft(self) -> tuple[Array, IntArray, Array, IntArray]:
-        """Weights of soft variables (R, D), their small tables (E,), spans (R, E), and where each begins (E,)."""
+    def _soft(self) -> tuple[Array, Array, IntArray]:
+        """Weights of soft variables (R, D), their spans (R, E), and where each begins (E,)."""
         plan, given = self.plan, self.given
-        n_rows = len(given.observed)
-        tables = np.flatnonzero(plan.join.kinds == EVIDENCE)
-        variables = plan.join.numbers[tables]
+        n_rows, variables = len(given.observed), plan.soft
+        if len(variables) == 0:
+            return np.empty((n_rows, 0)), np.empty((n_rows, 0)), np.zeros(0, np.int64)
         counts = plan.sketch.counts[variables]
         offsets = offsets_of(counts)
-        if len(tables) == 0:
-            return np.empty((n_rows, 0)), tables, np.empty((n_rows, 0)), offsets[:-1]
         digit = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
         codes = plan.sketch.codes[np.repeat(plan.sketch.digit_offsets[variables], counts) + digit]
         seen = np.repeat(given.observed[:, variables], counts, axis=1)
@@ -231,18 +251,20 @@ class _Bound:
         if given.log_weights is not None:
             weights += given.log_weights[:, np.repeat(self.factors.state_offsets[variables], counts) + codes]
         if self.semiring != Semiring.SUM:
-            return weights, tables, np.zeros((n_rows, len(tables))), offsets[:-1]
+            return weights, np.zeros((n_rows, len(variables))), offsets[:-1]
         high = np.maximum.reduceat(weights, offsets[:-1], axis=1)
         high[high == -np.inf] = 0.0
         low = np.minimum.reduceat(np.where(weights == -np.inf, np.inf, weights), offsets[:-1], axis=1)
         np.add.at(self.constants.T, given.group_of[variables], high.T)
         with np.errstate(under="ignore", over="ignore"):
             linear = np.exp(weights - np.repeat(high, counts, axis=1))
-        return linear, tables, np.where(low == np.inf, 0.0, high - low), offsets[:-1]
+        return linear, np.where(low == np.inf, 0.0, high - low), offsets[:-1]
 
     def _weigh_fixed(self) -> None:
         """Log-weights of fixed variables at their codes, and -inf where a row sees another state than the one left."""
-        given, single = self.given, np.flatnonzero(self.plan.sketch.counts == 1)
+        given, single = self.given, self.plan.single
+        if len(single) == 0:
+            return
         codes, seen = self.codes[:, single], given.observed[:, single]
         values = np.where((seen >= 0) & (seen != codes), -np.inf, 0.0)
         if given.log_weights is not None:
@@ -270,15 +292,22 @@ class _Bound:
         inside = np.ravel_multi_index(tuple(self.codes[:, scope].T), shape)
         return np.asarray(factors.table_offsets[factors.table_of_factor[f]] + inside)
 
+    def wide(self, work: Work, n_threads: int | None, compile: bool) -> WideRow | None:
+        """The way of one row of a large plan."""
+        if len(self.log_z) > 1 or self.plan.stages is None:
+            return None
+        return WideRow(self.plan, self.plan.stages, self.rows, work, self.semiring, n_threads, compile)
+
     def run(self, rows: Callable[[Work, int, int], bool], n_threads: int | None) -> bool:
         """rows(work, first, last) over all rows in chunks; True as soon as one says that the range is too narrow."""
         n_rows = len(self.log_z)
-        edges = np.linspace(0, n_rows, min(n_rows, CHUNKS) + 1).astype(np.int64)
+        n_chunks = min(n_rows, CHUNKS)
+        edges = [n_rows * h // n_chunks for h in range(n_chunks + 1)]
         narrow = np.zeros(len(edges) - 1, np.bool_)
 
         def chunk(h: int) -> None:
             if not narrow.any():
-                narrow[h] = rows(self._work(), int(edges[h]), int(edges[h + 1]))
+                narrow[h] = rows(self._work(), edges[h], edges[h + 1])
 
         run_chunks(chunk, len(edges) - 1, n_threads)
         return bool(narrow.any())
@@ -315,7 +344,7 @@ class _Bound:
             return marginals
         answer = np.zeros((len(marginals), int(offsets[-1])))
         answer[:, column[free]] = marginals[:, free]
-        single = np.flatnonzero(drawn.counts == 1)
+        single = self.plan.single
         possible = (self.log_z > -np.inf)[:, self.given.group_of[single]].astype(np.float64)
         np.put_along_axis(answer, offsets[single] + self.codes[:, single], possible, axis=1)
         return answer
@@ -328,6 +357,3 @@ class _Bound:
             possible = (self.log_z[:, group] > -np.inf).astype(np.float64)
             cells[np.arange(len(cells)), self.entry(f) + start] = possible
         return cells
-
-
-Kernel = Callable[..., Any]

@@ -21,7 +21,7 @@ from besag.arrays import IntArray
 
 TILE = 2048  # entries: a tile and its index maps stay in the first-level cache
 LANE = 16  # entries of the inner separator that are worth having before residual axes are added
-LEAST = 32  # a tile below this takes one more axis, however long
+LEAST = 128  # a tile below this takes one more axis, however long
 
 
 def make_walk() -> Callable[..., tuple[IntArray, IntArray, IntArray]]:

@@ -24,7 +24,7 @@ from besag.kernels.compile import inlined
 FACTOR, MESSAGE, EVIDENCE, VARIABLE = 0, 1, 2, 3
 
 Tables = tuple[IntArray, IntArray, IntArray, IntArray]
-Maps = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
+Maps = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
 
 
 def make_tables() -> Callable[..., Tables]:
@@ -52,13 +52,12 @@ def make_tables() -> Callable[..., Tables]:
         for c in range(n_cliques):
             offsets[c + 1] += offsets[c]
         kinds, numbers = np.empty(offsets[n_cliques], np.int64), np.empty(offsets[n_cliques], np.int64)
-        top, kind = offsets[:n_cliques].copy(), 0
-        for owners in (clique_of_factor, parent, clique_of_evidence, clique_of_output):
+        top = offsets[:n_cliques].copy()
+        for kind, owners in enumerate((clique_of_factor, parent, clique_of_evidence, clique_of_output)):
             for i in range(len(owners)):
                 if owners[i] >= 0:
                     kinds[top[owners[i]]], numbers[top[owners[i]]] = kind, i
                     top[owners[i]] += 1
-            kind += 1
         return offsets, n_operands, kinds, numbers
 
     return tables
@@ -98,7 +97,7 @@ def make_maps() -> Callable[..., Maps]:
     scope_offsets (O + 1,), scope_variables, scope_strides: their axes that are free, a stride each. coded (O,): whether
     digits are codes of states (tables of factors, where only some states are allowed) or 0, 1, ... output (O,): whether
     places and steps are needed. -> outer_offsets, outer, inner_offsets, inner, place_offsets, place, step_offsets,
-    step; inner, place and step are int32.
+    step, runs (O,); inner, place and step are int32.
     """
 
     def maps(
@@ -144,7 +143,7 @@ def make_maps() -> Callable[..., Maps]:
         place = np.empty(place_offsets[n_tables], np.int32)
         step = np.empty(step_offsets[n_tables], np.int32)
         inside, outside = np.zeros(len(counts), np.int64), np.zeros(len(counts), np.int64)
-        wide = np.empty(largest, np.int64)
+        wide, runs = np.empty(largest, np.int64), np.zeros(n_tables, np.int64)
         for c in range(n_cliques):
             first, split, last = axis_offsets[c], axis_offsets[c] + splits[c, 1], axis_offsets[c + 1]
             for o in range(table_offsets[c], table_offsets[c + 1]):
@@ -155,6 +154,7 @@ def make_maps() -> Callable[..., Maps]:
                 size = spread(axes, split, last, strides, digits, digit_offsets, counts, wide, 0)
                 for i in range(size):
                     inner[inner_offsets[o] + i] = wide[i]
+                runs[o] = run_of(axes, split, last, strides, digits, digit_offsets, counts)
                 if output[o]:
                     along = 1
                     for a in range(last - 1, split - 1, -1):
@@ -169,9 +169,33 @@ def make_maps() -> Callable[..., Maps]:
                         step[step_offsets[o] + i] = wide[i]
                 for s in range(scope_offsets[o], scope_offsets[o + 1]):
                     strides[scope_variables[s]] = 0
-        return outer_offsets, outer, inner_offsets, inner, place_offsets, place, step_offsets, step
+        return outer_offsets, outer, inner_offsets, inner, place_offsets, place, step_offsets, step, runs
 
     return maps
+
+
+@inlined
+def run_of(
+    axes: IntArray,
+    low: int,
+    high: int,
+    strides: IntArray,
+    digits: IntArray,
+    digit_offsets: IntArray,
+    counts: IntArray,
+) -> int:
+    """How many entries from the first on are contiguous in the table, or minus how many are at one place."""
+    same, apart = 1, 1
+    for a in range(high - 1, low - 1, -1):
+        v = axes[a]
+        gap = digits[digit_offsets[v] + counts[v] - 1] - digits[digit_offsets[v]] != counts[v] - 1
+        if strides[v] == 0 and apart == 1:
+            same *= counts[v]
+        elif strides[v] == apart and same == 1 and not gap:
+            apart *= counts[v]
+        else:
+            break
+    return -same if same > 1 else apart
 
 
 @inlined

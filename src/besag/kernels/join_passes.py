@@ -30,6 +30,7 @@ from besag.kernels.compile import at, gathering, inlined
 from besag.kernels.join_maps import MESSAGE, VARIABLE
 from besag.kernels.semiring import MAX, SUM, one_of, zero_of
 
+SHORTEST_RUN = 8  # below this single loads are faster than loops over runs
 RANGE = 690.0  # nats; the smallest normal number is e^-708
 
 
@@ -38,9 +39,10 @@ class Reads(NamedTuple):
 
     needed: BoolArray  # (C,) whether the belief of a clique is needed
     wanted: BoolArray  # (O,) outputs
+    rooms: IntArray  # (O + 1,) where outputs begin, one after the other
     offsets: IntArray  # (C + 1,) of what follows, by child of the separator
     before: IntArray
-    count: IntArray
+    states: IntArray
     after: IntArray
     target: IntArray
 
@@ -63,6 +65,7 @@ class Join(NamedTuple):
     place: IntArray  # int32
     step_offsets: IntArray
     step: IntArray  # int32
+    runs: IntArray  # (O,) entries in a row of tile and table: contiguous in both, or minus those at one place
 
 
 @gathering
@@ -92,6 +95,50 @@ def multiply_gather(semiring: int, n: int, x: Array, base: int, index: IntArray,
             y[i] += x[at(base + index[at(start + i)])]
 
 
+@inlined
+def set_run(n: int, run: int, x: Array, here: int, y: Array, start: int) -> None:
+    """y = n entries of an operand, contiguous (run > 0) or all the same."""
+    if run > 0:
+        for i in range(n):
+            y[at(start + i)] = x[at(here + i)]
+    else:
+        value = x[here]
+        for i in range(n):
+            y[at(start + i)] = value
+
+
+@inlined
+def multiply_run(semiring: int, n: int, run: int, x: Array, here: int, y: Array, start: int) -> None:
+    """y = y times n entries of an operand, contiguous (run > 0) or all the same."""
+    if run > 0:
+        for i in range(n):
+            if semiring == SUM:
+                y[at(start + i)] *= x[at(here + i)]
+            else:
+                y[at(start + i)] += x[at(here + i)]
+    else:
+        value = x[here]
+        for i in range(n):
+            if semiring == SUM:
+                y[at(start + i)] *= value
+            else:
+                y[at(start + i)] += value
+
+
+@gathering
+def multiply_runs(
+    semiring: int, n: int, run: int, x: Array, base: int, index: IntArray, start: int, started: bool, y: Array
+) -> None:
+    """y = an operand in runs, or y times it where it has been started."""
+    length = abs(run)
+    for i in range(0, n, length):
+        here = base + index[start + i]
+        if started:
+            multiply_run(semiring, length, run, x, here, y, i)
+        else:
+            set_run(length, run, x, here, y, i)
+
+
 @gathering
 def product(
     semiring: int, join: Join, c: int, t: int, store: Array, bases: IntArray, left_out: int, tile: Array
@@ -99,28 +146,29 @@ def product(
     """tile = the product of all operands of clique c but one, at tile t."""
     n = join.shape[c, 2] * join.shape[c, 3]
     first = join.table_offsets[c]
-    last = first + join.n_operands[c]
-    held = -1
-    started = False
-    for o in range(first, last):
+    held, held_base, held_start, started = False, 0, 0, False
+    for o in range(first, first + join.n_operands[c]):
         if o == left_out:
             continue
-        base, start = bases[o] + join.outer[join.outer_offsets[o] + t], join.inner_offsets[o]
-        if started:
-            multiply_gather(semiring, n, store, base, join.inner, start, tile)
-        elif held >= 0:
-            base2, start2 = bases[held] + join.outer[join.outer_offsets[held] + t], join.inner_offsets[held]
-            gather_product(semiring, n, store, base2, start2, base, start, join.inner, tile)
+        base, start, run = bases[o] + join.outer[join.outer_offsets[o] + t], join.inner_offsets[o], join.runs[o]
+        if abs(run) >= SHORTEST_RUN:
+            multiply_runs(semiring, n, run, store, base, join.inner, start, started, tile)
             started = True
+        elif not held:
+            held, held_base, held_start = True, base, start
+        elif started:
+            multiply_gather(semiring, n, store, base, join.inner, start, tile)
         else:
-            held = o
-    if not started:
-        if held >= 0:
-            base, start = bases[held] + join.outer[join.outer_offsets[held] + t], join.inner_offsets[held]
-            gather(n, store, base, join.inner, start, tile)
+            gather_product(semiring, n, store, held_base, held_start, base, start, join.inner, tile)
+            started, held_start = True, -1
+    if held and held_start >= 0:
+        if started:
+            multiply_gather(semiring, n, store, held_base, join.inner, held_start, tile)
         else:
-            for i in range(n):
-                tile[i] = one_of(semiring)
+            gather(n, store, held_base, join.inner, held_start, tile)
+    elif not started:
+        for i in range(n):
+            tile[i] = one_of(semiring)
 
 
 @inlined
@@ -146,15 +194,28 @@ def total(semiring: int, n: int, x: Array, start: int, stride: int, value: float
         for i in range(n):
             value += x[at(start + i * stride)]
         return value
-    highest = value
-    for i in range(n):
-        highest = max(highest, x[at(start + i * stride)])
+    highest = max(value, highest_of(n, x, start, stride))
     if semiring == MAX or highest == -math.inf:
         return highest
     value = math.exp(value - highest)
     for i in range(n):
         value += math.exp(x[at(start + i * stride)] - highest)
     return highest + math.log(value)
+
+
+@inlined
+def highest_of(n: int, x: Array, start: int, stride: int) -> float:
+    """The largest of x[start + i stride]; four at a time, so that no comparison waits for the one before."""
+    a, b, c, d = -math.inf, -math.inf, -math.inf, -math.inf
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        a = max(a, x[at(start + i * stride)])
+        b = max(b, x[at(start + (i + 1) * stride)])
+        c = max(c, x[at(start + (i + 2) * stride)])
+        d = max(d, x[at(start + (i + 3) * stride)])
+    for i in range(whole, n):
+        a = max(a, x[at(start + i * stride)])
+    return max(a, b, c, d)
 
 
 @inlined
@@ -181,42 +242,58 @@ def normalise(semiring: int, x: Array, start: int, n: int) -> tuple[float, float
 
 
 @gathering
+def too_narrow(join: Join, c: int, spans: Array, message_spans: Array) -> bool:
+    """Whether the operands of a clique span more than SUM can hold."""
+    span, first = 0.0, join.table_offsets[c]
+    for o in range(first, first + join.n_operands[c]):
+        span += message_spans[join.numbers[o]] if join.kinds[o] == MESSAGE else spans[o]
+    return span > RANGE
+
+
+@gathering
+def climb(
+    semiring: int,
+    join: Join,
+    c: int,
+    first_tile: int,
+    last_tile: int,
+    bases: IntArray,
+    store: Array,
+    tile: Array,
+    out: Array,
+    start: int,
+) -> None:
+    """out[start:] (+)= what some tiles of clique c add to its message."""
+    n_tiles, n_rows, width = join.shape[c, 1], join.shape[c, 2], join.shape[c, 3]
+    for t in range(first_tile, last_tile):
+        product(semiring, join, c, t, store, bases, -1, tile)
+        add_rows(semiring, n_rows, width, tile, out, start + t // n_tiles * width)
+
+
+@gathering
 def upward(
     semiring: int,
     join: Join,
-    first_clique: int,
-    last_clique: int,
+    cliques: IntArray,
     bases: IntArray,
-    table_spans: Array,
+    spans: Array,
     store: Array,
     message_spans: Array,
     scales: Array,
     tile: Array,
 ) -> bool:
-    """Messages of some cliques to their parents; True where the range was too narrow.
+    """Messages of some cliques, children before parents, to their parents; True where the range was too narrow.
 
-    Messages begin at 0 in store. table_spans (O,): of factors and evidence. message_spans, scales (C,): of messages.
+    Messages begin at 0 in store. spans (O,): of factors and evidence. message_spans, scales (C,): of messages.
     """
-    for c in range(first_clique, last_clique):
-        n_tiles, n_rows, width = join.shape[c, 1], join.shape[c, 2], join.shape[c, 3]
-        start = join.message_offsets[c]
-        span = 0.0
-        first = join.table_offsets[c]
-        for o in range(first, first + join.n_operands[c]):
-            if join.kinds[o] == MESSAGE:
-                span += message_spans[join.numbers[o]]
-            else:
-                span += table_spans[o]
-        if semiring == SUM and span > RANGE:
+    for c in cliques:
+        if semiring == SUM and too_narrow(join, c, spans, message_spans):
             return True
-        size = join.shape[c, 0] * width
-        for i in range(start, start + size):
+        start, stop = join.message_offsets[c], join.message_offsets[c + 1]
+        for i in range(start, stop):
             store[i] = zero_of(semiring)
-        for s in range(join.shape[c, 0]):
-            for r in range(n_tiles):
-                product(semiring, join, c, s * n_tiles + r, store, bases, -1, tile)
-                add_rows(semiring, n_rows, width, tile, store, start + s * width)
-        scales[c], message_spans[c] = normalise(semiring, store, start, size)
+        climb(semiring, join, c, 0, join.shape[c, 0] * join.shape[c, 1], bases, store, tile, store, start)
+        scales[c], message_spans[c] = normalise(semiring, store, start, stop - start)
     return False
 
 
@@ -226,16 +303,36 @@ def project(semiring: int, join: Join, o: int, t: int, tile: Array, out: Array, 
     first, places = join.place_offsets[o], join.place_offsets[o + 1] - join.place_offsets[o]
     low, steps = join.step_offsets[o], join.step_offsets[o + 1] - join.step_offsets[o]
     base += join.outer[join.outer_offsets[o] + t]
-    inner = join.inner_offsets[o]
-    if semiring == SUM and places >= 8:
+    inner, run = join.inner_offsets[o], join.runs[o]
+    if semiring == SUM and run >= SHORTEST_RUN:
+        for j in range(0, places, run):
+            p = join.place[first + j]
+            target = base + join.inner[inner + p]
+            for k in range(steps):
+                add_run(run, tile, p + join.step[low + k], out, target)
+    elif semiring == SUM and run <= -SHORTEST_RUN:
+        for j in range(places):
+            p = join.place[first + j]
+            value = 0.0
+            for k in range(0, steps, -run):
+                value += total(SUM, -run, tile, p + join.step[low + k], 1, 0.0)
+            out[base + join.inner[inner + p]] += value
+    elif semiring == SUM and places >= 8:
         add_steps(places, steps, tile, join.place, first, join.step, low, sums)
         for j in range(places):
             out[at(base + join.inner[at(inner + join.place[at(first + j)])])] += sums[j]
-        return
-    for j in range(places):
-        p = join.place[first + j]
-        target = base + join.inner[inner + p]
-        out[target] = total_steps(semiring, steps, tile, p, join.step, low, out[target])
+    else:
+        for j in range(places):
+            p = join.place[first + j]
+            target = base + join.inner[inner + p]
+            out[target] = total_steps(semiring, steps, tile, p, join.step, low, out[target])
+
+
+@inlined
+def add_run(n: int, x: Array, here: int, y: Array, start: int) -> None:
+    """y += n entries of x."""
+    for i in range(n):
+        y[at(start + i)] += x[at(here + i)]
 
 
 @gathering
@@ -245,8 +342,8 @@ def add_steps(
     """sums_j = sum over steps l of tile[place_j + step_l]."""
     for j in range(places):
         sums[j] = 0.0
-    for l in range(steps):
-        here = step[low + l]
+    for k in range(steps):
+        here = step[low + k]
         for j in range(places):
             sums[j] += tile[at(here + place[at(first + j)])]
 
@@ -255,17 +352,17 @@ def add_steps(
 def total_steps(semiring: int, steps: int, tile: Array, place: int, step: IntArray, low: int, value: float) -> float:
     """value (+) the sum over steps l of tile[place + step_l]."""
     if semiring == SUM:
-        for l in range(steps):
-            value += tile[at(place + step[at(low + l)])]
+        for k in range(steps):
+            value += tile[at(place + step[at(low + k)])]
         return value
     highest = value
-    for l in range(steps):
-        highest = max(highest, tile[place + step[low + l]])
+    for k in range(steps):
+        highest = max(highest, tile[place + step[low + k]])
     if highest == -math.inf:
         return highest
     value = math.exp(value - highest)
-    for l in range(steps):
-        value += math.exp(tile[place + step[low + l]] - highest)
+    for k in range(steps):
+        value += math.exp(tile[place + step[low + k]] - highest)
     return highest + math.log(value)
 
 
@@ -293,11 +390,78 @@ def divide(semiring: int, n: int, belief: Array, low: int, scale: float, store: 
 
 
 @gathering
+def sink(
+    semiring: int,
+    join: Join,
+    reads: Reads,
+    c: int,
+    first_tile: int,
+    last_tile: int,
+    bases: IntArray,
+    moves: IntArray,
+    store: Array,
+    tile: Array,
+    sums: Array,
+    beliefs: Array,
+) -> None:
+    """beliefs (+)= what some tiles of clique c add to its outputs, which lie one after the other at reads.rooms."""
+    n_tiles, n_rows, width = join.shape[c, 1], join.shape[c, 2], join.shape[c, 3]
+    first, last = join.table_offsets[c], join.table_offsets[c + 1]
+    for t in range(first_tile, last_tile):
+        product(semiring, join, c, t, store, bases, -1, tile)
+        scale_rows(semiring, n_rows, width, store, join.message_offsets[c] + t // n_tiles * width, tile)
+        for o in range(first, last):
+            if reads.wanted[o]:
+                room = reads.rooms[o] - reads.rooms[first] + moves[o]
+                project(semiring, join, o, t, tile, beliefs, room, sums)
+
+
+@gathering
+def settle(
+    semiring: int,
+    join: Join,
+    reads: Reads,
+    c: int,
+    beliefs: Array,
+    store: Array,
+    scales: Array,
+    out_bases: IntArray,
+    marginals: Array,
+    cells: Array,
+) -> None:
+    """What follows from the outputs of clique c: d of its children, and marginals, as probabilities."""
+    first = join.table_offsets[c]
+    for o in range(first, join.table_offsets[c + 1]):
+        if not reads.wanted[o]:
+            continue
+        room, size = reads.rooms[o] - reads.rooms[first], reads.rooms[o + 1] - reads.rooms[o]
+        if join.kinds[o] == MESSAGE:
+            k = join.numbers[o]
+            for i in range(reads.offsets[k], reads.offsets[k + 1]):
+                read(semiring, reads, i, beliefs, room, marginals)
+            divide(semiring, size, beliefs, room, scales[k], store, join.message_offsets[k])
+        elif join.kinds[o] == VARIABLE:
+            write(semiring, size, beliefs, room, marginals, out_bases[o])
+        else:
+            write(semiring, size, beliefs, room, cells, out_bases[o])
+
+
+@inlined
+def write(semiring: int, n: int, beliefs: Array, start: int, out: Array, target: int) -> None:
+    """out = beliefs, as probabilities."""
+    for i in range(n):
+        value = beliefs[at(start + i)]
+        out[at(target + i)] = value if semiring == SUM else math.exp(value)
+
+
+@gathering
 def downward(
     semiring: int,
     join: Join,
     reads: Reads,
+    cliques: IntArray,
     bases: IntArray,
+    moves: IntArray,
     out_bases: IntArray,
     store: Array,
     scales: Array,
@@ -307,55 +471,28 @@ def downward(
     tile: Array,
     sums: Array,
 ) -> None:
-    """Beliefs and what is read off them; messages in store are replaced by d, those of roots have been.
+    """Beliefs of some cliques, the last one first, and what is read off them; messages in store are replaced by d.
 
-    beliefs: work space for the separators of all children of a clique. marginals: of free variables, zeros of the
-    semiring to begin with; cells: of factors, flat, alike.
+    moves (O,): what fixed variables add to bases. marginals: of free variables; cells: of factors, flat, both at
+    out_bases (O,). beliefs: room for the outputs of a clique.
     """
-    for c in range(len(join.parent) - 1, -1, -1):
+    for i in range(len(cliques) - 1, -1, -1):
+        c = cliques[i]
         if not reads.needed[c]:
             continue
-        n_tiles, n_rows, width = join.shape[c, 1], join.shape[c, 2], join.shape[c, 3]
-        start = join.message_offsets[c]
-        first, last = join.table_offsets[c], join.table_offsets[c + 1]
-        room = 0
-        for o in range(first, last):
-            if reads.wanted[o] and join.kinds[o] == MESSAGE:
-                room += join.message_offsets[join.numbers[o] + 1] - join.message_offsets[join.numbers[o]]
-        for i in range(room):
-            beliefs[i] = zero_of(semiring)
-        for s in range(join.shape[c, 0]):
-            for r in range(n_tiles):
-                t = s * n_tiles + r
-                product(semiring, join, c, t, store, bases, -1, tile)
-                scale_rows(semiring, n_rows, width, store, start + s * width, tile)
-                room = 0
-                for o in range(first, last):
-                    if not reads.wanted[o]:
-                        continue
-                    if join.kinds[o] == MESSAGE:
-                        project(semiring, join, o, t, tile, beliefs, room, sums)
-                        room += join.message_offsets[join.numbers[o] + 1] - join.message_offsets[join.numbers[o]]
-                    elif join.kinds[o] == VARIABLE:
-                        project(semiring, join, o, t, tile, marginals, out_bases[o], sums)
-                    else:
-                        project(semiring, join, o, t, tile, cells, out_bases[o], sums)
-        room = 0
-        for o in range(first, last):
-            if reads.wanted[o] and join.kinds[o] == MESSAGE:
-                k = join.numbers[o]
-                size = join.message_offsets[k + 1] - join.message_offsets[k]
-                divide(semiring, size, beliefs, room, scales[k], store, join.message_offsets[k])
-                for i in range(reads.offsets[k], reads.offsets[k + 1]):
-                    read(semiring, reads, i, beliefs, room, marginals)
-                room += size
+        for k in range(reads.rooms[join.table_offsets[c + 1]] - reads.rooms[join.table_offsets[c]]):
+            beliefs[k] = zero_of(semiring)
+        n_tiles = join.shape[c, 0] * join.shape[c, 1]
+        sink(semiring, join, reads, c, 0, n_tiles, bases, moves, store, tile, sums, beliefs)
+        settle(semiring, join, reads, c, beliefs, store, scales, out_bases, marginals, cells)
 
 
 @inlined
 def read(semiring: int, reads: Reads, i: int, beliefs: Array, start: int, marginals: Array) -> None:
     """The marginal of a variable from the belief of a separator: sums over the states before and after it."""
-    n, after, target = reads.count[i], reads.after[i], reads.target[i]
-    for before in range(reads.before[i]):
-        for k in range(n):
-            low = start + (before * n + k) * after
-            marginals[target + k] = total(semiring, after, beliefs, low, 1, marginals[target + k])
+    n, after, target = reads.states[i], reads.after[i], reads.target[i]
+    for k in range(n):
+        value = zero_of(semiring)
+        for before in range(reads.before[i]):
+            value = total(semiring, after, beliefs, start + (before * n + k) * after, 1, value)
+        marginals[target + k] = value if semiring == SUM else math.exp(value)

@@ -18,9 +18,10 @@ from besag.kernels.cliques import clique_entries, make_cliques
 from besag.kernels.compile import kernel_of
 from besag.kernels.gathered import WORTHWHILE, make_gathered
 from besag.kernels.join_layout import make_walk
-from besag.kernels.join_maps import FACTOR, MESSAGE, VARIABLE, make_maps, make_tables
+from besag.kernels.join_maps import EVIDENCE, FACTOR, MESSAGE, VARIABLE, make_maps, make_tables
 from besag.kernels.join_passes import Join, Reads
 from besag.kernels.join_scopes import make_reading, make_scopes
+from besag.kernels.join_stages import Stages, cut
 from besag.kernels.order import Order, best_order, neighbours
 from besag.kernels.prepare import Factors
 
@@ -77,8 +78,8 @@ def sketch(factors: Factors, setting: Setting, *, compile: bool = True) -> Sketc
     entries = clique_entries(counts, offsets, members)
     if (entries >= WORTHWHILE).any():
         tree = (offsets, members, n_separator, parent, frozen(entries), clique_of_factor)
-        found = kernel_of(make_gathered, compile=compile)(counts, *tree, frozen(starts), free)
-        offsets, members, n_separator, parent, clique_of_factor, number = (frozen(part) for part in found)
+        between = kernel_of(make_gathered, compile=compile)(counts, *tree, frozen(starts), free)
+        offsets, members, n_separator, parent, clique_of_factor, number = (frozen(part) for part in between)
         clique_of = frozen(np.where(clique_of >= 0, number[clique_of], -1))
         entries = clique_entries(counts, offsets, members)
     sizes = np.diff(offsets)
@@ -145,8 +146,15 @@ class Plan:
     fixed_offsets: IntArray  # (O + 1,) variables whose codes move the base of a table
     fixed_variables: IntArray
     fixed_strides: IntArray
+    bases: IntArray  # (O,) of messages in the store, 0 of others
+    of_factors: IntArray  # small tables that are factors, and
+    factors: IntArray  # which
+    of_evidence: IntArray  # small tables that are evidence, and
+    soft: IntArray  # the variables
+    single: IntArray  # variables of one state
+    stages: Stages | None  # how it is cut for several threads
     largest_tile: int
-    largest_room: int  # entries of the separators of all children of a clique
+    largest_room: int  # entries of the outputs of a clique
 
     @property
     def n_messages(self) -> int:
@@ -173,6 +181,9 @@ def plan(factors: Factors, setting: Setting, drawn: Sketch, *, compile: bool = T
         frozen(part)
         for part in scopes(kinds, numbers, factors.scope_offsets, factors.scope_variables, cardinalities, counts, *tree)
     )
+    factor_sizes = np.zeros(0, np.int64)
+    if setting.cells:
+        factor_sizes = np.diff(factors.table_offsets)[factors.table_of_factor]
     reading = kernel_of(make_reading, compile=compile)
     reads = Reads(
         *(
@@ -186,7 +197,8 @@ def plan(factors: Factors, setting: Setting, drawn: Sketch, *, compile: bool = T
                 counts,
                 drawn.digit_offsets,
                 owners.separator,
-                setting.cells,
+                message_offsets,
+                frozen(factor_sizes),
             )
         )
     )
@@ -209,18 +221,29 @@ def plan(factors: Factors, setting: Setting, drawn: Sketch, *, compile: bool = T
     join = Join(
         shape, parent, message_offsets, table_offsets, n_operands, kinds, numbers, *(frozen(part) for part in maps)
     )
-    below = np.bincount(parent[parent >= 0], weights=separator_sizes[parent >= 0], minlength=1)
+    bases = np.zeros(len(kinds), np.int64)
+    bases[kinds == MESSAGE] = message_offsets[numbers[kinds == MESSAGE]]
+    of_factors, of_evidence = np.flatnonzero(kinds == FACTOR), np.flatnonzero(kinds == EVIDENCE)
     return Plan(
-        setting,
-        drawn,
-        offsets,
-        axes,
-        splits,
-        join,
-        reads,
-        *fixed,
+        setting=setting,
+        sketch=drawn,
+        axis_offsets=offsets,
+        axes=axes,
+        splits=splits,
+        join=join,
+        reads=reads,
+        fixed_offsets=fixed[0],
+        fixed_variables=fixed[1],
+        fixed_strides=fixed[2],
+        bases=bases,
+        of_factors=of_factors,
+        factors=numbers[of_factors],
+        of_evidence=of_evidence,
+        soft=numbers[of_evidence],
+        single=np.flatnonzero(counts == 1),
+        stages=cut(parent, drawn.entries),
         largest_tile=int((shape[:, 2] * shape[:, 3]).max(initial=1)),
-        largest_room=int(below.max(initial=1)),
+        largest_room=int(np.diff(reads.rooms[table_offsets]).max(initial=1)),
     )
 
 

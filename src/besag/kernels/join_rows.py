@@ -16,7 +16,7 @@ from typing import NamedTuple
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import gathering
 from besag.kernels.counter import stream, uniform
-from besag.kernels.join_passes import Join, Reads, divide, downward, upward
+from besag.kernels.join_passes import Join, Reads, divide, downward, product, upward
 from besag.kernels.semiring import MAX, SUM, one_of, zero_of
 
 LN2 = math.log(2.0)
@@ -37,6 +37,7 @@ class Rows(NamedTuple):
     soft_spans: Array  # (R, E)
     constants: Array  # (R, G) logarithms
     groups: IntArray  # (C,) group of a clique
+    cliques: IntArray  # (C,) all of them, children before parents
 
 
 class Work(NamedTuple):
@@ -44,7 +45,7 @@ class Work(NamedTuple):
 
     store: Array  # messages, evidence, tables
     bases: IntArray  # (O,)
-    out_bases: IntArray  # (O,)
+    moves: IntArray  # (O,)
     spans: Array  # (O,)
     message_spans: Array  # (C,)
     scales: Array  # (C,)
@@ -69,7 +70,7 @@ def bind(join: Join, rows: Rows, b: int, work: Work) -> None:
         moved = 0
         for i in range(rows.fixed_offsets[o], rows.fixed_offsets[o + 1]):
             moved += rows.fixed_strides[i] * rows.codes[b, rows.fixed_variables[i]]
-        work.bases[o] = rows.bases[o] + moved
+        work.bases[o], work.moves[o] = rows.bases[o] + moved, moved
         work.spans[o] = rows.spans[o]
     for i in range(rows.soft.shape[1]):
         work.store[rows.soft_start + i] = rows.soft[b, i]
@@ -81,9 +82,26 @@ def bind(join: Join, rows: Rows, b: int, work: Work) -> None:
 def rise(semiring: int, join: Join, rows: Rows, b: int, work: Work, log_z: Array) -> bool:
     """Row b bound, all messages up, log Z of its groups in log_z[b]; True where the range was too narrow."""
     bind(join, rows, b, work)
-    n = len(join.parent)
-    if upward(semiring, join, 0, n, work.bases, work.spans, work.store, work.message_spans, work.scales, work.tile):
+    if upward(
+        semiring,
+        join,
+        rows.cliques,
+        work.bases,
+        work.spans,
+        work.store,
+        work.message_spans,
+        work.scales,
+        work.tile,
+    ):
         return True
+    total_up(semiring, join, rows, b, work, log_z)
+    return False
+
+
+@gathering
+def total_up(semiring: int, join: Join, rows: Rows, b: int, work: Work, log_z: Array) -> None:
+    """log Z of the groups of row b, in log_z[b]."""
+    n = len(join.parent)
     for g in range(log_z.shape[1]):
         log_z[b, g] = 0.0
     for c in range(n):
@@ -96,14 +114,24 @@ def rise(semiring: int, join: Join, rows: Rows, b: int, work: Work, log_z: Array
             if semiring == SUM:
                 z = math.log(z) if z > 0.0 else -math.inf
             log_z[b, rows.groups[c]] += z
-    return False
+
+
+@gathering
+def turn(semiring: int, join: Join, rows: Rows, b: int, work: Work, log_z: Array) -> None:
+    """d of the roots: one over Z, or 0 for a group without a labelling."""
+    for c in range(len(join.parent)):
+        if join.parent[c] < 0:
+            work.beliefs[0] = one_of(semiring)
+            if log_z[b, rows.groups[c]] == -math.inf:
+                work.beliefs[0] = zero_of(semiring)
+            divide(semiring, 1, work.beliefs, 0, work.scales[c], work.store, join.message_offsets[c])
 
 
 def make_propagate(semiring: int) -> Callable[..., bool]:
     """Kernel: rows first..last; log_z (R, G); True where the range was too narrow.
 
-    marginals (R, D) gets those of free variables, cells (R, .) of factors at cell_bases (O,), moved by codes; both may
-    have no columns, and reads.needed says what to make.
+    marginals (R, D) gets those of free variables, cells (R, .) those of factors, at out_bases (O,); both may be empty,
+    and reads.needed says what to make.
     """
 
     def propagate(
@@ -113,7 +141,7 @@ def make_propagate(semiring: int) -> Callable[..., bool]:
         work: Work,
         first: int,
         last: int,
-        cell_bases: IntArray,
+        out_bases: IntArray,
         log_z: Array,
         marginals: Array,
         cells: Array,
@@ -123,24 +151,15 @@ def make_propagate(semiring: int) -> Callable[..., bool]:
                 return True
             if len(marginals) == 0:
                 continue
-            for c in range(len(join.parent)):
-                if join.parent[c] < 0:
-                    work.beliefs[0] = one_of(semiring)
-                    if log_z[b, rows.groups[c]] == -math.inf:
-                        work.beliefs[0] = zero_of(semiring)
-                    divide(semiring, 1, work.beliefs, 0, work.scales[c], work.store, join.message_offsets[c])
-            for o in range(len(cell_bases)):
-                work.out_bases[o] = cell_bases[o] + work.bases[o] - rows.bases[o]
-            for i in range(marginals.shape[1]):
-                marginals[b, i] = zero_of(semiring)
-            for i in range(cells.shape[1]):
-                cells[b, i] = zero_of(semiring)
+            turn(semiring, join, rows, b, work, log_z)
             downward(
                 semiring,
                 join,
                 reads,
+                rows.cliques,
                 work.bases,
-                work.out_bases,
+                work.moves,
+                out_bases,
                 work.store,
                 work.scales,
                 work.beliefs,
@@ -149,11 +168,6 @@ def make_propagate(semiring: int) -> Callable[..., bool]:
                 work.tile,
                 work.sums,
             )
-            if semiring != SUM:
-                for i in range(marginals.shape[1]):
-                    marginals[b, i] = math.exp(marginals[b, i])
-                for i in range(cells.shape[1]):
-                    cells[b, i] = math.exp(cells[b, i])
         return False
 
     return propagate
@@ -182,27 +196,30 @@ def set_residual(walk: Walk, c: int, r: int, digits: IntArray) -> None:
 
 
 @gathering
-def fill_row(
-    semiring: int, join: Join, walk: Walk, c: int, digits: IntArray, store: Array, bases: IntArray, row: Array
-) -> int:
+def fill_row(semiring: int, join: Join, walk: Walk, c: int, digits: IntArray, work: Work, row: Array) -> int:
     """row = T_c(s, .) at the digits of the separator; how long it is."""
     s, j = separator_index(join, walk, c, digits)
     n_tiles, n_rows, width = join.shape[c, 1], join.shape[c, 2], join.shape[c, 3]
     first = join.table_offsets[c]
     for ro in range(n_tiles):
+        t = s * n_tiles + ro
+        if width == 1:  # a tile is a stretch of the row
+            product(semiring, join, c, t, work.store, work.bases, -1, work.tile)
+            for ri in range(n_rows):
+                row[ro * n_rows + ri] = work.tile[ri]
+            continue
         for ri in range(n_rows):
             row[ro * n_rows + ri] = one_of(semiring)
-    for o in range(first, first + join.n_operands[c]):
-        inner = join.inner_offsets[o] + j
-        for ro in range(n_tiles):
-            base = bases[o] + join.outer[join.outer_offsets[o] + s * n_tiles + ro]
+        for o in range(first, first + join.n_operands[c]):
+            base = work.bases[o] + join.outer[join.outer_offsets[o] + t]
+            inner = join.inner_offsets[o] + j
             for ri in range(n_rows):
-                value = store[base + join.inner[inner + ri * width]]
+                value = work.store[base + join.inner[inner + ri * width]]
                 if semiring == SUM:
                     row[ro * n_rows + ri] *= value
                 else:
                     row[ro * n_rows + ri] += value
-    return n_tiles * n_rows
+    return int(n_tiles * n_rows)
 
 
 @gathering
@@ -235,8 +252,11 @@ def draw_of(semiring: int, n: int, row: Array, u: float) -> int:
     return chosen
 
 
-def make_decode() -> Callable[..., None]:
-    """Kernel: a heaviest labelling of rows first..last; log_weight (R, G), digits (R, V). row: the longest residual."""
+def make_decode(rising: int) -> Callable[..., None]:
+    """Kernel: a heaviest labelling of rows first..last; log_weight (R, G), digits (R, V). row: the longest residual.
+
+    rising: whether messages are still to be sent.
+    """
 
     def decode(
         join: Join,
@@ -250,16 +270,20 @@ def make_decode() -> Callable[..., None]:
         row: Array,
     ) -> None:
         for b in range(first, last):
-            rise(MAX, join, rows, b, work, log_weight)
+            if rising:
+                rise(MAX, join, rows, b, work, log_weight)
             for c in range(len(join.parent) - 1, -1, -1):
-                n = fill_row(MAX, join, walk, c, digits[b], work.store, work.bases, row)
+                n = fill_row(MAX, join, walk, c, digits[b], work, row)
                 set_residual(walk, c, best_of(n, row), digits[b])
 
     return decode
 
 
-def make_draw(semiring: int) -> Callable[..., bool]:
-    """Kernel: digits (R, n, V) of n samples for rows first..last; True where the range was too narrow."""
+def make_draw(semiring: int, rising: int) -> Callable[..., bool]:
+    """Kernel: digits (R, n, V) of n samples for rows first..last; True where the range was too narrow.
+
+    rising: whether messages are still to be sent.
+    """
 
     def draw(
         join: Join,
@@ -274,12 +298,12 @@ def make_draw(semiring: int) -> Callable[..., bool]:
         row: Array,
     ) -> bool:
         for b in range(first, last):
-            if rise(semiring, join, rows, b, work, log_z):
+            if rising and rise(semiring, join, rows, b, work, log_z):
                 return True
             for i in range(digits.shape[1]):
                 state = stream(key, b, i)
                 for c in range(len(join.parent) - 1, -1, -1):
-                    n = fill_row(semiring, join, walk, c, digits[b, i], work.store, work.bases, row)
+                    n = fill_row(semiring, join, walk, c, digits[b, i], work, row)
                     set_residual(walk, c, draw_of(semiring, n, row, uniform(state, c)), digits[b, i])
         return False
 

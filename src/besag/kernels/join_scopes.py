@@ -19,7 +19,7 @@ from besag.arrays import BoolArray, IntArray
 from besag.kernels.join_maps import FACTOR, MESSAGE, VARIABLE
 
 Scopes = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
-Reading = tuple[BoolArray, BoolArray, IntArray, IntArray, IntArray, IntArray, IntArray]
+Reading = tuple[BoolArray, BoolArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
 
 
 def make_scopes() -> Callable[..., Scopes]:
@@ -91,8 +91,8 @@ def make_scopes() -> Callable[..., Scopes]:
 def make_reading() -> Callable[..., Reading]:
     """Kernel: what to read where; see `join_passes.Reads`.
 
-    separator_of (V,): the child of the separator that the marginal of a variable is read off, or -1. cells: whether
-    marginals of factors are wanted.
+    separator_of (V,): the child of the separator that the marginal of a variable is read off, or -1. factor_sizes (F,):
+    table entries, or (0,) where marginals of factors are not wanted.
     """
 
     def reading(
@@ -106,7 +106,8 @@ def make_reading() -> Callable[..., Reading]:
         counts: IntArray,
         digit_offsets: IntArray,
         separator_of: IntArray,
-        cells: bool,
+        message_offsets: IntArray,
+        factor_sizes: IntArray,
     ) -> Reading:
         n_cliques = len(parent)
         offsets = np.zeros(n_cliques + 1, np.int64)
@@ -138,14 +139,19 @@ def make_reading() -> Callable[..., Reading]:
                 else:
                     before[i] *= counts[axes[a]]
         needed, wanted = np.zeros(n_cliques, np.bool_), np.zeros(len(kinds), np.bool_)
+        rooms = np.zeros(len(kinds) + 1, np.int64)
         for c in range(n_cliques):
             for o in range(table_offsets[c], table_offsets[c + 1]):
-                k = numbers[o]
-                if kinds[o] == VARIABLE or (kinds[o] == FACTOR and cells):
-                    wanted[o] = True
-                elif kinds[o] == MESSAGE:
-                    wanted[o] = needed[k] or offsets[k + 1] > offsets[k]
+                k, size = numbers[o], 0
+                if kinds[o] == VARIABLE:
+                    size = counts[k]
+                elif kinds[o] == FACTOR and len(factor_sizes) > 0:
+                    size = factor_sizes[k]
+                elif kinds[o] == MESSAGE and (needed[k] or offsets[k + 1] > offsets[k]):
+                    size = message_offsets[k + 1] - message_offsets[k]
+                wanted[o] = size > 0
+                rooms[o + 1] = rooms[o] + size
                 needed[c] = needed[c] or wanted[o]
-        return needed, wanted, offsets, before, count, after, target
+        return needed, wanted, rooms, offsets, before, count, after, target
 
     return reading

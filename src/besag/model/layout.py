@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from besag.arrays import Array
+from besag.arrays import LARGEST, Array
 from besag.errors import ModelError
 from besag.model.template import Template
 
@@ -50,7 +50,9 @@ class Layout:
         array = np.ascontiguousarray(theta, np.float64)
         if array.shape != (self.n_parameters,):
             raise ModelError(f"theta must have shape ({self.n_parameters},), got {array.shape}")
-        if not np.isfinite(array).all():
-            at = int(np.argmin(np.isfinite(array)))
+        if not (np.abs(array) <= LARGEST).all():
+            at = int(np.argmin(np.abs(array) <= LARGEST))
+            if np.isfinite(array[at]):
+                raise ModelError(f"theta must be at most {LARGEST:g} in size, or energies overflow; got {array[at]}")
             raise ModelError(f"theta must be finite (hard zeros belong in support), but theta[{at}] is {array[at]}")
         return array

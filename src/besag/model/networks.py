@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-def to_networkx(model: Model, kind: Literal["dag", "moral", "factor"]) -> nx.Graph[Any]:
-    """The directed graph, the graph of variables that share a factor, or the bipartite factor graph."""
+def to_networkx(model: Model, kind: Literal["dag", "moral", "factor", "junction_tree"]) -> nx.Graph[Any]:
+    """The directed graph, that of variables that share a factor, the bipartite factor graph, or the tree of cliques."""
     import networkx as nx
 
     names = model.variables.names_at(range(len(model.variables)))
@@ -26,6 +26,8 @@ def to_networkx(model: Model, kind: Literal["dag", "moral", "factor"]) -> nx.Gra
         graph.add_nodes_from(names)
         graph.add_edges_from((names[p], names[c]) for c, above in enumerate(parents_of(model)) for p in above)
         return graph
+    if kind == "junction_tree":
+        return model.junction_tree().to_networkx()
     graph = nx.Graph()
     if kind == "moral":
         graph.add_nodes_from(names)
@@ -34,7 +36,7 @@ def to_networkx(model: Model, kind: Literal["dag", "moral", "factor"]) -> nx.Gra
                 graph.add_edges_from((names[a], names[b]) for a, b in group.scopes[:, [i, j]].tolist())
         return graph
     if kind != "factor":
-        raise ModelError(f'kind must be "dag", "moral" or "factor", got {kind!r}')
+        raise ModelError(f'kind must be "dag", "moral", "factor" or "junction_tree", got {kind!r}')
     graph.add_nodes_from(names, bipartite=0)
     for f in range(model.graph.n_factors):
         node = ("factor", f)

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from besag.infer.result import Result
     from besag.model.model import Model
-    from besag.query.compare import Cost
+    from besag.query.cost import Cost
     from besag.query.run import Options
+    from besag.query.session import Session
+    from besag.query.tree_view import JunctionTreeView
 
 
 class Queries:
@@ -216,17 +218,52 @@ class Queries:
 
         return sensitivity(self._model(), target, state, evidence, options)
 
-    def cost(self, **options: Unpack[Options]) -> Cost:
-        """What exact inference would take: width, table entries, bytes, the engine that auto would use, and why."""
-        from besag.query.compare import cost
+    def cost(self, evidence: Any = None, **options: Unpack[Options]) -> Cost:
+        """What all marginals would take: width, table entries, bytes, seconds, the order, the engine, and why.
 
-        return cost(self._model(), options)
+        Nothing large is allocated, and nothing is refused: what does not fit says so. print() shows a table.
+
+        >>> import besag
+        >>> grid = besag.ising((6, 6))
+        >>> grid.cost().width, grid.cost({"2,2": 1, "3,3": 1}).width
+        (6, 5)
+        """
+        from besag.query.cost import cost
+
+        return cost(self._model(), evidence, options)
+
+    def junction_tree(self, evidence: Any = None) -> JunctionTreeView:
+        """The tree of cliques of exact inference: cliques, separators, fill_in, width, order; print() shows a table.
+
+        >>> import besag
+        >>> tree = besag.bayesian_network("A -> B; A -> C; B -> D <- C").junction_tree()
+        >>> tree.cliques, tree.fill_in
+        ([('A', 'B', 'C'), ('B', 'C', 'D')], [])
+        >>> tree.separators
+        [Separator(clique=0, parent=1, names=('B', 'C'))]
+        """
+        from besag.query.tree_view import junction_tree
+
+        return junction_tree(self._model(), evidence)
 
     def steps(self, evidence: Any = None, **options: Unpack[Options]) -> Iterator[Result]:
         """A Result for each step of an engine that works in steps; for the tree engine a step is a message."""
         from besag.query.verbs import steps
 
         return steps(self._model(), evidence, options)
+
+    def session(self, **options: Unpack[Options]) -> Session:
+        """Evidence that changes: observe, forget, ask again; only messages that changed are made again.
+
+        >>> import besag
+        >>> s = besag.data.bundled("sprinkler").session()
+        >>> s.observe(wet_grass="yes")
+        >>> s["rain"].round(4)
+        array([0.2921, 0.7079])
+        """
+        from besag.query.session import Session
+
+        return Session(self._model(), options)
 
     def condition(self, evidence: Any) -> Model:
         """p(y | evidence) as a Model of its own, on the same variables."""
@@ -324,8 +361,8 @@ class Queries:
         sets = [[x] if isinstance(x, str) else x for x in (a, b, given)]
         return d_separated(model, *([model.variables.index(name) for name in names] for names in sets))
 
-    def to_networkx(self, kind: Literal["dag", "moral", "factor"] | None = None) -> nx.Graph[Any]:
-        """A networkx graph: the directed one, the moral one, or the bipartite factor graph.
+    def to_networkx(self, kind: Literal["dag", "moral", "factor", "junction_tree"] | None = None) -> nx.Graph[Any]:
+        """A networkx graph: the directed one, the moral one, the bipartite factor graph, or the tree of cliques.
 
         By default the directed graph of a Bayesian network, the moral graph of another model.
         """

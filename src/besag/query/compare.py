@@ -1,24 +1,18 @@
-"""Questions about several engines or several models: compare, kl, and the cost of a question before it is asked."""
+"""Questions about several engines or several models: compare, kl."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from besag.errors import ModelError, TooLargeError
-from besag.graph.graph import Graph
-from besag.infer.auto import Exact
-from besag.infer.brute import BYTES_PER_LABELLING, most_labellings
-from besag.infer.engine import Engine, engine_name, engine_text
-from besag.infer.result import Result, factor_offsets
-from besag.infer.tree import forest_of
-from besag.query.run import Options, check_options, engine_from
+from besag.errors import ModelError
+from besag.infer.engine import Engine, engine_text
+from besag.infer.result import Result
+from besag.query.run import Options
 from besag.query.verbs import entropy, joint, marginals
-from besag.text import table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,47 +78,3 @@ def kl(p: Model, q: Model, **options: Unpack[Options]) -> float:
             return float("inf")
         expected -= float(np.where(mass > 0, mass * np.where(mass > 0, log_q, 0.0), 0.0).sum())
     return max(expected + float(q.log_partition(**options)) - entropy(p, None, options), 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What exact inference on a graph takes, before it is paid: width, table entries, bytes, the engine and why."""
-
-    width: int
-    entries: float
-    bytes: float
-    engine: str
-    reason: str
-
-    def __str__(self) -> str:
-        rows = [
-            ("engine", self.engine),
-            ("reason", self.reason),
-            ("width", str(self.width)),
-            ("table entries", f"{self.entries:.6g}"),
-            ("bytes", f"{self.bytes:.6g}"),
-        ]
-        return table(("cost", ""), rows)
-
-
-def cost(model: Model, options: Options) -> Cost:
-    """What the question would take, and the engine that would be used."""
-    check_options(options)
-    graph = model.graph
-    engine = engine_from(options)
-    try:
-        chosen, reason = engine.choose(graph) if isinstance(engine, Exact) else (engine, "it was asked for")
-        name = engine_name(chosen)
-    except TooLargeError as error:
-        name, reason = "none", str(error)
-    if forest_of(graph) is not None:
-        return _forest_cost(graph, name, reason)
-    count = most_labellings(graph)
-    largest = int(np.diff(graph.instance_offsets).max())
-    return Cost(largest - 1, count, count * BYTES_PER_LABELLING, name, reason)
-
-
-def _forest_cost(graph: Graph, name: str, reason: str) -> Cost:
-    entries = int(factor_offsets(graph)[-1])
-    width = int(np.diff(graph.scope_offsets).max(initial=1)) - 1
-    return Cost(width, entries, 8 * (entries + 4 * int(graph.state_offsets[-1])), name, reason)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -71,4 +70,5 @@ def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset
     call = partial(engine.infer, problem, rng=rng, warm=options.get("init"), time_limit=options.get("time_limit"))
     result = call(want)
     refuse_impossible(model, engine, evidence, result)
-    return replace(result, infer_again=call)
+    object.__setattr__(result, "infer_again", call)  # the Result is nobody else's yet
+    return result

@@ -1,7 +1,8 @@
 """The verbs on one model: marginals, map, joint, sample, energy and what follows from them.
 
-joint          p(y_A) for some variables A: one clamped log Z for each joint state, normalised
-marginal_map   argmax over y_A of the same clamped log Z; energy = -log sum over the rest of exp(-H)
+joint          p(y_A) for some variables A: exp(-H) summed over the rest, normalised
+marginal_map   argmax over y_A of the same sum; energy = -log sum over the rest of exp(-H)
+               exact engines sum the rest out (besag.query.eliminated); others give one clamped log Z a joint state
 log p(y_A)     log Z clamped at y_A, minus log Z
 entropy        log Z + E[H];   KL(p || q) = E_p[H_q] + log Z_q - entropy(p), in besag.query.compare
 """
@@ -15,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import Array, IntArray
-from besag.errors import CapabilityError, EvidenceError, ModelError
+from besag.errors import CapabilityError, EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.infer.engine import engine_name
 from besag.infer.result import Result
+from besag.query import eliminated
 from besag.query.labels import configurations, labels_frame, read_labels
 from besag.query.run import Options, check_options, engine_from, run, run_engine
 
@@ -33,8 +35,12 @@ MAX_ROWS = 2**16
 def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, options: Options) -> Result:
     """All variable marginals, or those of the targets."""
     names = _names(model, targets)
-    result = run(model, {"log_partition", "variables"}, evidence, options)
-    return result if names is None else replace(result, targets=names)
+    check_options(options)
+    engine = engine_from(options, targets=names)
+    result = run(model, {"log_partition", "variables"}, evidence, Options({**options, "engine": engine}))
+    own: tuple[str, ...] | None = getattr(engine, "targets", None)  # options of an engine come before keywords
+    served = names if own is None else own
+    return result if served is None else replace(result, targets=served)
 
 
 def _names(model: Model, targets: Sequence[str] | str | None) -> tuple[str, ...] | None:
@@ -60,13 +66,8 @@ def log_partition(model: Model, evidence: Any, options: Options) -> Any:
     return run(model, {"log_partition"}, evidence, options).log_partition
 
 
-def clamped(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> tuple[Array, IntArray, Result]:
-    """log Z of every joint state of the targets, (B, C), the states (C, n), and the last Result."""
-    indices = [model.variables.index(name) for name in targets]
-    if len(set(indices)) != len(indices):
-        raise ModelError(f"the variables asked for must differ, got {list(targets)}")
-    check_options(options)
-    base = read_evidence(model.variables, evidence)
+def clamped(model: Model, indices: list[int], base: Evidence, options: Options) -> tuple[Array, IntArray, Result]:
+    """log Z of every joint state of some variables, (B, C), the states (C, n), and the last Result."""
     states = configurations(model.variables, indices, MAX_ROWS)
     observed = np.repeat(base.observed, len(states), axis=0)
     known = observed[:, indices]
@@ -82,32 +83,70 @@ def clamped(model: Model, targets: Sequence[str], evidence: Any, options: Option
     )
     values = np.full(len(rows), -np.inf)
     values[agrees] = result.log_partitions
-    table = values.reshape(base.n_rows, len(states))
-    if (table.max(axis=1) == -np.inf).any():
-        run(model, {"log_partition"}, evidence, options)
     told = result.diagnostics.extended(rows=base.n_rows)
-    return table, states, replace(result, batched=base.batched, index=base.index, diagnostics=told)
+    answer = replace(result, batched=base.batched, index=base.index, diagnostics=told)
+    return values.reshape(base.n_rows, len(states)), states, answer
+
+
+def _asked(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> tuple[list[int], Evidence]:
+    """The variables of a question, which must differ, and its evidence."""
+    names = _names(model, targets) or ()
+    indices = [model.variables.index(name) for name in names]
+    if len(set(indices)) != len(indices):
+        raise ModelError(f"the variables asked for must differ, got {list(names)}")
+    check_options(options)
+    return indices, read_evidence(model.variables, evidence)
 
 
 def joint(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> Array:
     """p(targets | evidence), axes in the order asked; with a row axis in front for a batch."""
-    targets = _names(model, targets) or ()
-    values, _, result = clamped(model, targets, evidence, options)
+    indices, read = _asked(model, targets, evidence, options)
+    configurations(model.variables, indices, MAX_ROWS)  # refuses what is too large
+    values = _joint_logs(model, indices, read, options)
+    if (values.max(axis=1) == -np.inf).any():
+        run(model, {"log_partition"}, read, options)
     p = np.exp(values - values.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
-    shape = [len(model.variable(name).states) for name in targets]
-    return np.asarray(p.reshape(len(p), *shape) if result.batched else p[0].reshape(shape))
+    shape = model.variables.cardinalities[indices]
+    return np.asarray(p.reshape(len(p), *shape) if read.batched else p[0].reshape(shape))
+
+
+def _joint_logs(model: Model, indices: list[int], read: Evidence, options: Options) -> Array:
+    """(B, C): log sum over the rest of exp(-H), at every joint state."""
+    buckets = eliminated.buckets(model, read, options)
+    if buckets is not None:
+        try:
+            return eliminated.joint_tables(buckets, np.array(indices, np.int64)).reshape(read.n_rows, -1)
+        except TooLargeError:  # clamped states take more time, but less memory
+            pass
+    return clamped(model, indices, read, options)[0]
 
 
 def marginal_map(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> Result:
     """The most probable joint state of the targets, the rest summed out."""
-    targets = _names(model, targets) or ()
-    values, states, result = clamped(model, targets, evidence, options)
+    indices, read = _asked(model, targets, evidence, options)
+    result = _best_states(model, indices, read, options)
+    assert result.energies is not None
+    if (result.energies == np.inf).any():
+        run(model, {"log_partition"}, read, options)
+    return result
+
+
+def _best_states(model: Model, indices: list[int], read: Evidence, options: Options) -> Result:
+    buckets = eliminated.buckets(model, read, options)
+    if buckets is not None:
+        try:
+            return eliminated.best_states(buckets, np.array(indices, np.int64))
+        except TooLargeError:
+            if np.log2(model.variables.cardinalities[indices]).sum() > np.log2(MAX_ROWS):
+                raise
+    values, states, result = clamped(model, indices, read, options)
     best = values.argmax(axis=1)
     codes = np.full((len(values), 1, len(model.variables)), -1, np.int64)
-    codes[:, 0, [model.variables.index(name) for name in targets]] = states[best]
+    codes[:, 0, indices] = states[best]
     energies = -values[np.arange(len(values)), best][:, None]
-    return replace(result, log_partitions=None, codes=codes, energies=energies, targets=tuple(targets))
+    names = tuple(model.variables.names_at(indices))
+    return replace(result, log_partitions=None, codes=codes, energies=energies, targets=names)
 
 
 def log_probability(model: Model, given: Any, options: Options) -> Any:

@@ -1,0 +1,51 @@
+"""The k labellings of least energy of a junction tree, for each row or for each instance of a union.
+
+codes (B, k, V), energies (B, k) or (N, k), best first; where there are fewer labellings of finite energy, energies end
+in +inf. Weights of the kernel are sums of differences; energies are those of the model, and decide the order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from besag.arrays import Array, IntArray
+from besag.graph.problem import Problem
+from besag.infer.brute import most_labellings
+from besag.kernels.compile import worth_compiling
+from besag.kernels.join_best import k_best
+from besag.kernels.join_plan import Plan
+
+if TYPE_CHECKING:
+    from besag.infer.junction import Run
+
+
+def several_best(run: Run, plan: Plan, k: int) -> tuple[IntArray, Array]:
+    """Codes and energies of the k best; no more than there are labellings."""
+    graph = run.graph
+    k = int(min(k, most_labellings(graph)))
+    compile = worth_compiling(plan.sketch.entries.sum() * run.problem.evidence.n_rows * (1 + k))
+    labels, possible = [], []
+    for start, stop in run.slabs(k * (graph.n_variables + len(plan.join.parent))):
+        given = run.evidence_rows(start, stop)
+        weights, found = k_best(plan, run.factors, given, k, n_threads=run.n_threads, compile=compile)
+        labels.append(found)
+        possible.append((weights[0] if graph.n_instances > 1 else weights[:, 0]) > -np.inf)
+    codes = np.concatenate(labels)
+    energies = np.where(np.concatenate(possible), _energies(run.given, codes), np.inf)
+    order = np.argsort(energies, axis=1, kind="stable")
+    if graph.n_instances > 1:
+        rank = np.repeat(order, np.diff(graph.instance_offsets), axis=0).T[None]
+    else:
+        rank = order[:, :, None]
+    return np.take_along_axis(codes, rank, axis=1), np.take_along_axis(energies, order, axis=1)
+
+
+def _energies(problem: Problem, codes: IntArray) -> Array:
+    """(B, k), or (N, k) for a union."""
+    if problem.graph.n_instances > 1:
+        return np.stack([problem.energy(labels) for labels in codes[0]], axis=1)
+    if len(codes) == 1:
+        return problem.energy(codes[0])[None]
+    return np.stack([problem.energy(codes[:, i]) for i in range(codes.shape[1])], axis=1)

@@ -1,0 +1,111 @@
+"""The junction tree of a model, for people to look at: the cliques and separators that exact inference works with.
+
+    cliques        maximal cliques of the triangulated graph; every factor's variables are in one of them
+    separators     what two neighbouring cliques share; if a variable is in two cliques, it is in every separator on the
+                   way between them (running intersection)
+    p(y)  =  prod over cliques of p(y_C)  /  prod over separators of p(y_S)
+
+The order is the one that inference takes: the best that was found, with observed variables taken out and with the
+states that hard zeros rule out. The tree that messages run on has further nodes, which hold products only
+(`besag.kernels.gathered`); they are left out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from besag.graph.evidence import read_evidence
+from besag.infer.junction import JunctionTree, Run
+from besag.infer.triangulation import Triangulation, triangulated
+from besag.text import shortened, table
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from besag.model.model import Model
+
+Names = tuple[str, ...]
+
+SHOWN = 20  # cliques of a print-out
+
+
+class Separator(NamedTuple):
+    """An edge of the tree: numbers of the clique and of its parent, and the names of the variables they share."""
+
+    clique: int
+    parent: int
+    names: Names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JunctionTreeView:
+    """Cliques and separators by name.
+
+    cliques: names in the model's order; children come before parents. separators: (clique, parent, names); a model in
+    several parts has a tree for each. fill_in: pairs of variables that elimination joined. width: variables of the
+    largest clique, less one. order: of elimination. known: variables that are in no clique, because evidence and hard
+    zeros leave them one state.
+    """
+
+    cliques: list[Names]
+    separators: list[Separator]
+    fill_in: list[tuple[str, str]]
+    width: int
+    order: Names
+    known: Names
+
+    def to_networkx(self) -> nx.Graph[Any]:
+        """A graph of cliques, which are tuples of names; `separator` of an edge has the names that are shared."""
+        import networkx as nx
+
+        graph: nx.Graph[Any] = nx.Graph()
+        graph.add_nodes_from(self.cliques)
+        for clique, parent, names in self.separators:
+            graph.add_edge(self.cliques[clique], self.cliques[parent], separator=names)
+        return graph
+
+    def __repr__(self) -> str:
+        return f"junction tree: {len(self.cliques)} cliques, width {self.width}, fill-in {len(self.fill_in)}"
+
+    def __str__(self) -> str:
+        above = {separator.clique: separator for separator in self.separators}
+        rows = []
+        for number, clique in enumerate(self.cliques[:SHOWN]):
+            up = above.get(number)
+            shared, parent = ("", "") if up is None else (shortened(up.names), str(up.parent))
+            rows.append((str(number), shortened(clique), shared, parent))
+        left = len(self.cliques) - len(rows)
+        more = f"\n... and {left} more" if left else ""
+        return f"{self!r}\n{table(('clique', 'variables', 'separator', 'parent'), rows)}{more}"
+
+
+def junction_tree(model: Model, evidence: Any) -> JunctionTreeView:
+    """The tree of cliques that exact inference would take under this evidence."""
+    problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
+    _, drawn = Run(JunctionTree(), problem, dense=False).drawn(frozenset({"log_partition", "variables"}))
+    found = triangulated(model.graph, drawn.order.variables, drawn.counts > 1)
+    names = model.variables.names_at(range(len(model.variables)))
+    cliques, separators = _named(found, names)
+    return JunctionTreeView(
+        cliques=cliques,
+        separators=separators,
+        fill_in=[(names[a], names[b]) for a, b in found.fill_in.tolist()],
+        width=max((len(clique) for clique in cliques), default=1) - 1,
+        order=tuple(names[v] for v in drawn.order.variables.tolist()),
+        known=tuple(names[v] for v in np.flatnonzero(drawn.counts <= 1).tolist()),
+    )
+
+
+def _named(found: Triangulation, names: Sequence[str]) -> tuple[list[Names], list[Separator]]:
+    offsets, members = found.member_offsets.tolist(), found.members.tolist()
+    cliques, separators = [], []
+    for c, (n_separator, parent) in enumerate(zip(found.n_separator.tolist(), found.parent.tolist(), strict=True)):
+        clique = members[offsets[c] : offsets[c + 1]]
+        cliques.append(tuple(names[v] for v in sorted(clique)))
+        if parent >= 0:
+            separators.append(Separator(c, parent, tuple(names[v] for v in sorted(clique[:n_separator]))))
+    return cliques, separators

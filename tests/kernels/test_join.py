@@ -1,0 +1,100 @@
+"""The kernels of junction trees, against enumeration, with every way through them forced on small models."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
+from numpy.testing import assert_allclose, assert_array_equal
+
+import besag
+from besag.graph.evidence import read_evidence
+from besag.infer import JunctionTree, Result, junction
+from besag.kernels import gathered, join_layout, join_passes, join_plan, join_stages, join_wide
+from besag.model.model import Model
+from tests.oracle import Enumeration
+from tests.strategies import evidence_for, examples, models
+
+WAYS = {
+    "as it is": {},
+    "small tiles": {(join_layout, "TILE"): 4, (join_layout, "LANE"): 2, (join_layout, "LEAST"): 2},
+    "no runs": {(join_passes, "SHORTEST_RUN"): 10**9},
+    "runs of two": {(join_passes, "SHORTEST_RUN"): 2},
+    "products in steps": {
+        (gathered, "WORTHWHILE"): 0.0,
+        (join_plan, "WORTHWHILE"): 0.0,
+        (gathered, "SHARE"): 1.0,
+    },
+    "log domain": {(join_passes, "RANGE"): -1.0},
+    "several threads": {
+        (join_stages, "WIDE"): 0,
+        (join_stages, "LARGE"): 1,
+        (join_layout, "TILE"): 4,
+        (join_layout, "LANE"): 2,
+        (join_layout, "LEAST"): 2,
+        (join_wide, "PIECES"): 3,
+    },
+    "support under evidence": {(junction, "SUPPORT_ABOVE"): 0.0},
+}
+
+
+@pytest.fixture(params=WAYS, autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Constants that send small models through the code of large ones, as plain Python."""
+    for (module, name), value in WAYS[request.param].items():
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(junction, "worth_compiling", lambda work: False)
+    yield request.param
+
+
+def ask(model: Model, evidence: Any, *wants: Any, **options: Any) -> Result:
+    problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
+    return JunctionTree(**options).infer(problem, frozenset(wants), rng=np.random.default_rng(0))
+
+
+@examples(25)
+@given(data=st.data())
+def test_sums_are_those_of_enumeration(data: DataObject) -> None:
+    model = data.draw(models(max_labellings=300))
+    evidence = data.draw(evidence_for(model))
+    truth = Enumeration(model, evidence)
+    result = ask(model, evidence, "log_partition", "variables", "factors")
+    assert result.log_partition == pytest.approx(truth.log_z, abs=1e-9)
+    for variable in model.variables:
+        assert_allclose(result[variable.name], truth.joint([variable.name]), atol=1e-10)
+    for f in range(model.n_factors):
+        names = model.variables.names_at(model.graph.scope(int(model.graph.factor_order[f])))
+        assert_allclose(result.factor(f), truth.joint(names), atol=1e-10)
+
+
+@examples(20)
+@given(data=st.data())
+def test_the_best_labelling_has_the_least_energy(data: DataObject) -> None:
+    model = data.draw(models(max_labellings=300))
+    evidence = data.draw(evidence_for(model))
+    result = ask(model, evidence, "map")
+    assert result.energy == pytest.approx(Enumeration(model, evidence).map_energy, abs=1e-9)
+
+
+@examples(10)
+@given(data=st.data())
+def test_answers_do_not_depend_on_the_number_of_threads(data: DataObject) -> None:
+    model = data.draw(models(max_labellings=300))
+    one, two = (ask(model, None, "log_partition", "variables", n_threads=n) for n in (1, 2))
+    assert one.log_partition == two.log_partition
+    assert_array_equal(one.probabilities, two.probabilities)
+
+
+def test_samples_follow_the_law() -> None:
+    model = besag.data.bundled("asia")
+    result = ask(model, {"xray": "yes"}, "samples", n_samples=2000)
+    truth = Enumeration(model, {"xray": "yes"})
+    names = [variable.name for variable in model.variables]
+    for v, name in enumerate(names):
+        p = truth.joint([name])
+        share = np.bincount(result.samples[:, v], minlength=len(p)) / 2000
+        # five standard errors: a false alarm once in a million
+        assert np.all(np.abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 2000) + 1e-12), name
