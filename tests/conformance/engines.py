@@ -50,6 +50,7 @@ ENGINES = [
     Case("brute", models),
     Case("tree", forests),
     Case("junction_tree", models),
+    Case("elimination", models),
     Case("exact", models),
 ]
 

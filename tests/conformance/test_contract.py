@@ -90,7 +90,7 @@ def test_the_same_question_has_the_same_answer(case: Case, data: DataObject) -> 
         np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
 
 
-@each_engine("log_partition", "variables")
+@each_engine("log_partition", "variables", "factors")
 @examples(15)
 @given(data=st.data())
 def test_pickling_keeps_model_graph_problem_and_result(case: Case, data: DataObject) -> None:

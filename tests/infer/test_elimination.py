@@ -146,3 +146,16 @@ def test_single_targets_of_large_networks(data_dir: Path, name: str) -> None:
     assert_allclose(result.log_partition, expected.log_partition, rtol=1e-9)
     for target in names[:3]:
         assert_allclose(result[target], expected[target], atol=1e-9)
+
+
+def test_an_impossible_instance_of_a_union_harms_no_other() -> None:
+    model = besag.bayesian_network("A -> B -> C", cpts={"B": [[1.0, 0.0], [0.0, 1.0]], "A": [0.3, 0.7]})
+    graph = besag.compile_graph(model, model, model)
+    observed = np.full((1, graph.n_variables), -1)
+    observed[0, [0, 3, 4]] = [1, 0, 1]  # the second instance sees A = 0 and B = 1
+    problem = graph.bind(model.theta, support=model.support).with_evidence(Evidence(observed))
+    wants = frozenset({"log_partition", "variables"})
+    result, expected = (engine.infer(problem, wants) for engine in (Elimination(), besag.infer.Brute()))
+    assert result.log_partitions[1] == -np.inf
+    assert_allclose(result.log_partitions, expected.log_partitions, **CLOSE)
+    assert_allclose(result.probabilities, expected.probabilities, **CLOSE)

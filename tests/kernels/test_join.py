@@ -36,6 +36,7 @@ WAYS = {
         (join_layout, "LANE"): 2,
         (join_layout, "LEAST"): 2,
         (join_wide, "PIECES"): 3,
+        (join_wide, "SHARE"): 0.2,
     },
     "support under evidence": {(junction, "SUPPORT_ABOVE"): 0.0},
 }

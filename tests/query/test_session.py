@@ -3,6 +3,7 @@
 The oracle is a fresh `model.marginals(engine="brute")` under the evidence of the moment.
 """
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -54,12 +55,8 @@ def check(session: Session, name: str) -> None:
     model, evidence = session.model, session.evidence
     try:
         want = model.marginals(evidence=evidence, engine="brute")
-    except EvidenceError as refusal:
-        for ask in (lambda: session[name], lambda: session.log_partition, session.marginals):
-            with pytest.raises(EvidenceError) as found:
-                ask()
-            assert str(found.value) == str(refusal)
-            assert found.value.conflict == refusal.conflict
+    except EvidenceError as error:
+        check_refusal(session, name, error)
         return
     np.testing.assert_allclose(session[name], want[name], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(session.log_partition, want.log_partition, rtol=1e-9, atol=1e-9)
@@ -67,6 +64,14 @@ def check(session: Session, name: str) -> None:
     for variable in model.variables:
         np.testing.assert_allclose(everything[variable.name], want[variable.name], rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(session[variable.name], want[variable.name], rtol=1e-9, atol=1e-12)
+
+
+def check_refusal(session: Session, name: str, refusal: EvidenceError) -> None:
+    for ask in (lambda: session[name], lambda: session.log_partition, session.marginals):
+        with pytest.raises(EvidenceError) as found:
+            ask()
+        assert str(found.value) == str(refusal)
+        assert found.value.conflict == refusal.conflict
 
 
 @examples(60)
@@ -78,10 +83,8 @@ def test_answers_follow_the_evidence(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 6))):
         change(session, data.draw(changes(model)))
         if data.draw(st.booleans()):  # a question before all are asked, so that only some messages are right
-            try:
+            with contextlib.suppress(EvidenceError):
                 session[data.draw(names)]
-            except EvidenceError:
-                pass
         if data.draw(st.booleans()):
             check(session, data.draw(names))
     check(session, data.draw(names))
@@ -148,7 +151,7 @@ def test_a_question_asked_again_makes_no_message() -> None:
     assert made(session, "20") == 0
     session.marginals()
     before = session.n_messages
-    session.marginals(), session.log_partition  # noqa: B018
+    assert session.marginals().log_partition == session.log_partition
     assert session.n_messages == before
 
 
@@ -158,11 +161,10 @@ def test_a_change_reaches_only_what_is_asked() -> None:
     session.marginals()
     session.observe({"0": "2"})
     assert made(session, "1") <= 3
-    far = made(session, "38")
-    assert 30 <= far <= 45
+    assert 15 <= made(session, "38") <= 45  # fewer than all where the news has faded below rounding
     session.observe({"39": "1"})
     assert made(session, "38") <= 3
-    assert made(session, "1") >= 30
+    assert 15 <= made(session, "1") <= 45
     check_against_the_tree(session)
 
 
@@ -172,8 +174,7 @@ def test_many_changes_between_questions_are_one() -> None:
     session.marginals()
     for state in "0120120":
         session.observe({"0": state})
-    once = made(session, "38")
-    assert once <= 45
+    assert made(session, "38") <= 45
 
 
 def test_evidence_that_separates_stops_the_news() -> None:
@@ -286,15 +287,16 @@ def test_a_wrong_observation_changes_nothing() -> None:
     session = besag.data.bundled("asia").session()
     session.observe(xray="no")
     before = session["lung"]
-    for wrong, match in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"smoke": "yes", "xrai": "yes"}, "no variable is named 'xrai'; did you mean 'xray'"),
         ({"smoke": "yes", "xray": "maybe"}, r"'xray' has no state 'maybe'; it has \['no', 'yes'\]"),
         ({"smoke": "yes", "xray": []}, "the allowed states of 'xray' are an empty set"),
         ({"smoke": "yes", "xray": {"no": 0.1}}, "must name every state"),
-    ]:
+    ]
+    for wrong, match in cases:
         with pytest.raises(EvidenceError, match=match):
             session.observe(wrong)
-    with pytest.raises(EvidenceError, match="must be a dict .* got list"):
+    with pytest.raises(EvidenceError, match=r"must be a dict .* got list"):
         session.observe([("smoke", "yes")])  # type: ignore[arg-type]
     assert session.evidence == {"xray": "no"}
     np.testing.assert_array_equal(session["lung"], before)
@@ -320,7 +322,7 @@ def test_only_the_junction_tree_has_sessions() -> None:
 
 
 def test_a_session_that_would_not_fit() -> None:
-    with pytest.raises(TooLargeError, match="a session would take .* more than memory_limit=10000: width"):
+    with pytest.raises(TooLargeError, match=r"a session would take .* more than memory_limit=10000: width"):
         besag.ising((10, 10), 0.3).session(memory_limit=10_000)
     with pytest.raises(TooLargeError, match="memory_limit=10000"):
         besag.ising((10, 10), 0.3).session(engine="junction_tree[memory_limit=10000]")

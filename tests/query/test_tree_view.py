@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +18,21 @@ ASIA = besag.data.bundled("asia")
 
 
 @st.composite
+def graphs(draw: st.DrawFn) -> Model:
+    """Pairs and triples among more variables than can be enumerated, for trees of many cliques."""
+    n = draw(st.integers(6, 14))
+    scope = st.lists(st.integers(0, n - 1), min_size=2, max_size=3, unique=True)
+    scopes = draw(st.lists(scope, min_size=n // 2, max_size=2 * n))
+    return besag.markov_network([2] * n, [(tuple(one), np.zeros((2,) * len(one))) for one in scopes])
+
+
+@st.composite
 def views(draw: st.DrawFn) -> tuple[Model, JunctionTreeView]:
     """A model, and its tree under some evidence."""
+    if draw(st.booleans()):
+        model = draw(graphs())
+        seen = draw(st.lists(st.sampled_from([variable.name for variable in model.variables]), max_size=3))
+        return model, model.junction_tree(dict.fromkeys(seen, "1"))
     model = draw(models())
     return model, model.junction_tree(draw(st.none() | evidence_for(model)))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray, frozen
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.junction import SUPPORT_ABOVE, JunctionTree, Run, _key, variable_groups
+from besag.infer.junction import SUPPORT_ABOVE, JunctionTree, Run, setting_key, variable_groups
 from besag.infer.relevance import relevant, separated
 from besag.infer.remaining import Remaining
 from besag.infer.result import Diagnostics, Result
@@ -97,16 +98,26 @@ class Buckets(Run):
 
     def marginals(self, targets: list[int], possible: BoolArray) -> Array:
         """(R, S): p of the targets, zeros elsewhere and in rows or instances that are impossible."""
-        offsets, rows = self.graph.state_offsets, self.problem.evidence.n_rows
-        answer = np.zeros((rows, int(offsets[-1])))
-        for v in targets:
-            kept = np.array([v])
+        offsets, graph = self.graph.state_offsets, self.graph
+        answer = np.zeros((self.problem.evidence.n_rows, int(offsets[-1])))
+        of_rows = possible if graph.n_instances == 1 else np.ones(1, np.bool_)
+        for kept in self._batches(targets, possible):
             used = separated(self.problem, relevant(self.problem, kept), kept)
-            tables = np.concatenate([part.joint() for part in self.eliminate(kept, used=used)])
-            of_rows = possible if self.graph.n_instances == 1 else possible[variable_groups(self.graph)[[v]]]
-            where = slice(int(offsets[v]), int(offsets[v + 1]))
-            answer[of_rows, where] = normalised(tables[of_rows])
+            parts = [part.alone() for part in self.eliminate(kept, used=used)]
+            for i, v in enumerate(kept.tolist()):
+                tables = np.concatenate([part[i].joint() for part in parts])
+                answer[of_rows, offsets[v] : offsets[v + 1]] = normalised(tables[of_rows])
         return answer
+
+    def _batches(self, targets: list[int], possible: BoolArray) -> Iterator[IntArray]:
+        """Targets one by one; in a union one of each possible instance at a time, which have nothing in common."""
+        groups = variable_groups(self.graph)
+        waiting: dict[int, list[int]] = {}
+        for v in targets:
+            if self.graph.n_instances == 1 or possible[groups[v]]:
+                waiting.setdefault(int(groups[v]), []).append(v)
+        for batch in zip_longest(*waiting.values()):
+            yield np.array([v for v in batch if v is not None], np.int64)
 
     def eliminate(self, kept: IntArray, *, used: BoolArray | None = None, width: int = 1) -> Iterator[Remaining]:
         """What is left on the kept variables, in slabs of rows; `width`: entries that the caller needs for a row."""
@@ -126,13 +137,13 @@ class Buckets(Run):
         setting = self.setting(nothing, used, False)
         setting = replace(setting, keep=frozen(keep), soft=frozen(setting.soft & ~keep))
         drawn = self.sketch(setting)
-        smaller = self._under_evidence(setting) if drawn.entries.sum() > SUPPORT_ABOVE else None
+        smaller = self.under_evidence(setting) if drawn.entries.sum() > SUPPORT_ABOVE else None
         if smaller is not None:
             setting, drawn = smaller, self.sketch(smaller)
         self.refuse(drawn)
         self.told.update(width=drawn.order.width, entries=float(drawn.entries.sum()))
         compile = worth_compiling(drawn.entries.sum())
-        key = ("elimination", *_key(setting))
+        key = ("elimination", *setting_key(setting))
         return self.graph.plans.get(key, lambda: plan(self.factors, setting, drawn, compile=compile))
 
     def _remaining(self, made: Plan, left: Left, given: Given, kept: IntArray) -> Remaining:

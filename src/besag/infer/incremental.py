@@ -24,7 +24,7 @@ from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.junction import JunctionTree, Run
 from besag.kernels.compile import kernel_of, worth_compiling
-from besag.kernels.join import Given, _Bound
+from besag.kernels.join import Bound, Given
 from besag.kernels.join_maps import MESSAGE, VARIABLE
 from besag.kernels.join_plan import Plan, Sketch, plan
 from besag.kernels.join_session import (
@@ -71,7 +71,7 @@ class Incremental:
         self.semiring = semiring
         n = len(self.offsets) - 1
         given = Given(np.full((1, n), -1, np.int64), None, np.zeros(n, np.int64), 1)
-        bound = _Bound(self.plan, self.factors, given, semiring)
+        bound = Bound(self.plan, self.factors, given, semiring)
         self.constant = float(bound.constants.sum())
         self.places = self.places._replace(bases=frozen(_moved(self.plan, bound.rows.bases, bound.codes[0])))
         self.held = _held(self.plan, bound)
@@ -166,7 +166,7 @@ class Incremental:
         if n:
             self.changed[:n] = list(self.pending)
             self.pending.clear()
-        question = (self.plan.join, self.plan.reads, self.places, self.changed, n, asked, self.held)
+        question = (self.plan.join, self.places, self.changed, n, asked, self.held)
         if self.entry is None:
             compile = worth_compiling(float(self.plan.sketch.entries.sum()))
             kernel = kernel_of(make_ask, int(self.semiring), compile=compile)
@@ -204,14 +204,15 @@ def _places(made: Plan) -> Places:
     tree[join.numbers[messages], 0] = messages
     for c in range(n_cliques - 1, -1, -1):
         tree[c, 1] = c if parent[c] < 0 else tree[parent[c], 1]
-    readings = np.zeros((len(drawn.counts), 3), np.int64)
-    variable_at = np.full(int(drawn.digit_offsets[-1]) + 1, -1, np.int64)
+    readings = np.zeros((len(drawn.counts), 5), np.int64)
+    variable_at = np.zeros(int(drawn.digit_offsets[-1]) + 1, np.int64)
     variable_at[drawn.digit_offsets[:-1]] = np.arange(len(drawn.counts))
     child = np.repeat(np.arange(n_cliques), np.diff(reads.offsets))
-    readings[variable_at[reads.target]] = np.stack([np.ones_like(child), child, np.arange(len(child))], axis=1)
+    one, none = np.ones_like(child), np.zeros_like(child)
+    readings[variable_at[reads.target]] = np.stack([one, child, none, reads.before, reads.after], axis=1)
     outputs = np.flatnonzero(join.kinds == VARIABLE)
     clique = np.searchsorted(join.table_offsets, outputs, side="right") - 1
-    readings[join.numbers[outputs]] = np.stack([np.zeros_like(clique), clique, outputs], axis=1)
+    readings[join.numbers[outputs], 1:3] = np.stack([clique, outputs], axis=1)
     return Places(made.bases, frozen(tree), frozen(readings), drawn.digit_offsets)
 
 
@@ -224,7 +225,7 @@ def _moved(made: Plan, bases: IntArray, codes: IntArray) -> IntArray:
 
 
 def _held(made: Plan, bound: Any) -> Held:
-    work, n_cliques = bound._work(), len(made.join.parent)
+    work, n_cliques = bound.work(), len(made.join.parent)
     work.store[: bound.soft_start] = 0.0
     work.store[bound.soft_start : bound.table_start] = bound.rows.soft[0]
     when = np.zeros((n_cliques, N_STAMPS), np.int64)

@@ -25,6 +25,7 @@ from besag.arrays import Array, BoolArray, IntArray, Kind, frozen, offsets_of
 from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
+from besag.infer.best import several_best
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.memory import default_memory_limit
 from besag.infer.relevance import relevant
@@ -36,7 +37,9 @@ from besag.kernels.prepare import Factors
 from besag.kernels.support import allowed_states
 
 KINDS = frozenset({int(Kind.TABLE)})
+EVERYTHING: frozenset[Want] = frozenset({"factors", "moments", "map", "samples"})  # what needs every variable
 SLAB_ENTRIES = 2**24  # of answers at a time
+LOOSE = 4.0  # times the table entries that rows side by side may take
 SMALL = 2**24  # bytes that any machine has
 SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
 
@@ -58,6 +61,10 @@ class JunctionTree:
     n_samples: int = 1
     k: int = 1
     targets: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.targets, str):  # from text, "junction_tree[targets=A]"
+            object.__setattr__(self, "targets", (self.targets,))
 
     def infer(
         self,
@@ -89,7 +96,8 @@ class JunctionTree:
             **run.told,
         )
         evidence = problem.evidence
-        return Result(problem.graph, "exact", told, evidence.batched, evidence.index, **answers)
+        limited = None if want & EVERYTHING else self.targets
+        return Result(problem.graph, "exact", told, evidence.batched, evidence.index, targets=limited, **answers)
 
 
 def factors_of(problem: Problem) -> Factors:
@@ -128,8 +136,8 @@ class Run:
         self.targets = engine.targets
         self.told: dict[str, object] = {}
         observed = problem.evidence.observed >= 0
-        self.fixed = observed.all(axis=0)
-        self.soft = observed.any(axis=0) & ~self.fixed
+        self.fixed: BoolArray = np.asarray(observed.all(axis=0))
+        self.soft: BoolArray = np.asarray(observed.any(axis=0) & ~self.fixed)
         if problem.evidence.log_weights is not None:
             weighted = (problem.evidence.log_weights != 0).any(axis=0)
             self.soft |= np.logical_or.reduceat(weighted, self.graph.state_offsets[:-1]) & ~self.fixed
@@ -175,12 +183,12 @@ class Run:
         self.refuse(drawn)
         compile = worth_compiling(drawn.entries.sum())
         return self.graph.plans.get(
-            ("junction", *_key(setting)), lambda: plan(self.factors, setting, drawn, compile=compile)
+            ("junction", *setting_key(setting)), lambda: plan(self.factors, setting, drawn, compile=compile)
         )
 
     def drawn(self, want: frozenset[Want]) -> tuple[Setting, Sketch]:
         """What a want is planned for, and the order and cliques that it will have, which say what it takes."""
-        everything = bool(want & {"factors", "moments", "map", "samples"})
+        everything = bool(want & EVERYTHING)
         read, used = np.ones(self.graph.n_variables, np.bool_), np.ones(self.graph.n_factors, np.bool_)
         if not everything:
             targets = self._target_numbers() if "variables" in want else np.empty(0, np.int64)
@@ -192,8 +200,18 @@ class Run:
             read[:] = False
         setting = self.setting(read, used, bool(want & {"factors", "moments"}))
         drawn = self.sketch(setting)
-        smaller = self._under_evidence(setting) if drawn.entries.sum() > SUPPORT_ABOVE else None
+        smaller = self.under_evidence(setting) if drawn.entries.sum() > SUPPORT_ABOVE else None
         return (setting, drawn) if smaller is None else (smaller, self.sketch(smaller))
+
+    def _loosen(self, want: frozenset[Want]) -> None:
+        """Let rows go side by side through the kernels, which takes that no variable is fixed, if that costs little."""
+        held = self.fixed, self.soft
+        tight = self.drawn(want)[1]
+        self.fixed, self.soft = np.zeros(len(self.fixed), np.bool_), self.soft | self.fixed
+        loose = self.drawn(want)[1]
+        small = loose.separator_entries.sum() <= join.MOST_LANE_MESSAGES
+        if not small or loose.entries.sum() > LOOSE * tight.entries.sum():
+            self.fixed, self.soft = held
 
     def _target_numbers(self) -> IntArray | None:
         if self.targets is None:
@@ -203,9 +221,11 @@ class Run:
     def sketch(self, setting: Setting) -> Sketch:
         """Order and cliques for a setting."""
         compile = worth_compiling(20.0 * len(self.graph.scope_variables))
-        return self.graph.plans.get(("sketch", *_key(setting)), lambda: sketch(self.factors, setting, compile=compile))
+        return self.graph.plans.get(
+            ("sketch", *setting_key(setting)), lambda: sketch(self.factors, setting, compile=compile)
+        )
 
-    def _under_evidence(self, setting: Setting) -> Setting | None:
+    def under_evidence(self, setting: Setting) -> Setting | None:
         """The setting with only the states that hard zeros leave under one row of evidence; None if that is all."""
         evidence, offsets = self.problem.evidence, self.graph.state_offsets
         if evidence.n_rows > 1 or not (self.fixed | self.soft).any():
@@ -252,6 +272,8 @@ class Run:
         if offsets is not None:
             width += int(offsets[-1])
             self._refuse_cells(rows if "factors" in want else 1, int(offsets[-1]))
+        if not cells and rows >= join.LANES:
+            self._loosen(want - {"map", "samples"})
         made = self.plan(want - {"map", "samples"})
         compile = worth_compiling(made.sketch.entries.sum() * rows)
         log_z, variables, factors, moments = [], [], [], np.zeros(len(self.problem.log_potentials))
@@ -300,8 +322,11 @@ class Run:
         return np.bincount(places, weights=total, minlength=len(problem.log_potentials)).astype(np.float64)
 
     def best(self, k: int) -> dict[str, Any]:
-        """The labelling of least energy, for each row."""
+        """The labelling of least energy, or the k of least energy, for each row."""
         made = self.plan(frozenset({"map"}))
+        if k > 1:
+            several, energies = several_best(self, made, k)
+            return {"codes": several, "energies": energies}
         compile = worth_compiling(made.sketch.entries.sum() * self.problem.evidence.n_rows)
         labels, possible = [], []
         for start, stop in self.slabs(self.graph.n_variables):
@@ -331,6 +356,7 @@ class Run:
         return {"log_partitions": np.concatenate(log_z), "sampled": np.concatenate(samples)}
 
 
-def _key(setting: Setting) -> tuple[object, ...]:
+def setting_key(setting: Setting) -> tuple[object, ...]:
+    """What tells plans apart."""
     parts = (setting.used, setting.fixed, setting.allowed, setting.soft, setting.read, setting.keep)
     return (*(part.tobytes() for part in parts), setting.cells)

@@ -37,6 +37,16 @@ class Remaining:
         """(n,): how many states are left of each."""
         return np.array([len(codes) for codes in self.states[0]], np.int64)
 
+    def alone(self) -> list[Remaining]:
+        """Each variable with its own tables and without the constant, where no table joins two of them."""
+        found = []
+        for i in range(len(self.cardinalities)):
+            tables = [table for scope, table in zip(self.scopes, self.tables, strict=True) if scope[0] == i]
+            states = [[codes[i]] for codes in self.states]
+            first = [np.zeros(1, np.int64)] * len(tables)
+            found.append(Remaining(self.cardinalities[[i]], states, np.zeros(len(states)), first, tables))
+        return found
+
     def joint(self) -> Array:
         """(R, K1..Kn): log sum over the rest of exp(-H), -inf at states that are ruled out."""
         counts = self.counts

@@ -17,12 +17,15 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
 from besag.kernels.compile import kernel_of
+from besag.kernels.join_lanes import LANES, MOST_LANE_MESSAGES, LaneWork, lanes_serve, make_lanes
 from besag.kernels.join_maps import FACTOR, VARIABLE
 from besag.kernels.join_plan import Plan
 from besag.kernels.join_rows import Rows, Walk, Work, make_decode, make_draw, make_propagate
 from besag.kernels.join_wide import WideRow
 from besag.kernels.prepare import Factors
 from besag.kernels.threads import run_chunks
+
+__all__ = ["LANES", "MOST_LANE_MESSAGES", "Answer", "Bound", "Given", "max_product", "sample", "sum_product"]
 
 CHUNKS = 32  # tasks that rows are divided into
 
@@ -60,7 +63,7 @@ def sum_product(
     """log Z, marginals of the variables that the plan reads, and of all factors if cell_offsets (F + 1,) is given."""
     answer = None
     for semiring in (Semiring.SUM, Semiring.LOG_SUM):
-        answer = _propagate(_Bound(plan, factors, given, semiring), want_variables, cell_offsets, n_threads, compile)
+        answer = _propagate(Bound(plan, factors, given, semiring), want_variables, cell_offsets, n_threads, compile)
         if answer is not None:
             return answer
     raise AssertionError("the log domain is never too narrow")
@@ -70,7 +73,7 @@ def max_product(
     plan: Plan, factors: Factors, given: Given, *, n_threads: int | None = None, compile: bool = True
 ) -> tuple[Array, IntArray]:
     """The logarithm of the weight of a heaviest labelling, (R, G), and its codes (R, V)."""
-    bound = _Bound(plan, factors, given, Semiring.MAX)
+    bound = Bound(plan, factors, given, Semiring.MAX)
     digits = np.zeros(given.observed.shape, np.int64)
 
     def rows(work: Work, first: int, last: int) -> bool:
@@ -98,14 +101,14 @@ def sample(
     """log Z (R, G), and n_samples independent labellings for each row, (R, n, V); the same key gives the same ones."""
     key = (int(key) + 2**63) % 2**64 - 2**63  # a signed word
     for semiring in (Semiring.SUM, Semiring.LOG_SUM):
-        drawn = _draw(_Bound(plan, factors, given, semiring), n_samples, key, n_threads, compile)
+        drawn = _draw(Bound(plan, factors, given, semiring), n_samples, key, n_threads, compile)
         if drawn is not None:
             return drawn
     raise AssertionError("the log domain is never too narrow")
 
 
 def _draw(
-    bound: _Bound, n_samples: int, key: int, n_threads: int | None, compile: bool
+    bound: Bound, n_samples: int, key: int, n_threads: int | None, compile: bool
 ) -> tuple[Array, IntArray] | None:
     plan, (n_rows, n) = bound.plan, bound.given.observed.shape
     digits = np.zeros((n_rows, n_samples, n), np.int64)
@@ -123,7 +126,7 @@ def _draw(
 
 
 def _propagate(
-    bound: _Bound, want_variables: bool, cell_offsets: IntArray | None, n_threads: int | None, compile: bool
+    bound: Bound, want_variables: bool, cell_offsets: IntArray | None, n_threads: int | None, compile: bool
 ) -> Answer | None:
     plan, n_rows = bound.plan, len(bound.log_z)
     wanted = want_variables or cell_offsets is not None
@@ -135,8 +138,13 @@ def _propagate(
     out_bases[kinds == VARIABLE] = plan.sketch.digit_offsets[numbers[kinds == VARIABLE]]
     if cell_offsets is not None:
         out_bases[kinds == FACTOR] = cell_offsets[numbers[kinds == FACTOR]]
-    propagate = kernel_of(make_propagate, int(bound.semiring), compile=compile)
     out_bases = frozen(out_bases)
+    serves = bound.semiring == Semiring.SUM and cell_offsets is None
+    if serves and lanes_serve(plan.setting.fixed, n_rows, plan.n_messages):
+        if bound.run_lanes(out_bases, wanted, marginals, n_threads, compile):
+            return None
+        return Answer(bound.log_z, bound.probabilities(marginals) if want_variables else None, None, bound.semiring)
+    propagate = kernel_of(make_propagate, int(bound.semiring), compile=compile)
 
     def rows(work: Work, first: int, last: int) -> bool:
         wide = bound.wide(work, n_threads, compile)
@@ -161,7 +169,7 @@ def _propagate(
     )
 
 
-class _Bound:
+class Bound:
     """A plan with numbers and rows, in the domain of a semiring."""
 
     def __init__(self, plan: Plan, factors: Factors, given: Given, semiring: Semiring) -> None:
@@ -277,20 +285,27 @@ class _Bound:
 
     def _weigh_outside(self) -> None:
         """Factors without a free variable, at the codes of the row."""
-        for f in self.plan.sketch.outside:
-            np.add.at(
-                self.constants.T,
-                self.given.group_of[self.factors.scope_variables[self.factors.scope_offsets[f]]][None],
-                self.factors.log_potentials[self.entry(f)][None],
-            )
+        outside = self.plan.sketch.outside
+        if len(outside):
+            values = self.factors.log_potentials[self._entries(outside)]
+            np.add.at(self.constants.T, self._groups(outside), values.T)
 
-    def entry(self, f: int) -> IntArray:
-        """(R,): where a factor's entry is in log_potentials, at the codes of the row."""
-        factors = self.factors
-        scope = factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]]
-        shape = tuple(np.diff(factors.state_offsets)[scope])
-        inside = np.ravel_multi_index(tuple(self.codes[:, scope].T), shape)
-        return np.asarray(factors.table_offsets[factors.table_of_factor[f]] + inside)
+    def _groups(self, factors: IntArray) -> IntArray:
+        return self.given.group_of[self.factors.scope_variables[self.factors.scope_offsets[factors]]]
+
+    def _entries(self, factors: IntArray) -> IntArray:
+        """(R, .): where the entries of factors are in log_potentials, at the codes of the row."""
+        given, cardinalities = self.factors, np.diff(self.factors.state_offsets)
+        found = np.empty((len(self.codes), len(factors)), np.int64)
+        arity = np.diff(given.scope_offsets)[factors]
+        for n in np.unique(arity):
+            which = np.flatnonzero(arity == n)
+            scopes = given.scope_variables[given.scope_offsets[factors[which]][:, None] + np.arange(n)]
+            inside = np.zeros((len(self.codes), len(which)), np.int64)
+            for axis in range(n):
+                inside = inside * cardinalities[scopes[:, axis]] + self.codes[:, scopes[:, axis]]
+            found[:, which] = given.table_offsets[given.table_of_factor[factors[which]]] + inside
+        return found
 
     def wide(self, work: Work, n_threads: int | None, compile: bool) -> WideRow | None:
         """The way of one row of a large plan."""
@@ -307,12 +322,52 @@ class _Bound:
 
         def chunk(h: int) -> None:
             if not narrow.any():
-                narrow[h] = rows(self._work(), edges[h], edges[h + 1])
+                narrow[h] = rows(self.work(), edges[h], edges[h + 1])
 
         run_chunks(chunk, len(edges) - 1, n_threads)
         return bool(narrow.any())
 
-    def _work(self) -> Work:
+    def run_lanes(
+        self, out_bases: IntArray, down: bool, marginals: Array, n_threads: int | None, compile: bool
+    ) -> bool:
+        """All rows, LANES at a time; True as soon as the range is too narrow."""
+        plan, n_cliques = self.plan, len(self.plan.join.parent)
+        evidence_of = np.full(len(plan.bases), -1, np.int64)
+        evidence_of[plan.of_evidence] = np.arange(len(plan.of_evidence))
+        bases = np.array(self.rows.bases)
+        bases[plan.of_factors] -= self.table_start
+        rows = self.rows._replace(bases=frozen(bases))
+        propagate = kernel_of(make_lanes, LANES, compile=compile)
+        values, columns = frozen(self.values), frozen(evidence_of)
+
+        def chunk(_: Work, first: int, last: int) -> bool:
+            work = LaneWork(
+                np.empty((self.table_start, LANES)),
+                np.empty((plan.largest_tile, LANES)),
+                np.empty((plan.largest_room, LANES)),
+                np.empty((n_cliques, LANES)),
+                np.empty((n_cliques, LANES)),
+                np.empty((3, LANES)),
+            )
+            narrow: bool = propagate(
+                plan.join,
+                plan.reads,
+                rows,
+                values,
+                columns,
+                out_bases,
+                work,
+                first,
+                last,
+                down,
+                self.log_z,
+                marginals,
+            )
+            return narrow
+
+        return self.run(chunk, n_threads)
+
+    def work(self) -> Work:
         plan, n, n_cliques = self.plan, len(self.plan.join.kinds), len(self.plan.join.parent)
         store = np.empty(self.table_start + len(self.values))
         store[self.table_start :] = self.values
@@ -351,9 +406,9 @@ class _Bound:
 
     def with_outside(self, cells: Array, cell_offsets: IntArray) -> Array:
         """Cells with those of factors that have no free variable: one at the codes of the row."""
-        for f in self.plan.sketch.outside:
-            start = cell_offsets[f] - self.factors.table_offsets[self.factors.table_of_factor[f]]
-            group = self.given.group_of[self.factors.scope_variables[self.factors.scope_offsets[f]]]
-            possible = (self.log_z[:, group] > -np.inf).astype(np.float64)
-            cells[np.arange(len(cells)), self.entry(f) + start] = possible
+        outside = self.plan.sketch.outside
+        if len(outside):
+            starts = cell_offsets[outside] - self.factors.table_offsets[self.factors.table_of_factor[outside]]
+            possible = (self.log_z > -np.inf)[:, self._groups(outside)].astype(np.float64)
+            np.put_along_axis(cells, self._entries(outside) + starts, possible, axis=1)
         return cells

@@ -27,7 +27,7 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
 from besag.kernels.compile import gathering, kernel_of
-from besag.kernels.join import Given, _Bound
+from besag.kernels.join import Bound, Given
 from besag.kernels.join_passes import Join
 from besag.kernels.join_plan import Plan
 from besag.kernels.join_rows import Rows, Walk, Work, best_of, fill_row, rise, set_residual
@@ -50,7 +50,7 @@ def k_best(
     plan: Plan, factors: Factors, given: Given, k: int, *, n_threads: int | None = None, compile: bool = True
 ) -> tuple[Array, IntArray]:
     """Logarithms of the k largest weights (R, G, k), -inf where there are fewer labellings, and codes (R, k, V)."""
-    bound = _Bound(plan, factors, given, Semiring.MAX)
+    bound = Bound(plan, factors, given, Semiring.MAX)
     n_rows, n = given.observed.shape
     groups = bound.rows.groups[::-1]
     cliques = frozen((len(groups) - 1 - np.argsort(groups, kind="stable")).astype(np.int64))

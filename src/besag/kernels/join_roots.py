@@ -20,7 +20,7 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen
 from besag.kernels.compile import kernel_of
-from besag.kernels.join import Given, _Bound
+from besag.kernels.join import Bound, Given
 from besag.kernels.join_passes import Join
 from besag.kernels.join_plan import Plan, Sketch
 from besag.kernels.join_rows import LN2, Rows, Work, rise
@@ -45,10 +45,10 @@ def eliminated(
     inside, outside = _split(plan, factors)
     plan = replace(plan, sketch=replace(plan.sketch, outside=inside))
     given = replace(given, group_of=frozen(np.zeros(given.observed.shape[1], np.int64)), n_groups=1)
-    bound = _Bound(plan, factors, given, Semiring.SUM)
+    bound = Bound(plan, factors, given, Semiring.SUM)
     risen = _risen(bound, n_threads, compile)
     if risen is None:
-        bound = _Bound(plan, factors, given, Semiring.LOG_SUM)
+        bound = Bound(plan, factors, given, Semiring.LOG_SUM)
         risen = _risen(bound, n_threads, compile)
     assert risen is not None, "the log domain is never too narrow"
     constants, values = risen
@@ -71,7 +71,7 @@ def _split(plan: Plan, factors: Factors) -> tuple[IntArray, IntArray]:
     return frozen(outside[~kept]), frozen(outside[kept])
 
 
-def _risen(bound: _Bound, n_threads: int | None, compile: bool) -> tuple[Array, Array] | None:
+def _risen(bound: Bound, n_threads: int | None, compile: bool) -> tuple[Array, Array] | None:
     """Constants (R,) and messages of roots (R, M); None where the range was too narrow."""
     join, n_rows = bound.plan.join, len(bound.log_z)
     size = int(np.diff(join.message_offsets)[join.parent < 0].sum())
@@ -124,7 +124,7 @@ def _messages(plan: Plan, values: Array) -> list[tuple[IntArray, Array]]:
     return found
 
 
-def _sliced(bound: _Bound, f: int) -> tuple[IntArray, Array]:
+def _sliced(bound: Bound, f: int) -> tuple[IntArray, Array]:
     """A factor's table at the codes of variables with one state and at the states that the others have left."""
     drawn, factors = bound.plan.sketch, bound.factors
     scope = factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]]

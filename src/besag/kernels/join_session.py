@@ -28,14 +28,14 @@ from typing import Any, NamedTuple
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import gathering, inlined
 from besag.kernels.join_maps import MESSAGE, VARIABLE
-from besag.kernels.join_passes import RANGE, Join, Reads, add_rows, product, project, read, scale_rows, total
+from besag.kernels.join_passes import RANGE, Join, add_rows, product, project, scale_rows, total
 from besag.kernels.semiring import SUM, zero_of
 
 BELOW, TOUCHED, UP_SEEN, UP_CHECKED, UP_MADE, DOWN_SEEN, DOWN_CHECKED, DOWN_MADE, IMPOSSIBLE = range(9)
 N_STAMPS = 9
 NOW, N_MADE, N_IMPOSSIBLE = range(3)
 TREE_OPERAND, TREE_ROOT = range(2)
-OF_SEPARATOR, OF_CLIQUE, OF_READ = range(3)
+IN_SEPARATOR, CLIQUE, OUTPUT, STATES_BEFORE, STATES_AFTER = range(5)
 EVERYTHING, NOTHING = -2, -1  # what may be asked for besides a variable
 
 
@@ -44,7 +44,8 @@ class Places(NamedTuple):
 
     bases: IntArray  # (O,) where tables begin in store
     tree: IntArray  # (C, 2) the small table that up(c) is at the parent; the root above c
-    readings: IntArray  # (V, 3) 1 for a separator, else 0; the clique, or child of the separator; which read or output
+    readings: IntArray  # (V, 5) 1 where it is in a separator; its child, or the clique; the small table that is the
+    # output of the clique; states of the separator's axes before and after the variable
     digit_offsets: IntArray  # (V + 1,)
 
 
@@ -106,8 +107,8 @@ def push_children(join: Join, c: int, but: int, held: Held, n: int) -> int:
 @gathering
 def way_to(join: Join, places: Places, asked: int, held: Held) -> tuple[int, int]:
     """What the marginal of one variable needs: cliques on the stack (up), and the path (down); how many of each."""
-    c, n, n_path = places.readings[asked, OF_CLIQUE], 0, 0
-    if places.readings[asked, OF_SEPARATOR] == 0:
+    c, n, n_path = places.readings[asked, CLIQUE], 0, 0
+    if places.readings[asked, IN_SEPARATOR] == 0:
         n = push_children(join, c, -1, held, n)
     else:
         held.stack[n] = c
@@ -274,18 +275,21 @@ def fall(semiring: int, join: Join, places: Places, n_path: int, held: Held) -> 
 
 
 @gathering
-def read_separator(semiring: int, join: Join, reads: Reads, c: int, first: int, last: int, held: Held) -> bool:
-    """Sums of up(c) down(c) for some reads; True where the range was too narrow."""
-    if first == last:
-        return False
+def read_separator(semiring: int, join: Join, places: Places, v: int, held: Held) -> bool:
+    """The marginal of v as sums of up(c) down(c); True where the range was too narrow."""
+    c, before, after = places.readings[v, CLIQUE], places.readings[v, STATES_BEFORE], places.readings[v, STATES_AFTER]
     if semiring == SUM and held.up_spans[c] + held.down_spans[c] > RANGE:
         return True
-    start = join.message_offsets[c]
+    start, first = join.message_offsets[c], places.digit_offsets[v]
     for i in range(join.message_offsets[c + 1] - start):
         up, down = held.store[start + i], held.down[start + i]
         held.fresh[i] = up * down if semiring == SUM else up + down
-    for i in range(first, last):
-        read(semiring, reads, i, held.fresh, 0, held.marginals)
+    n = places.digit_offsets[v + 1] - first
+    for k in range(n):
+        value = zero_of(semiring)
+        for i in range(before):
+            value = total(semiring, after, held.fresh, (i * n + k) * after, 1, value)
+        held.marginals[first + k] = value
     return False
 
 
@@ -325,24 +329,23 @@ def mark(held: Held, root: int, impossible: bool) -> None:
 
 
 @gathering
-def read_off(semiring: int, join: Join, reads: Reads, places: Places, asked: int, held: Held) -> bool:
+def read_off(semiring: int, join: Join, places: Places, asked: int, held: Held) -> bool:
     """What was asked for, in marginals, not yet normalised; True where the range was too narrow."""
     v, last = (asked, asked + 1) if asked >= 0 else (0, len(places.readings))
     for i in range(places.digit_offsets[v], places.digit_offsets[last]):
         held.marginals[i] = zero_of(semiring)
-    only, separator, i = 0, 0, 0
-    if asked >= 0:
-        where = places.readings[asked]
-        separator, only, i = where[OF_SEPARATOR], where[OF_CLIQUE], where[OF_READ]
-    for c in range(only, only + 1 if asked >= 0 else len(join.parent)):
-        first_read, last_read = reads.offsets[c], reads.offsets[c + 1]
-        first_output, last_output = join.table_offsets[c] + join.n_operands[c], join.table_offsets[c + 1]
+    for u in range(v, last):
+        if places.readings[u, IN_SEPARATOR] == 1 and read_separator(semiring, join, places, u, held):
+            return True
+    for c in range(places.readings[v, CLIQUE] if asked >= 0 else 0, len(join.parent)):
+        first, stop = join.table_offsets[c] + join.n_operands[c], join.table_offsets[c + 1]
         if asked >= 0:
-            first_read, last_read, first_output, last_output = i, i + separator, i, i + 1 - separator
-        if read_separator(semiring, join, reads, c, first_read, last_read, held):
+            first = places.readings[v, OUTPUT]
+            stop = first + 1 - places.readings[v, IN_SEPARATOR]
+        if read_clique(semiring, join, places, c, first, stop, held):
             return True
-        if read_clique(semiring, join, places, c, first_output, last_output, held):
-            return True
+        if asked >= 0:
+            break
     return False
 
 
@@ -352,12 +355,10 @@ def make_ask(semiring: int) -> Callable[..., bool]:
     marginals has the answer, clock whether there is one. True where the range was too narrow: nothing is right then.
     """
 
-    def ask(
-        join: Join, reads: Reads, places: Places, changed: IntArray, n_changed: int, asked: int, held: Held
-    ) -> bool:
+    def ask(join: Join, places: Places, changed: IntArray, n_changed: int, asked: int, held: Held) -> bool:
         touch(join, changed, n_changed, held)
         n, n_path = way_to(join, places, asked, held) if asked >= 0 else way_to_all(join, asked, held)
-        own_root = places.tree[places.readings[asked, OF_CLIQUE], TREE_ROOT] if asked >= 0 else -1
+        own_root = places.tree[places.readings[asked, CLIQUE], TREE_ROOT] if asked >= 0 else -1
         for i in range(n_changed):
             root = places.tree[changed[i], TREE_ROOT]
             if asked >= 0 and root != own_root:
@@ -371,7 +372,7 @@ def make_ask(semiring: int) -> Callable[..., bool]:
                 mark(held, root, held.store[join.message_offsets[root]] == zero_of(semiring))
         if asked == NOTHING:
             return False
-        if read_off(semiring, join, reads, places, asked, held):
+        if read_off(semiring, join, places, asked, held):
             return True
         v, last = (asked, asked + 1) if asked >= 0 else (0, len(places.readings))
         for u in range(v, last):

@@ -21,7 +21,8 @@ from besag.kernels.join_stages import Stages
 from besag.kernels.semiring import SUM, plus, zero_of
 from besag.kernels.threads import run_chunks
 
-PIECES = 8  # of a large clique, fewer where their sums would take more than a quarter of its size
+PIECES = 8  # of a large clique
+SHARE = 32  # fewer, where their sums would have more entries than this share of the clique
 
 
 def make_bind() -> Callable[..., None]:
@@ -247,7 +248,7 @@ class WideRow:
         return narrow
 
     def _pieces(self, c: int, size: int) -> int:
-        return max(1, min(PIECES, int(self.plan.sketch.entries[c]) // (4 * size)))
+        return max(1, min(PIECES, int(self.plan.sketch.entries[c] // (SHARE * size))))
 
     def sink(self, out_bases: IntArray, marginals: Array, cells: Array) -> None:
         """All beliefs, and what is read off them."""

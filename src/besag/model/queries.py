@@ -226,7 +226,7 @@ class Queries:
         >>> import besag
         >>> grid = besag.ising((6, 6))
         >>> grid.cost().width, grid.cost({"2,2": 1, "3,3": 1}).width
-        (6, 5)
+        (6, 4)
         """
         from besag.query.cost import cost
 
