@@ -1,6 +1,5 @@
 """The kernels of junction trees, against enumeration, with every way through them forced on small models."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,12 +42,12 @@ WAYS = {
 
 
 @pytest.fixture(params=WAYS, autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Constants that send small models through the code of large ones, as plain Python."""
     for (module, name), value in WAYS[request.param].items():
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(junction, "worth_compiling", lambda work: False)
-    yield request.param
+    return str(request.param)
 
 
 def ask(model: Model, evidence: Any, *wants: Any, **options: Any) -> Result:

@@ -16,7 +16,7 @@ from besag.arrays import BoolArray, IntArray, offsets_of
 from besag.kernels import order as order_module
 from besag.kernels.compile import kernel_of
 from besag.kernels.elimination import CUT_OFF, DONE, GIVEN_UP, make_eliminate, make_scores
-from besag.kernels.order import FILL, RULES, WEIGHTED, Order, best_order, neighbours
+from besag.kernels.order import FILL, N_GREEDY, RULES, SWEEP, WEIGHTED, Order, best_order, neighbours
 
 Graph: TypeAlias = "nx.Graph[int]"
 MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
@@ -34,6 +34,24 @@ def linked(graph: Graph, compile: bool = True) -> tuple[IntArray, IntArray]:
 
 def grid(height: int, width: int) -> Graph:
     return nx.convert_node_labels_to_integers(nx.grid_2d_graph(height, width))
+
+
+def with_diagonals(height: int, width: int) -> Graph:
+    graph = grid(height, width)
+    corners = [v for v in range((height - 1) * width) if (v + 1) % width]
+    graph.add_edges_from((v, v + width + 1) for v in corners)
+    graph.add_edges_from((v + 1, v + width) for v in corners)
+    return graph
+
+
+def shuffled(graph: Graph, seed: int = 0) -> Graph:
+    """The same graph, its nodes and edges in another order."""
+    rng = np.random.default_rng(seed)
+    other: Graph = nx.Graph()
+    other.add_nodes_from(range(len(graph)))
+    number = rng.permutation(len(graph))
+    other.add_edges_from(number[rng.permutation(np.array(graph.edges))].tolist())
+    return other
 
 
 def found(graph: Graph, n_states: int = 2, effort: float = 0.1, compile: bool = True) -> Order:
@@ -144,6 +162,92 @@ def test_known_widths(compile: bool) -> None:
         assert found(grid(n, n), compile=compile).width == n
 
 
+@pytest.mark.parametrize(("height", "width"), [(8, 8), (12, 12), (20, 20), (7, 100), (16, 24), (40, 60)])
+def test_grids_of_many_states_are_swept(height: int, width: int) -> None:
+    """With ten states nothing but the width counts; with few a greedy order of larger width may have fewer entries."""
+    for graph, least in ((grid(height, width), height), (with_diagonals(height, width), height + 1)):
+        for renumbered in (graph, shuffled(graph, 0), shuffled(graph, 1), shuffled(graph, 2)):
+            order = found(renumbered, n_states=10, effort=0.0)
+            assert (order.width, order.rule) == (least, "sweep")
+
+
+@pytest.mark.parametrize("n", [12, 20])
+def test_grids_of_two_states_are_swept(n: int) -> None:
+    assert found(grid(n, n)).width == n
+    assert found(with_diagonals(n, n)).width == n + 1
+
+
+def swept(
+    problem: tuple[list[int], list[list[int]], list[bool]], compile: bool = True
+) -> tuple[order_module._Found, order_module._Found]:
+    """A greedy run, and the sweep without regard to how good it is."""
+    cardinalities, scopes, keep = problem
+    near = neighbours(len(cardinalities), *packed(scopes), compile=compile)
+    shared = order_module._prepared(np.array(cardinalities), *near, np.array(keep), compile)
+    kernel, factors = kernel_of(make_eliminate, compile=compile), order_module._in_order(len(cardinalities))
+    greedy, _ = order_module._tried(kernel, shared, FILL, factors, None, order_module.MOST_STEPS)
+    unlimited = (*greedy.run[:1], math.inf, math.inf, order_module.NO_LIMIT, *greedy.run[4:])
+    return greedy, order_module._swept(shared, greedy._replace(run=unlimited), compile)[0]
+
+
+@given(problems())
+def test_sweeps_cost_what_elimination_on_sets_does(problem: tuple[list[int], list[list[int]], list[bool]]) -> None:
+    greedy, sweep = swept(problem)
+    end, entries, largest, _, width, n_simple, _ = sweep.run
+    assert (end, sweep.rule) == (DONE, SWEEP)
+    check(problem, Order(sweep.variables, entries, largest, width, RULES[SWEEP], 1, True))
+    np.testing.assert_array_equal(sweep.variables[:n_simple], greedy.variables[:n_simple])
+    python = swept(problem, compile=False)[1]
+    np.testing.assert_array_equal(sweep.variables, python.variables)
+    assert sweep.run == python.run
+
+
+def test_each_component_is_swept_by_itself() -> None:
+    parts = nx.disjoint_union_all([grid(9, 14), nx.random_labeled_tree(30, seed=2), with_diagonals(9, 9)])
+    order = found(shuffled(parts), n_states=10, effort=0.0)
+    assert (order.width, order.rule) == (10, "sweep")
+
+
+def test_what_hangs_on_a_grid_does_not_widen_the_front() -> None:
+    """A leaf beside each variable, as observations that are missing."""
+    graph = grid(12, 12)
+    graph.add_edges_from([(v, v + 144) for v in range(144)])
+    order = found(shuffled(graph), n_states=10, effort=0.0)
+    assert (order.width, order.rule) == (12, "sweep")
+
+
+def test_a_sweep_goes_around_kept_variables() -> None:
+    """The corner is kept and in every clique from the first that reaches it."""
+    graph = grid(12, 12)
+    order = best_order(np.full(144, 10), *linked(graph), keep=np.arange(144) == 0, effort=0.0)
+    made = cliques([10] * 144, [list(edge) for edge in graph.edges], order.variables.tolist())
+    assert order.rule == "sweep"
+    assert order.width == max(len(clique) - 1 for clique in made) <= 13
+
+
+def test_a_sweep_that_gets_worse_than_the_best_or_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = order_module._prepared(np.full(400, 2), *linked(grid(20, 20)), None, True)
+    kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(400)
+    greedy, _ = order_module._tried(kernel, shared, WEIGHTED, factors, None, order_module.MOST_STEPS)
+    whole, steps = order_module._swept(shared, greedy, True)
+    again, _ = order_module._swept(shared, whole, True)
+    better = whole._replace(run=(DONE, whole.run[1] / 2, *whole.run[2:]))
+    half, fewer = order_module._swept(shared, better, True)
+    assert (whole.run[0], again.run[0], half.run[0]) == (DONE, GIVEN_UP, GIVEN_UP)
+    assert fewer < steps
+    monkeypatch.setattr(order_module, "SEARCH_STEPS", int(whole.run[-1]) - 1)
+    assert order_module._swept(shared, greedy, True)[0].run[0] == GIVEN_UP
+
+
+def test_a_sweep_takes_steps_in_proportion_to_the_graph() -> None:
+    long = order_module._prepared(np.full(20_000, 2), *linked(grid(10, 2_000)), None, True)
+    kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(20_000)
+    greedy, _ = order_module._tried(kernel, long, WEIGHTED, factors, None, order_module.MOST_STEPS)
+    sweep, steps = order_module._swept(long, greedy, True)
+    assert (sweep.run[0], sweep.run[4]) == (DONE, 10)
+    assert steps < 60 * 20_000
+
+
 def test_of_variables_with_one_clique_the_largest_goes_first() -> None:
     order = best_order(np.array([2, 9, 3]), *linked(nx.complete_graph(3)))
     assert order.variables.tolist() == [1, 2, 0]
@@ -174,7 +278,7 @@ def test_the_empty_graph() -> None:
 
 
 def test_effort_buys_better_orders_and_the_answer_is_always_the_same() -> None:
-    graph = grid(12, 12)
+    graph = shuffled(grid(12, 12))
     orders = [found(graph, effort=effort) for effort in (0.0, 5.0, 5.0)]
     assert orders[0].runs == len(RULES)
     assert orders[1].runs > 20
@@ -195,15 +299,18 @@ def test_a_run_that_gets_worse_than_the_best_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("compile", MODES)
-def test_entries_beyond_the_numbers(compile: bool) -> None:
+def test_entries_beyond_the_numbers(compile: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """2^62 states each: any clique of 17 is beyond float64, and the order of the smallest largest clique wins."""
     graph, n_states = grid(20, 20), np.full(400, 2**62)
-    order = best_order(n_states, *linked(graph), effort=0.0, compile=compile)
     shared = order_module._prepared(n_states, *linked(graph), None, compile)
     kernel, factors = kernel_of(make_eliminate, compile=compile), order_module._in_order(400)
-    tried = [order_module._tried(kernel, shared, rule, factors, None, 1 << 40)[0].run for rule in range(len(RULES))]
+    tried = [order_module._tried(kernel, shared, rule, factors, None, 1 << 40)[0].run for rule in range(N_GREEDY)]
+    order = best_order(n_states, *linked(graph), effort=0.0, compile=compile)
     assert order.entries == order.largest == math.inf
-    assert order.width == min(run[4] for run in tried) < max(run[4] for run in tried)
+    assert (order.width, order.rule) == (20, "sweep")
+    monkeypatch.setattr(order_module, "SWEEP_ENTRIES", math.nan)
+    greedy = best_order(n_states, *linked(graph), effort=0.0, compile=compile)
+    assert 20 < greedy.width == min(run[4] for run in tried) < max(run[4] for run in tried)
 
 
 @pytest.mark.parametrize("compile", MODES)

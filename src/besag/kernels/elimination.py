@@ -261,9 +261,10 @@ def make_eliminate() -> Callable[..., Run]:
     """Kernel: one greedy order of the variables that are not kept.
 
     Returns how it ended; the entries of all tables and of the largest; the log of the largest in the units of `logs`;
-    the width; the edges added; the steps taken. A run is given up when its entries reach `give_up` (and, since entries
-    can be infinite, the log of its largest table `give_up_log`). It is cut off after `most_steps`: what is left then
-    follows in no special order, and counts as one clique, with all that are kept, which is an upper bound.
+    the width; how many go before any neighbours are joined; the steps taken. A run is given up when its entries reach
+    `give_up` (and, since entries can be infinite, the log of its largest table `give_up_log`). It is cut off after
+    `most_steps`: what is left then follows in no special order, and counts as one clique, with all that are kept, which
+    is an upper bound.
     """
 
     def eliminate(
@@ -305,7 +306,7 @@ def make_eliminate() -> Callable[..., Run]:
         clique, mark = np.empty(n, np.int64), np.zeros(n, np.int64)
         stamp = 0
         total, largest = 0.0, 0.0
-        largest_log, width, n_joined, steps = 0, 0, 0, 0
+        largest_log, width, n_joined, n_simple, steps = 0, 0, 0, 0, 0
         while True:
             if n_free == 0:
                 steps += HEAP_STEPS * n_waiting
@@ -342,7 +343,7 @@ def make_eliminate() -> Callable[..., Run]:
             largest_log = max(largest_log, log_entries)
             width = max(width, d)
             if total >= give_up and largest_log >= give_up_log:
-                return GIVEN_UP, total, largest, largest_log, width, n_joined, steps
+                return GIVEN_UP, total, largest, largest_log, width, n_simple, steps
             if score[v] == 0.0:
                 twin = largest_twin(v, d, clique, degree, place, cardinalities)
                 if twin >= 0:
@@ -356,6 +357,8 @@ def make_eliminate() -> Callable[..., Run]:
                 move_hub_last(d, clique, degree)
             order[n_ordered] = v
             n_ordered += 1
+            if n_joined == 0 and score[v] == 0.0:
+                n_simple = n_ordered
             place[v] = GONE
             i = 0
             while score[v] > 0.0:
@@ -405,7 +408,7 @@ def make_eliminate() -> Callable[..., Run]:
                 n_waiting = enlist(a, n_waiting, waiting, waits)
         n_left = n_free + n_heap
         if n_left == 0:
-            return DONE, total, largest, largest_log, width, n_joined, steps
+            return DONE, total, largest, largest_log, width, n_simple, steps
         entries, log_entries, d = 1.0, 0, -1
         for v in range(n):
             if kept[v]:
@@ -416,6 +419,6 @@ def make_eliminate() -> Callable[..., Run]:
                 total += entries
                 n_left -= 1
                 order[n_ordered + n_left] = v
-        return CUT_OFF, total, max(largest, entries), max(largest_log, log_entries), max(width, d), n_joined, steps
+        return CUT_OFF, total, max(largest, entries), max(largest_log, log_entries), max(width, d), n_simple, steps
 
     return eliminate

@@ -1,4 +1,4 @@
-"""The best of several greedy elimination orders, for an effort in proportion to the work that a better one can save.
+"""The best of several elimination orders, for an effort in proportion to the work that a better one can save.
 
 To eliminate a variable makes a table over its clique, the variable and its neighbours at that time, of prod K entries.
 An order's cost is the sum of these entries over its variables. No greedy rule wins everywhere, so each is tried,
@@ -9,11 +9,14 @@ An order's cost is the sum of these entries over its variables. No greedy rule w
 
 first without noise, ties in the order of the variables, which suits chains and grids that are numbered row by row; and
 then at random until the effort is spent. Where the first order joins nothing the graph is chordal, the largest tables
-are those of its own cliques, which no order avoids, and the search ends. Random runs are by turns
+are those of its own cliques, which no order avoids, and the search ends. Where it makes SWEEP_ENTRIES or more, a sweep
+(`besag.kernels.sweep`) comes second, which is better on grids and takes a small part of the time. Random runs are by
+turns
 
     fresh    the next rule, each key times 1 + noise u, u uniform on [0, 1); noise 1 for one run of each rule, then next
              to none (another choice among ties only) for one run of each
-    varied   the rule and the u of the best run so far, but for a share of 0.3 of the variables, drawn anew, noise 1/2
+    varied   the rule and the u of the best greedy run so far, but for a share of 0.3 of the variables, drawn anew,
+             noise 1/2
 
 Measured on nine networks from andes to munin with ten seeds: the geometric mean of the entries over the least ever seen
 (standard error 0.01 after 18 runs, 0.007 or less after 60 and 200), 1.39 after the first three runs, and then
@@ -28,9 +31,9 @@ Measured on nine networks from andes to munin with ten seeds: the geometric mean
 The effort is counted in steps of the kernel, never by a clock, so that the answer is always the same. A step takes 4 to
 6 ns on these networks (10 to 50 where there are 100,000 variables, out of the cache), an entry of a table in exact
 inference about 5 ns, and a call of the kernel 10 us, as long as 2,000 steps. Runs go on while the steps taken, with
-those of one more run, are below effort x entries, after three runs for certain. There are limits for graphs on which
-nothing helps: no other run starts beyond SEARCH_STEPS (0.4 s), and a run that takes MOST_STEPS (3 s) is cut off and
-says so; a grid of 300 x 300 takes 3.0e8 steps and 1.3 s.
+those of one more run, are below effort x entries, after three greedy runs for certain. There are limits for graphs on
+which nothing helps: no other greedy run starts beyond SEARCH_STEPS (0.4 s), and a run that takes MOST_STEPS (3 s) is
+cut off and says so; a grid of 300 x 300 takes 3.0e8 steps and 1.3 s.
 
 A variable of one state (an observed one) has no part in any table: it leaves without joining its neighbours, and its
 clique is itself alone. Entries can be infinite; such orders are compared by their largest table, in logs.
@@ -50,13 +53,16 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.elimination import CUT_OFF, DONE, Run, make_eliminate, make_neighbours, make_scores
+from besag.kernels.sweep import make_sweep
 
-WEIGHTED, FILL, WEIGHT = 0, 1, 2
-RULES = ("weighted fill", "fill", "weight")
+WEIGHTED, FILL, WEIGHT, SWEEP = 0, 1, 2, 3
+RULES = ("weighted fill", "fill", "weight", "sweep")
+N_GREEDY = 3  # the rules before the sweep
 
 FRESH_NOISE, VARIED_NOISE, VARIED_SHARE = 1.0, 0.5, 0.3
 TIES = 2.0**-20  # noise that chooses among ties only
 STEPS_OF_CALL = 2_000
+SWEEP_ENTRIES = 1 << 14  # that inference spends 80 us on, and a small graph a tenth of that on the sweep
 STEPS_PER_ENTRY = 1.0  # the time of an entry in exact inference over the time of a step
 SEARCH_STEPS = 1 << 26
 MOST_STEPS = 1 << 29
@@ -129,13 +135,19 @@ def best_order(
     eliminate = kernel_of(make_eliminate, compile=compile)
     rng = np.random.default_rng(0)
     best, spent = _tried(eliminate, graph, WEIGHTED, _in_order(len(cardinalities)), None, MOST_STEPS)
-    runs, last = 1, spent
-    while _goes_on(best.run, runs, spent, last, effort):
-        rule, factors = _next_try(runs, best, rng)
+    runs, last, greedy = 1, spent, best
+    sweeps = best.run[0] == DONE and not _is_chordal(best) and best.run[1] >= SWEEP_ENTRIES
+    if sweeps:
+        found, steps = _swept(graph, best, compile)
+        spent += steps
+        if found.run[0] == DONE:
+            best = found
+    while _goes_on(best, runs, spent, last, effort):
+        rule, factors = _next_try(runs, greedy, rng)
         found, last = _tried(eliminate, graph, rule, factors, best.run, MOST_STEPS - spent)
         runs, spent = runs + 1, spent + last
         if found.run[0] == DONE:
-            best = found
+            best = greedy = found
     _, entries, largest, _, width, _, _ = best.run
     return Order(
         variables=frozen(best.variables),
@@ -143,7 +155,7 @@ def best_order(
         largest=float(largest),
         width=int(width),
         rule=RULES[best.rule],
-        runs=runs,
+        runs=runs + sweeps,
         complete=best.run[0] != CUT_OFF,
     )
 
@@ -179,9 +191,6 @@ def _tried(
 ) -> tuple[_Found, int]:
     """A run, which is given up when it is no better than the best, and what it took."""
     row = FILL if rule == WEIGHT else rule
-    give_up, give_up_log = math.inf, NO_LIMIT
-    if best is not None:
-        give_up, give_up_log = (best[1] * BETTER, 0) if best[1] < math.inf else (math.inf, best[3])
     variables = np.empty(len(factors) - int(np.count_nonzero(graph.kept)), np.int64)
     run = eliminate(
         graph.cardinalities,
@@ -195,33 +204,52 @@ def _tried(
         graph.sizes,
         rule == WEIGHT,
         frozen(factors),
-        give_up,
-        give_up_log,
+        *_limits(best),
         most_steps,
         variables,
     )
     return _Found(rule, factors, variables, run), int(run[-1]) + STEPS_OF_CALL
 
 
-def _goes_on(best: Run, runs: int, spent: int, last: int, effort: float) -> bool:
-    """Whether another run pays."""
-    end, entries, _, _, _, n_joined, _ = best
-    if end == CUT_OFF or n_joined == 0 or runs >= MOST_RUNS or spent + last > SEARCH_STEPS:
+def _swept(graph: _Graph, best: _Found, compile: bool) -> tuple[_Found, int]:
+    """The sweep, which is given up when it is no better than the best, and what it took."""
+    simple = frozen(best.variables[: best.run[5]])
+    variables = np.empty(len(best.variables), np.int64)
+    structure = (graph.cardinalities, graph.logs, graph.kept, graph.first, graph.others)
+    run = kernel_of(make_sweep, compile=compile)(*structure, simple, *_limits(best.run), SEARCH_STEPS, variables)
+    return _Found(SWEEP, best.factors, variables, run), int(run[-1]) + STEPS_OF_CALL
+
+
+def _limits(best: Run | None) -> tuple[float, int]:
+    """The entries, and the log of the largest table, with which a run is no better than the best."""
+    if best is None:
+        return math.inf, NO_LIMIT
+    return (best[1] * BETTER, 0) if best[1] < math.inf else (math.inf, best[3])
+
+
+def _is_chordal(found: _Found) -> bool:
+    """Whether no neighbours had to be joined."""
+    return found.run[5] == len(found.variables)
+
+
+def _goes_on(best: _Found, runs: int, spent: int, last: int, effort: float) -> bool:
+    """Whether another greedy run pays, when `runs` have been made."""
+    if best.run[0] == CUT_OFF or _is_chordal(best) or runs >= MOST_RUNS or spent + last > SEARCH_STEPS:
         return False
-    return runs < len(RULES) or spent + last <= effort * STEPS_PER_ENTRY * entries
+    return runs < N_GREEDY or spent + last <= effort * STEPS_PER_ENTRY * best.run[1]
 
 
 def _next_try(runs: int, best: _Found, rng: np.random.Generator) -> tuple[int, Array]:
-    """The rule and the factors of the next run, when `runs` have been made."""
-    n, n_rules = len(best.factors), len(RULES)
-    if runs < n_rules:
+    """The rule and the factors of the next greedy run, when `runs` have been made."""
+    n = len(best.factors)
+    if runs < N_GREEDY:
         return runs, _in_order(n)
-    turn = (runs - n_rules) // 2
-    if (runs - n_rules) % 2:
+    turn = (runs - N_GREEDY) // 2
+    if (runs - N_GREEDY) % 2:
         anew = rng.random(n) < VARIED_SHARE
         return best.rule, np.where(anew, 1.0 + VARIED_NOISE * rng.random(n), best.factors)
-    noise = TIES if turn // n_rules % 2 else FRESH_NOISE
-    return turn % n_rules, 1.0 + noise * rng.random(n)
+    noise = TIES if turn // N_GREEDY % 2 else FRESH_NOISE
+    return turn % N_GREEDY, 1.0 + noise * rng.random(n)
 
 
 def _in_order(n: int) -> Array:

@@ -53,6 +53,7 @@ class Layout:
         if not (np.abs(array) <= LARGEST).all():
             at = int(np.argmin(np.abs(array) <= LARGEST))
             if np.isfinite(array[at]):
-                raise ModelError(f"theta must be at most {LARGEST:g} in size, or energies overflow; got {array[at]}")
+                name = next(name for name, where in self._slices.items() if where.start <= at < where.stop)
+                raise ModelError(f"template {name!r}: energies must be at most {LARGEST:g} in size, got {array[at]}")
             raise ModelError(f"theta must be finite (hard zeros belong in support), but theta[{at}] is {array[at]}")
         return array
