@@ -161,5 +161,5 @@ def test_a_graph_with_cycles_takes_the_junction_tree_and_says_why(engine: str) -
 
 @pytest.mark.parametrize("engine", ["auto", "exact"])
 def test_a_graph_too_large_is_refused(engine: str) -> None:
-    with pytest.raises(TooLargeError, match="memory_limit=.*width .* table entries in the best order found"):
+    with pytest.raises(TooLargeError, match=r"memory_limit=.*width .* table entries in the best order found"):
         besag.ising((40, 60)).marginals(engine=engine)

@@ -10,9 +10,9 @@ from hypothesis.strategies import DataObject
 from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
-from besag.graph.evidence import read_evidence
+from besag.graph.evidence import Evidence, read_evidence
 from besag.infer import JunctionTree, Result, junction
-from besag.kernels import gathered, join_layout, join_passes, join_plan, join_stages, join_wide
+from besag.kernels import gathered, join_layout, join_passes, join_plan, join_stages, join_tiles, join_wide
 from besag.model.model import Model
 from tests.oracle import Enumeration
 from tests.strategies import evidence_for, examples, models
@@ -20,8 +20,8 @@ from tests.strategies import evidence_for, examples, models
 WAYS = {
     "as it is": {},
     "small tiles": {(join_layout, "TILE"): 4, (join_layout, "LANE"): 2, (join_layout, "LEAST"): 2},
-    "no runs": {(join_passes, "SHORTEST_RUN"): 10**9},
-    "runs of two": {(join_passes, "SHORTEST_RUN"): 2},
+    "no runs": {(join_tiles, "SHORTEST_RUN"): 10**9},
+    "runs of two": {(join_tiles, "SHORTEST_RUN"): 2},
     "products in steps": {
         (gathered, "WORTHWHILE"): 0.0,
         (join_plan, "WORTHWHILE"): 0.0,
@@ -86,6 +86,24 @@ def test_answers_do_not_depend_on_the_number_of_threads(data: DataObject) -> Non
     one, two = (ask(model, None, "log_partition", "variables", n_threads=n) for n in (1, 2))
     assert one.log_partition == two.log_partition
     assert_array_equal(one.probabilities, two.probabilities)
+
+
+@examples(12)
+@given(data=st.data())
+def test_rows_side_by_side_are_single_rows(data: DataObject) -> None:
+    model = data.draw(models(max_labellings=200))
+    n_rows = data.draw(st.integers(8, 17))
+    cards, n_states = model.variables.cardinalities, int(model.variables.state_offsets[-1])
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    observed = np.where(rng.random((n_rows, len(cards))) < 0.3, rng.integers(0, cards, (n_rows, len(cards))), -1)
+    weights = rng.normal(scale=data.draw(st.sampled_from([1.0, 300.0])), size=(n_rows, n_states))
+    problem = model.problem.with_evidence(Evidence(observed, data.draw(st.sampled_from([None, weights]))))
+    wants: Any = frozenset({"log_partition", "variables"})
+    result = JunctionTree().infer(problem, wants)
+    for b in range(n_rows):
+        single = JunctionTree().infer(problem.with_evidence(problem.evidence.row(b)), wants)
+        assert_allclose(result.log_partition[b], single.log_partition, rtol=1e-12, atol=1e-10)
+        assert_allclose(result.probabilities[b], single.probabilities[0], atol=1e-10)
 
 
 def test_samples_follow_the_law() -> None:

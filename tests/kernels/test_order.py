@@ -164,17 +164,39 @@ def test_known_widths(compile: bool) -> None:
 
 @pytest.mark.parametrize(("height", "width"), [(8, 8), (12, 12), (20, 20), (7, 100), (16, 24), (40, 60)])
 def test_grids_of_many_states_are_swept(height: int, width: int) -> None:
-    """With ten states nothing but the width counts; with few a greedy order of larger width may have fewer entries."""
+    """With a thousand states nothing but the width counts."""
     for graph, least in ((grid(height, width), height), (with_diagonals(height, width), height + 1)):
         for renumbered in (graph, shuffled(graph, 0), shuffled(graph, 1), shuffled(graph, 2)):
-            order = found(renumbered, n_states=10, effort=0.0)
+            order = found(renumbered, n_states=1000, effort=0.0)
             assert (order.width, order.rule) == (least, "sweep")
 
 
-@pytest.mark.parametrize("n", [12, 20])
-def test_grids_of_two_states_are_swept(n: int) -> None:
-    assert found(grid(n, n)).width == n
-    assert found(with_diagonals(n, n)).width == n + 1
+def test_an_entry_of_a_sweep_counts_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a grid of 20 x 20 the sweep has fewer entries than greedy orders, but not by enough; on 40 x 60 it has."""
+    small, large = found(grid(20, 20)), found(grid(40, 60))
+    assert (large.width, large.rule) == (40, "sweep")
+    monkeypatch.setattr(order_module, "SWEEP_TIMES", 1.0)
+    sweep = found(grid(20, 20))
+    assert (sweep.width, sweep.rule) == (20, "sweep")
+    assert small.rule != "sweep"
+    assert sweep.entries < small.entries < 8 * sweep.entries
+
+
+def test_a_greedy_run_after_the_sweep_may_win() -> None:
+    """A run is held against the sweep's entries times SWEEP_TIMES, so that the order of the runs does not matter."""
+    shared = order_module._prepared(np.full(400, 2), *linked(grid(20, 20)), None, True)
+    kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(400)
+    greedy, _ = order_module._tried(kernel, shared, WEIGHTED, factors, None, order_module.MOST_STEPS)
+    poor = greedy._replace(run=(DONE, math.inf, math.inf, order_module.NO_LIMIT, *greedy.run[4:]))
+    sweep, _ = order_module._swept(shared, poor, True)
+    times = greedy.run[1] / sweep.run[1]
+    for weight, end in ((times * 1.01, DONE), (times * 0.99, GIVEN_UP)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(order_module, "SWEEP_TIMES", weight)
+            again, _ = order_module._tried(kernel, shared, WEIGHTED, factors, sweep, order_module.MOST_STEPS)
+            other, _ = order_module._swept(shared, greedy, True)
+        assert again.run[0] == end
+        assert (other.run[0] == DONE) == (end == GIVEN_UP)
 
 
 def swept(
@@ -204,7 +226,7 @@ def test_sweeps_cost_what_elimination_on_sets_does(problem: tuple[list[int], lis
 
 def test_each_component_is_swept_by_itself() -> None:
     parts = nx.disjoint_union_all([grid(9, 14), nx.random_labeled_tree(30, seed=2), with_diagonals(9, 9)])
-    order = found(shuffled(parts), n_states=10, effort=0.0)
+    order = found(shuffled(parts), n_states=1000, effort=0.0)
     assert (order.width, order.rule) == (10, "sweep")
 
 
@@ -212,15 +234,15 @@ def test_what_hangs_on_a_grid_does_not_widen_the_front() -> None:
     """A leaf beside each variable, as observations that are missing."""
     graph = grid(12, 12)
     graph.add_edges_from([(v, v + 144) for v in range(144)])
-    order = found(shuffled(graph), n_states=10, effort=0.0)
+    order = found(shuffled(graph), n_states=1000, effort=0.0)
     assert (order.width, order.rule) == (12, "sweep")
 
 
 def test_a_sweep_goes_around_kept_variables() -> None:
     """The corner is kept and in every clique from the first that reaches it."""
     graph = grid(12, 12)
-    order = best_order(np.full(144, 10), *linked(graph), keep=np.arange(144) == 0, effort=0.0)
-    made = cliques([10] * 144, [list(edge) for edge in graph.edges], order.variables.tolist())
+    order = best_order(np.full(144, 1000), *linked(graph), keep=np.arange(144) == 0, effort=0.0)
+    made = cliques([1000] * 144, [list(edge) for edge in graph.edges], order.variables.tolist())
     assert order.rule == "sweep"
     assert order.width == max(len(clique) - 1 for clique in made) <= 13
 
@@ -229,6 +251,7 @@ def test_a_sweep_that_gets_worse_than_the_best_or_too_long_is_given_up(monkeypat
     shared = order_module._prepared(np.full(400, 2), *linked(grid(20, 20)), None, True)
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(400)
     greedy, _ = order_module._tried(kernel, shared, WEIGHTED, factors, None, order_module.MOST_STEPS)
+    monkeypatch.setattr(order_module, "SWEEP_TIMES", 1.0)
     whole, steps = order_module._swept(shared, greedy, True)
     again, _ = order_module._swept(shared, whole, True)
     better = whole._replace(run=(DONE, whole.run[1] / 2, *whole.run[2:]))
@@ -239,10 +262,11 @@ def test_a_sweep_that_gets_worse_than_the_best_or_too_long_is_given_up(monkeypat
     assert order_module._swept(shared, greedy, True)[0].run[0] == GIVEN_UP
 
 
-def test_a_sweep_takes_steps_in_proportion_to_the_graph() -> None:
+def test_a_sweep_takes_steps_in_proportion_to_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     long = order_module._prepared(np.full(20_000, 2), *linked(grid(10, 2_000)), None, True)
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(20_000)
     greedy, _ = order_module._tried(kernel, long, WEIGHTED, factors, None, order_module.MOST_STEPS)
+    monkeypatch.setattr(order_module, "SWEEP_TIMES", 1.0)
     sweep, steps = order_module._swept(long, greedy, True)
     assert (sweep.run[0], sweep.run[4]) == (DONE, 10)
     assert steps < 60 * 20_000
@@ -293,7 +317,7 @@ def test_a_run_that_gets_worse_than_the_best_is_given_up() -> None:
     shared = order_module._prepared(n_states, *near, None, True)
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(100)
     whole, steps = order_module._tried(kernel, shared, FILL, factors, None, order_module.MOST_STEPS)
-    again, fewer = order_module._tried(kernel, shared, FILL, factors, whole.run, order_module.MOST_STEPS)
+    again, fewer = order_module._tried(kernel, shared, FILL, factors, whole, order_module.MOST_STEPS)
     assert (whole.run[0], again.run[0]) == (DONE, GIVEN_UP)
     assert fewer < steps
 

@@ -24,7 +24,7 @@ from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.junction import JunctionTree, Run
 from besag.kernels.compile import kernel_of, worth_compiling
-from besag.kernels.join import Bound, Given
+from besag.kernels.join_bound import Bound, Given
 from besag.kernels.join_maps import MESSAGE, VARIABLE
 from besag.kernels.join_plan import Plan, Sketch, plan
 from besag.kernels.join_session import (

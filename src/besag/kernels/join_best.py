@@ -27,10 +27,10 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
 from besag.kernels.compile import gathering, kernel_of
-from besag.kernels.join import Bound, Given
-from besag.kernels.join_passes import Join
+from besag.kernels.join_bound import Bound, Given
 from besag.kernels.join_plan import Plan
 from besag.kernels.join_rows import Rows, Walk, Work, best_of, fill_row, rise, set_residual
+from besag.kernels.join_tiles import Join
 from besag.kernels.prepare import Factors
 from besag.kernels.semiring import MAX
 

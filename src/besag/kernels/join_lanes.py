@@ -16,8 +16,9 @@ from typing import NamedTuple
 from besag.arrays import Array, BoolArray, IntArray
 from besag.kernels.compile import at, inlined
 from besag.kernels.join_maps import FACTOR, MESSAGE
-from besag.kernels.join_passes import RANGE, Join, Reads
+from besag.kernels.join_passes import RANGE, Reads
 from besag.kernels.join_rows import LN2, Rows
+from besag.kernels.join_tiles import Join
 
 LANES = 8
 MOST_LANE_MESSAGES = 2**16  # entries of messages: a block of rows stays in the cache

@@ -19,9 +19,10 @@ from besag.kernels.compile import kernel_of
 from besag.kernels.gathered import WORTHWHILE, make_gathered
 from besag.kernels.join_layout import make_walk
 from besag.kernels.join_maps import EVIDENCE, FACTOR, MESSAGE, VARIABLE, make_maps, make_tables
-from besag.kernels.join_passes import Join, Reads
+from besag.kernels.join_passes import Reads
 from besag.kernels.join_scopes import make_reading, make_scopes
 from besag.kernels.join_stages import Stages, cut
+from besag.kernels.join_tiles import Join
 from besag.kernels.order import Order, best_order, neighbours
 from besag.kernels.prepare import Factors
 

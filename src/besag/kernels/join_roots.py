@@ -20,10 +20,10 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen
 from besag.kernels.compile import kernel_of
-from besag.kernels.join import Bound, Given
-from besag.kernels.join_passes import Join
+from besag.kernels.join_bound import Bound, Given
 from besag.kernels.join_plan import Plan, Sketch
 from besag.kernels.join_rows import LN2, Rows, Work, rise
+from besag.kernels.join_tiles import Join
 from besag.kernels.prepare import Factors
 from besag.kernels.semiring import SUM
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import gathering
 from besag.kernels.counter import stream, uniform
-from besag.kernels.join_passes import Join, Reads, divide, downward, product, upward
+from besag.kernels.join_passes import Reads, divide, downward, upward
+from besag.kernels.join_tiles import Join, product
 from besag.kernels.semiring import MAX, SUM, one_of, zero_of
 
 LN2 = math.log(2.0)

@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import gathering, inlined
 from besag.kernels.join_maps import MESSAGE, VARIABLE
-from besag.kernels.join_passes import RANGE, Join, add_rows, product, project, scale_rows, total
+from besag.kernels.join_passes import RANGE
+from besag.kernels.join_tiles import Join, add_rows, product, project, scale_rows, total
 from besag.kernels.semiring import SUM, zero_of
 
 BELOW, TOUCHED, UP_SEEN, UP_CHECKED, UP_MADE, DOWN_SEEN, DOWN_CHECKED, DOWN_MADE, IMPOSSIBLE = range(9)

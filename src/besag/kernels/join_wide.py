@@ -14,10 +14,11 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen
 from besag.kernels.compile import kernel_of
-from besag.kernels.join_passes import Join, Reads, climb, downward, normalise, settle, sink, too_narrow, upward
+from besag.kernels.join_passes import Reads, climb, downward, normalise, settle, sink, too_narrow, upward
 from besag.kernels.join_plan import Plan
 from besag.kernels.join_rows import Rows, Work, bind, total_up, turn
 from besag.kernels.join_stages import Stages
+from besag.kernels.join_tiles import Join
 from besag.kernels.semiring import SUM, plus, zero_of
 from besag.kernels.threads import run_chunks
 

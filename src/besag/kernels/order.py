@@ -10,7 +10,7 @@ An order's cost is the sum of these entries over its variables. No greedy rule w
 first without noise, ties in the order of the variables, which suits chains and grids that are numbered row by row; and
 then at random until the effort is spent. Where the first order joins nothing the graph is chordal, the largest tables
 are those of its own cliques, which no order avoids, and the search ends. Where it makes SWEEP_ENTRIES or more, a sweep
-(`besag.kernels.sweep`) comes second, which is better on grids and takes a small part of the time. Random runs are by
+(`besag.kernels.sweep`) comes second, which is narrower on grids and takes a small part of the time. Random runs are by
 turns
 
     fresh    the next rule, each key times 1 + noise u, u uniform on [0, 1); noise 1 for one run of each rule, then next
@@ -27,6 +27,16 @@ Measured on nine networks from andes to munin with ten seeds: the geometric mean
     fresh runs only, noise 1      1.22   1.15   1.11
     fresh runs only, noise 1/2    1.24   1.17   1.12
     fresh runs only, ties only    1.33   1.29   1.26
+
+An entry of a sweep counts as SWEEP_TIMES. Its cliques are all of one size, and so are the messages between them, which
+have to be written and read, where a greedy order makes a few large tables of small messages. Measured with two states,
+as the entries, seconds (log Z, marginals) and bytes of greedy orders over those of the sweep:
+
+    grid                       entries   seconds    bytes
+    20 x 20                        2.8   0.4  0.7     0.2
+    14 x 100                       3.4   0.9  0.9     0.3
+    16 x 60                        4.1   2.1  1.1     0.3
+    12 x 60, with diagonals         15   4.1  3.5     1.2
 
 The effort is counted in steps of the kernel, never by a clock, so that the answer is always the same. A step takes 4 to
 6 ns on these networks (10 to 50 where there are 100,000 variables, out of the cache), an entry of a table in exact
@@ -63,6 +73,7 @@ FRESH_NOISE, VARIED_NOISE, VARIED_SHARE = 1.0, 0.5, 0.3
 TIES = 2.0**-20  # noise that chooses among ties only
 STEPS_OF_CALL = 2_000
 SWEEP_ENTRIES = 1 << 14  # that inference spends 80 us on, and a small graph a tenth of that on the sweep
+SWEEP_TIMES = 8.0
 STEPS_PER_ENTRY = 1.0  # the time of an entry in exact inference over the time of a step
 SEARCH_STEPS = 1 << 26
 MOST_STEPS = 1 << 29
@@ -144,7 +155,7 @@ def best_order(
             best = found
     while _goes_on(best, runs, spent, last, effort):
         rule, factors = _next_try(runs, greedy, rng)
-        found, last = _tried(eliminate, graph, rule, factors, best.run, MOST_STEPS - spent)
+        found, last = _tried(eliminate, graph, rule, factors, best, MOST_STEPS - spent)
         runs, spent = runs + 1, spent + last
         if found.run[0] == DONE:
             best = greedy = found
@@ -187,7 +198,7 @@ def _without(gone: BoolArray, first: IntArray, others: IntArray) -> tuple[IntArr
 
 
 def _tried(
-    eliminate: Callable[..., Run], graph: _Graph, rule: int, factors: Array, best: Run | None, most_steps: int
+    eliminate: Callable[..., Run], graph: _Graph, rule: int, factors: Array, best: _Found | None, most_steps: int
 ) -> tuple[_Found, int]:
     """A run, which is given up when it is no better than the best, and what it took."""
     row = FILL if rule == WEIGHT else rule
@@ -204,7 +215,7 @@ def _tried(
         graph.sizes,
         rule == WEIGHT,
         frozen(factors),
-        *_limits(best),
+        *_limits(best, rule),
         most_steps,
         variables,
     )
@@ -216,15 +227,19 @@ def _swept(graph: _Graph, best: _Found, compile: bool) -> tuple[_Found, int]:
     simple = frozen(best.variables[: best.run[5]])
     variables = np.empty(len(best.variables), np.int64)
     structure = (graph.cardinalities, graph.logs, graph.kept, graph.first, graph.others)
-    run = kernel_of(make_sweep, compile=compile)(*structure, simple, *_limits(best.run), SEARCH_STEPS, variables)
+    run = kernel_of(make_sweep, compile=compile)(*structure, simple, *_limits(best, SWEEP), SEARCH_STEPS, variables)
     return _Found(SWEEP, best.factors, variables, run), int(run[-1]) + STEPS_OF_CALL
 
 
-def _limits(best: Run | None) -> tuple[float, int]:
-    """The entries, and the log of the largest table, with which a run is no better than the best."""
+def _limits(best: _Found | None, rule: int) -> tuple[float, int]:
+    """The entries, and the log of the largest table, with which a run of the rule is no better than the best."""
     if best is None:
         return math.inf, NO_LIMIT
-    return (best[1] * BETTER, 0) if best[1] < math.inf else (math.inf, best[3])
+    times = SWEEP_TIMES ** ((best.rule == SWEEP) - (rule == SWEEP))
+    _, entries, _, largest_log, _, _, _ = best.run
+    if entries < math.inf:
+        return entries * times * BETTER, 0
+    return math.inf, largest_log + round(math.log2(times) / LOG_UNIT)
 
 
 def _is_chordal(found: _Found) -> bool:
