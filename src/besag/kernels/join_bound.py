@@ -203,6 +203,8 @@ class Bound:
         evidence_of[plan.of_evidence] = np.arange(len(plan.of_evidence))
         bases = np.array(self.rows.bases)
         bases[plan.of_factors] -= self.table_start
+        moved = np.repeat(np.arange(len(bases)), np.diff(plan.fixed_offsets))  # by variables that have one state left
+        np.add.at(bases, moved, plan.fixed_strides * self.codes[0, plan.fixed_variables])
         rows = self.rows._replace(bases=frozen(bases))
         propagate = kernel_of(make_lanes, LANES, compile=compile)
         values, columns = frozen(self.values), frozen(evidence_of)
