@@ -313,3 +313,14 @@ def test_the_gap_of_an_answer_that_is_not_exact() -> None:
 def test_a_trace_must_be_asked_for() -> None:
     with pytest.raises(CapabilityError, match=r"trace was not asked for.*trace=True"):
         _ = MODEL.marginals().trace
+
+
+def test_frames_of_labellings_keep_variables_and_all_solutions() -> None:
+    model = besag.bayesian_network("H[no,yes] -> p", cpts={"H": [0.3, 0.7], "p": [[0.9, 0.1], [0.4, 0.6]]})
+    frame = model.map(k=2).to_frame()
+    assert frame["H"].tolist() == ["yes", "yes"]
+    np.testing.assert_allclose(frame["H_"], -np.log([0.42, 0.28]))
+    rows = pd.DataFrame({"p": ["0", "1"]}, index=["mon", "tue"])
+    both = model.map(rows, k=2).to_frame()
+    assert both.index.tolist() == [("mon", 0), ("mon", 1), ("tue", 0), ("tue", 1)]
+    assert both["H"].tolist() == ["yes", "no", "yes", "no"]

@@ -42,13 +42,26 @@ def result_frame(result: Result, name: str | None) -> pd.DataFrame:
 
 
 def _assignment_frame(result: Result) -> pd.DataFrame:
-    """A row for each solution, or for the best one of each row of a batch: the states, and the energy H."""
+    """A row for each solution: the states, and the energy H; in a batch of several a row, by (row, rank)."""
     import pandas as pd
 
-    if result.batched:
-        rows = [{**one, "H": energy} for one, energy in zip(result.assignment, result.energy, strict=True)]
-        return pd.DataFrame(rows, index=result.index)
-    return pd.DataFrame([{**assignment, "H": energy} for assignment, energy in result.solutions])
+    energy = "H"
+    while energy in result.graph.variables.names:
+        energy += "_"
+    if not result.batched:
+        return pd.DataFrame([{**assignment, energy: value} for assignment, value in result.solutions])
+    labels = range(len(result.solutions)) if result.index is None else result.index
+    found = [
+        (label, rank, *pair)
+        for label, row in zip(labels, result.solutions, strict=True)
+        for rank, pair in enumerate(row)
+    ]
+    frame = pd.DataFrame([{**assignment, energy: value} for _, _, assignment, value in found])
+    if result.codes is not None and result.codes.shape[1] > 1:
+        frame.index = pd.MultiIndex.from_tuples([key[:2] for key in found], names=["row", "rank"])
+    elif len(found) == len(labels):
+        frame.index = result.index if result.index is not None else frame.index
+    return frame
 
 
 def result_line(result: Result) -> str:
