@@ -46,7 +46,7 @@ def _assignment_frame(result: Result) -> pd.DataFrame:
     import pandas as pd
 
     energy = "H"
-    while energy in result.graph.variables.names:
+    while result.graph.variables.names.find(energy) is not None:
         energy += "_"
     if not result.batched:
         return pd.DataFrame([{**assignment, energy: value} for assignment, value in result.solutions])
