@@ -9,9 +9,9 @@ An order's cost is the sum of these entries over its variables. No greedy rule w
 
 first without noise, ties in the order of the variables, which suits chains and grids that are numbered row by row; and
 then at random until the effort is spent. Where the first order joins nothing the graph is chordal, the largest tables
-are those of its own cliques, which no order avoids, and the search ends. Where it makes SWEEP_ENTRIES or more, a sweep
-(`besag.kernels.sweep`) comes second, which is narrower on grids and takes a small part of the time. Random runs are by
-turns
+are those of its own cliques, which no order avoids, and the search ends. Where the best makes SWEEP_ENTRIES or more, a
+sweep (`besag.kernels.sweep`) comes last, which is narrower on grids and takes a small part of the time. Random runs are
+by turns
 
     fresh    the next rule, each key times 1 + noise u, u uniform on [0, 1); noise 1 for one run of each rule, then next
              to none (another choice among ties only) for one run of each
@@ -147,19 +147,18 @@ def best_order(
     eliminate = kernel_of(make_eliminate, compile=compile)
     rng = np.random.default_rng(0)
     best, spent = _tried(eliminate, graph, WEIGHTED, _in_order(len(cardinalities)), None, MOST_STEPS)
-    runs, last, greedy = 1, spent, best
-    sweeps = best.run[0] == DONE and not _is_chordal(best) and best.run[1] >= SWEEP_ENTRIES
-    if sweeps:
-        found, steps = _swept(graph, best, compile)
-        spent += steps
-        if found.run[0] == DONE:
-            best = found
+    runs, last = 1, spent
     while _goes_on(best, runs, spent, last, effort):
-        rule, factors = _next_try(runs, greedy, rng)
-        found, last = _tried(eliminate, graph, rule, factors, best, MOST_STEPS - spent)
+        rule, factors = _next_try(runs, best, rng)
+        found, last = _tried(eliminate, graph, rule, factors, best.run, MOST_STEPS - spent)
         runs, spent = runs + 1, spent + last
         if found.run[0] == DONE:
-            best = greedy = found
+            best = found
+    if best.run[0] == DONE and not _is_chordal(best) and best.run[1] >= SWEEP_ENTRIES:
+        found = _swept(graph, best, compile)
+        runs += 1
+        if found.run[0] == DONE:
+            best = found
     _, entries, largest, _, width, _, _ = best.run
     return Order(
         variables=frozen(best.variables),
@@ -167,7 +166,7 @@ def best_order(
         largest=float(largest),
         width=int(width),
         rule=RULES[best.rule],
-        runs=runs + sweeps,
+        runs=runs,
         complete=best.run[0] != CUT_OFF,
     )
 
@@ -199,7 +198,7 @@ def _without(gone: BoolArray, first: IntArray, others: IntArray) -> tuple[IntArr
 
 
 def _tried(
-    eliminate: Callable[..., Run], graph: _Graph, rule: int, factors: Array, best: _Found | None, most_steps: int
+    eliminate: Callable[..., Run], graph: _Graph, rule: int, factors: Array, best: Run | None, most_steps: int
 ) -> tuple[_Found, int]:
     """A run, which is given up when it is no better than the best, and what it took."""
     row = FILL if rule == WEIGHT else rule
@@ -216,31 +215,31 @@ def _tried(
         graph.sizes,
         rule == WEIGHT,
         frozen(factors),
-        *_limits(best, rule),
+        *_limits(best, 1.0),
         most_steps,
         variables,
     )
     return _Found(rule, factors, variables, run), int(run[-1]) + STEPS_OF_CALL
 
 
-def _swept(graph: _Graph, best: _Found, compile: bool) -> tuple[_Found, int]:
-    """The sweep, which is given up when it is no better than the best, and what it took."""
+def _swept(graph: _Graph, best: _Found, compile: bool) -> _Found:
+    """The sweep, which is given up when it is not much better than the best greedy run."""
     simple = frozen(best.variables[: best.run[5]])
     variables = np.empty(len(best.variables), np.int64)
     structure = (graph.cardinalities, graph.logs, graph.kept, graph.first, graph.others)
-    run = kernel_of(make_sweep, compile=compile)(*structure, simple, *_limits(best, SWEEP), SEARCH_STEPS, variables)
-    return _Found(SWEEP, best.factors, variables, run), int(run[-1]) + STEPS_OF_CALL
+    limits = (*_limits(best.run, SWEEP_TIMES), SEARCH_STEPS)
+    run = kernel_of(make_sweep, compile=compile)(*structure, simple, *limits, variables)
+    return _Found(SWEEP, best.factors, variables, run)
 
 
-def _limits(best: _Found | None, rule: int) -> tuple[float, int]:
-    """The entries, and the log of the largest table, with which a run of the rule is no better than the best."""
+def _limits(best: Run | None, times: float) -> tuple[float, int]:
+    """The entries, and the log of the largest table, from which on a run is not better than the best so many times."""
     if best is None:
         return math.inf, NO_LIMIT
-    times = SWEEP_TIMES ** ((best.rule == SWEEP) - (rule == SWEEP))
-    _, entries, _, largest_log, _, _, _ = best.run
+    _, entries, _, largest_log, _, _, _ = best
     if entries < math.inf:
-        return entries * times * BETTER, 0
-    return math.inf, largest_log + round(math.log2(times) / LOG_UNIT)
+        return entries / times * BETTER, 0
+    return math.inf, largest_log - round(math.log2(times) / LOG_UNIT)
 
 
 def _is_chordal(found: _Found) -> bool:
