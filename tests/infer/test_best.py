@@ -10,6 +10,7 @@ from hypothesis.strategies import DataObject
 from numpy.testing import assert_allclose
 
 import besag
+from besag.errors import TooLargeError
 from besag.graph.evidence import read_evidence
 from besag.graph.problem import Problem
 from besag.infer.engine import make_engine
@@ -83,3 +84,8 @@ def test_no_more_than_there_are() -> None:
     assert [list(y.values()) for y, _ in result.solutions] == [["1", "1", "0"], ["0", "0", "0"]]
     assert_allclose(result.energies, [[-np.log(2), 0, np.inf, np.inf]], atol=1e-15)
     assert model.map(k=10**9, engine="junction_tree").codes.shape == (1, 4, 3)
+
+
+def test_more_labellings_than_fit_are_refused() -> None:
+    with pytest.raises(TooLargeError, match=r"the 40000 best labellings would take .* memory_limit=100000"):
+        besag.ising((4, 4)).map(k=40000, memory_limit=100_000)

@@ -163,3 +163,9 @@ def test_a_graph_with_cycles_takes_the_junction_tree_and_says_why(engine: str) -
 def test_a_graph_too_large_is_refused(engine: str) -> None:
     with pytest.raises(TooLargeError, match=r"memory_limit=.*width .* table entries in the best order found"):
         besag.ising((40, 60)).marginals(engine=engine)
+
+
+@pytest.mark.parametrize("option", ["n_threads=0", "n_threads=a", "memory_limit=-1", "k=0", "n_samples=1.5"])
+def test_counts_in_the_text_of_an_engine_are_checked(option: str) -> None:
+    with pytest.raises(CapabilityError, match=f"{option.partition('=')[0]} must be a whole number of at least 1"):
+        make_engine(f"junction_tree[{option}]")

@@ -324,3 +324,7 @@ def test_frames_of_labellings_keep_variables_and_all_solutions() -> None:
     both = model.map(rows, k=2).to_frame()
     assert both.index.tolist() == [("mon", 0), ("mon", 1), ("tue", 0), ("tue", 1)]
     assert both["H"].tolist() == ["yes", "no", "yes", "no"]
+
+
+def test_a_frame_of_no_targets_is_empty() -> None:
+    assert besag.data.bundled("asia").marginals([]).to_frame().empty

@@ -25,6 +25,7 @@ def several_best(run: Run, plan: Plan, k: int) -> tuple[IntArray, Array]:
     """Codes and energies of the k best; no more than there are labellings."""
     graph = run.graph
     k = int(min(k, most_labellings(graph)))
+    run.refuse_labellings(k, graph.n_variables + len(plan.join.parent))
     compile = worth_compiling(plan.sketch.entries.sum() * run.problem.evidence.n_rows * (1 + k))
     labels, possible = [], []
     for start, stop in run.slabs(k * (graph.n_variables + len(plan.join.parent))):

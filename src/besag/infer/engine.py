@@ -71,6 +71,7 @@ REGISTRY: Mapping[str, tuple[str, str]] = {
     "tree": ("besag.infer.tree", "Tree"),
 }
 
+COUNTS = frozenset({"n_threads", "memory_limit", "n_samples", "k"})  # options that are whole numbers from 1 on
 CHOOSERS = ("auto", "exact")  # engines that only choose another
 
 
@@ -103,6 +104,12 @@ def make_engine(spec: str | Engine, **defaults: Any) -> Engine:
         if option not in known:
             raise CapabilityError(
                 f"engine {name!r} has no option {option!r}; it has {', '.join(sorted(known)) or 'none'}"
+            )
+    for option in COUNTS & set(options):
+        value = options[option]
+        if value is not None and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+            raise CapabilityError(
+                f"engine {name!r}: {option} must be a whole number of at least 1, got {texts[option]!r}"
             )
     filled = {k: v for k, v in defaults.items() if k in known and k not in options and v is not None}
     engine: Engine = kind(**filled, **options)

@@ -30,7 +30,8 @@ def result_frame(result: Result, name: str | None) -> pd.DataFrame:
         return _assignment_frame(result)
     variables = result.graph.variables
     names = result.keys() if name is None else [name]
-    values = np.concatenate([np.atleast_2d(result[n]) for n in names], axis=1)
+    columns = [np.atleast_2d(result[n]) for n in names] or [np.zeros((1, 0))]
+    values = np.concatenate(columns, axis=1)
     pairs = [(n, state) for n in names for state in variables.states(variables.index(n))]
     if name is None:
         labels: pd.Index = pd.MultiIndex.from_tuples(pairs, names=["variable", "state"])

@@ -304,6 +304,14 @@ class Run:
             "table_moments": self.given.contracted(self.problem, moments) if "moments" in want else None,
         }
 
+    def refuse_labellings(self, k: int, width: int) -> None:
+        """TooLargeError where k labellings of every row, at so many numbers each, would not fit."""
+        needed = 16 * k * width * self.problem.evidence.n_rows
+        if self._exceeds(needed):
+            raise TooLargeError(
+                f"the {k} best labellings would take {needed} bytes, more than memory_limit={self.limit}; ask for fewer"
+            )
+
     def _refuse_cells(self, rows: int, size: int) -> None:
         if self._exceeds(8 * rows * size):
             raise TooLargeError(

@@ -38,7 +38,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # True would let LLVM assume that there are no infinities; these two only reorder sums and fuse multiply-adds.
 FASTMATH = {"contract", "reassoc"}
 
-COMPILE_ABOVE = 20_000  # table entries
+COMPILE_ABOVE = 8_000  # table entries, some 0.1 s of plain Python
 
 _helpers: list[Callable[..., Any]] = []  # marked functions which numba does not know yet
 _gatherers: list[Callable[..., Any]] = []  # those of them that may not be noalias
@@ -91,8 +91,8 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
 def worth_compiling(work: float) -> bool:
     """Whether to compile for so many table entries: where numba is there, or the work so far would have paid for it.
 
-    Loading numba takes as long as plain Python needs for some COMPILE_ABOVE entries, so that never more than twice the
-    least time is lost.
+    One question about a small model is answered before numba would be loaded; the second one about a model of a few
+    dozen variables loads it.
     """
     if "numba" in sys.modules:
         return True

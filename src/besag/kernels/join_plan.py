@@ -15,7 +15,7 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of
 from besag.kernels.cliques import clique_entries, make_cliques
-from besag.kernels.compile import kernel_of
+from besag.kernels.compile import COMPILE_ABOVE, kernel_of
 from besag.kernels.gathered import WORTHWHILE, make_gathered
 from besag.kernels.join_layout import make_walk
 from besag.kernels.join_maps import EVIDENCE, FACTOR, MESSAGE, VARIABLE, make_maps, make_tables
@@ -78,7 +78,7 @@ def sketch(factors: Factors, setting: Setting, *, compile: bool = True) -> Sketc
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])[factors.scope_offsets]
     free = frozen(factors.scope_variables[inside])
     first, others = neighbours(n, frozen(starts), free, compile=compile)
-    order = best_order(counts, first, others, keep=frozen(setting.keep | (counts <= 1)), compile=compile)
+    order = _order(counts, first, others, frozen(setting.keep | (counts <= 1)), compile)
     found = kernel_of(make_cliques, compile=compile)(frozen(order.variables), first, others)
     offsets, members, n_separator, parent, clique_of = (frozen(part) for part in found)
     clique_of_factor, outside = _factor_cliques(factors, setting, order, clique_of)
@@ -107,6 +107,15 @@ def sketch(factors: Factors, setting: Setting, *, compile: bool = True) -> Sketc
         entries=entries,
         separator_entries=separators,
     )
+
+
+def _order(counts: IntArray, first: IntArray, others: IntArray, keep: BoolArray, compile: bool) -> Order:
+    """The best order; a search in plain Python ends with the first orders, and is left to compiled code if it pays."""
+    if not compile:
+        order = best_order(counts, first, others, keep=keep, effort=0.0, compile=False)
+        if order.entries <= COMPILE_ABOVE:
+            return order
+    return best_order(counts, first, others, keep=keep)
 
 
 def _factor_cliques(factors: Factors, setting: Setting, order: Order, clique_of: IntArray) -> tuple[IntArray, IntArray]:

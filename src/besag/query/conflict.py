@@ -62,6 +62,8 @@ def minimal_conflict(model: Model, engine: Engine, evidence: Evidence) -> list[i
     conflict: list[int] = []
     if not possible([]):
         return None
+    if possible(left):  # only rounding can say both: all of it is to blame
+        return left
     while possible(conflict):
         low, high = 0, len(left)
         while low < high:
