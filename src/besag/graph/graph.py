@@ -74,6 +74,16 @@ class Plans:
                 self._made.popitem(last=False)
         return plan
 
+    def get_for(self, key: Hashable, numbers: Array, make: Callable[[], Plan]) -> Plan:
+        """As `get`, for a plan that depends on an array of numbers too: made anew when another array comes."""
+        with self._lock:
+            held_for, plan = self._made.get(key, (None, None))
+            if held_for is numbers:
+                self._made.move_to_end(key)
+                return plan  # type: ignore[no-any-return]
+            self._made.pop(key, None)
+        return self.get(key, lambda: (numbers, make()))[1]
+
     def __reduce__(self) -> tuple[type[Plans], tuple[()]]:
         return Plans, ()
 

@@ -23,7 +23,7 @@ from besag.arrays import Array, IntArray, Semiring, frozen
 from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.junction import JunctionTree, Run
-from besag.kernels.compile import kernel_of, worth_compiling
+from besag.kernels.compile import entry_of, kernel_of, worth_compiling
 from besag.kernels.join_bound import Bound, Given
 from besag.kernels.join_maps import MESSAGE, VARIABLE
 from besag.kernels.join_plan import Plan, Sketch, plan
@@ -39,7 +39,6 @@ from besag.kernels.join_session import (
     UP_SEEN,
     Held,
     Places,
-    entry_of,
     make_ask,
 )
 

@@ -165,23 +165,30 @@ class Run:
         """(S,): the states that hard zeros leave without evidence, looked at once for the same numbers."""
         values = self.problem.log_potentials
 
-        def make() -> tuple[Array, BoolArray]:
+        def make() -> BoolArray:
             allowed = frozen(np.ones(int(self.graph.state_offsets[-1]), np.bool_))
             if (values == -np.inf).any():
                 allowed = frozen(allowed_states(self.factors, allowed, compile=worth_compiling(len(values))))
-            return values, allowed
+            return allowed
 
-        held_for, allowed = self.graph.plans.get("support", make)
-        allowed = allowed if held_for is values else make()[1]
+        allowed = self.graph.plans.get_for("support", values, make)
         if not np.logical_or.reduceat(allowed, self.graph.state_offsets[:-1]).all():
             return np.ones(len(allowed), np.bool_)  # no labelling: log Z will say so
         return allowed
 
     def plan(self, want: frozenset[Want]) -> Plan:
         """The plan for a want; TooLargeError where it would not fit."""
+        key = ("ready", want, self.targets, self.fixed.tobytes(), self.soft.tobytes())
+        ready = self.graph.plans.get_for(key, self.problem.log_potentials, lambda: self._planned(want))
+        if ready.sketch.total > SUPPORT_ABOVE:  # states of the evidence may count
+            return self._planned(want)
+        self.refuse(ready.sketch)
+        return ready
+
+    def _planned(self, want: frozenset[Want]) -> Plan:
         setting, drawn = self.drawn(want)
         self.refuse(drawn)
-        compile = worth_compiling(drawn.entries.sum())
+        compile = worth_compiling(drawn.total)
         return self.graph.plans.get(
             ("junction", *setting_key(setting)), lambda: plan(self.factors, setting, drawn, compile=compile)
         )
@@ -200,7 +207,7 @@ class Run:
             read[:] = False
         setting = self.setting(read, used, bool(want & {"factors", "moments"}))
         drawn = self.sketch(setting)
-        smaller = self.under_evidence(setting) if drawn.entries.sum() > SUPPORT_ABOVE else None
+        smaller = self.under_evidence(setting) if drawn.total > SUPPORT_ABOVE else None
         return (setting, drawn) if smaller is None else (smaller, self.sketch(smaller))
 
     def _loosen(self, want: frozenset[Want]) -> None:
@@ -210,7 +217,7 @@ class Run:
         self.fixed, self.soft = np.zeros(len(self.fixed), np.bool_), self.soft | self.fixed
         loose = self.drawn(want)[1]
         small = loose.separator_entries.sum() <= join.MOST_LANE_MESSAGES
-        if not small or loose.entries.sum() > LOOSE * tight.entries.sum():
+        if not small or loose.total > LOOSE * tight.total:
             self.fixed, self.soft = held
 
     def _target_numbers(self) -> IntArray | None:
@@ -248,7 +255,7 @@ class Run:
         if self._exceeds(drawn.bytes):
             raise TooLargeError(
                 f"the junction tree would take {drawn.bytes:.3g} bytes, more than memory_limit={self.limit}: width "
-                f"{drawn.order.width}, {drawn.entries.sum():.3g} table entries in the best order found; "
+                f"{drawn.order.width}, {drawn.total:.3g} table entries in the best order found; "
                 "use more memory, more evidence or a smaller model"
             )
 
@@ -275,8 +282,9 @@ class Run:
         if not cells and rows >= join.LANES:
             self._loosen(want - {"map", "samples"})
         made = self.plan(want - {"map", "samples"})
-        compile = worth_compiling(made.sketch.entries.sum() * rows)
-        log_z, variables, factors, moments = [], [], [], np.zeros(len(self.problem.log_potentials))
+        compile = worth_compiling(made.sketch.total * rows)
+        log_z, variables, factors = [], [], []
+        moments = np.zeros(len(self.problem.log_potentials) if "moments" in want else 0)
         for start, stop in self.slabs(width):
             part = join.sum_product(
                 made,
@@ -296,7 +304,7 @@ class Run:
                 if "factors" in want:
                     factors.append(part.cells)
         self.told.update(domain=part.semiring.name.lower(), width=made.sketch.order.width)
-        self.told.update(entries=float(made.sketch.entries.sum()))
+        self.told.update(entries=made.sketch.total)
         return {
             "log_partitions": np.concatenate(log_z),
             "probabilities": np.concatenate(variables) if variables else None,
@@ -335,7 +343,7 @@ class Run:
         if k > 1:
             several, energies = several_best(self, made, k)
             return {"codes": several, "energies": energies}
-        compile = worth_compiling(made.sketch.entries.sum() * self.problem.evidence.n_rows)
+        compile = worth_compiling(made.sketch.total * self.problem.evidence.n_rows)
         labels, possible = [], []
         for start, stop in self.slabs(self.graph.n_variables):
             given = self.evidence_rows(start, stop)
@@ -352,7 +360,7 @@ class Run:
         made = self.plan(frozenset({"samples"}))
         key = int(rng.integers(2**62))
         rows = self.problem.evidence.n_rows
-        compile = worth_compiling(made.sketch.entries.sum() * rows * (1 + n_samples))
+        compile = worth_compiling(made.sketch.total * rows * (1 + n_samples))
         log_z, samples = [], []
         for start, stop in self.slabs(self.graph.n_variables * n_samples):
             given = self.evidence_rows(start, stop)

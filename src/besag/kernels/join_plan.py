@@ -9,7 +9,7 @@ to be read. One plan serves all numbers and all codes of the fixed variables.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -60,14 +60,16 @@ class Sketch:
     outside: IntArray  # factors in use that have no clique: their variables are fixed or kept
     entries: Array  # (C,) of cliques
     separator_entries: Array  # (C,)
+    total: float = field(init=False)  # entries of all cliques
+    bytes: float = field(init=False)  # of messages, beliefs that one clique gives to its children, index maps, pieces
 
-    @property
-    def bytes(self) -> float:
-        """What one row takes: messages, the beliefs that one clique gives to its children, index maps and pieces."""
+    def __post_init__(self) -> None:
         inner = self.parent >= 0
         rooms = np.bincount(self.parent[inner], weights=self.separator_entries[inner], minlength=1)
         messages = self.separator_entries.sum() + rooms.max()
-        return float(8.0 * messages + PER_ENTRY * self.entries.sum() + PER_MEMBER * len(self.members))
+        object.__setattr__(self, "total", float(self.entries.sum()))
+        taken = 8.0 * messages + PER_ENTRY * self.total + PER_MEMBER * len(self.members)
+        object.__setattr__(self, "bytes", float(taken))
 
 
 def sketch(factors: Factors, setting: Setting, *, compile: bool = True) -> Sketch:

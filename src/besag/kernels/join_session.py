@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import gathering, inlined
@@ -383,17 +383,3 @@ def make_ask(semiring: int) -> Callable[..., bool]:
         return False
 
     return ask
-
-
-def entry_of(kernel: Callable[..., bool], *arguments: Any) -> Callable[..., bool]:
-    """The machine code of a compiled kernel for arguments of these types; the kernel where there is no way to it.
-
-    A call through it leaves out the look at the types of all arrays, three quarters of the time of a short call. It may
-    be called only with the same arrays, or others of the same types.
-    """
-    try:
-        types = tuple(kernel.typeof_pyval(argument) for argument in arguments)  # type: ignore[attr-defined]
-        entry: Callable[..., bool] = kernel.overloads[types].entry_point  # type: ignore[attr-defined]
-    except (AttributeError, KeyError):  # NUMBA_DISABLE_JIT, or another numba
-        return kernel
-    return entry

@@ -18,7 +18,7 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError, EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer.engine import engine_name
+from besag.infer.engine import Want, engine_name
 from besag.infer.result import Result
 from besag.query import eliminated
 from besag.query.labels import configurations, labels_frame, read_labels
@@ -37,7 +37,10 @@ def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, 
     names = _names(model, targets)
     check_options(options)
     engine = engine_from(options, targets=names)
-    result = run(model, {"log_partition", "variables"}, evidence, Options({**options, "engine": engine}))
+    asked: frozenset[Want] = frozenset({"log_partition", "variables"})
+    if options.get("trace"):
+        asked |= {"messages"}
+    result = run_engine(model, engine, read_evidence(model.variables, evidence), asked, options)
     own: tuple[str, ...] | None = getattr(engine, "targets", None)  # options of an engine come before keywords
     served = names if own is None else own
     return result if served is None else replace(result, targets=served)
