@@ -1,5 +1,6 @@
 """The kernels of junction trees, against enumeration, with every way through them forced on small models."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ WAYS = {
         (join_wide, "SHARE"): 0.2,
     },
     "support under evidence": {(junction, "SUPPORT_ABOVE"): 0.0},
+    "support under evidence that makes it small": {(junction, "SUPPORT_ABOVE"): 7.0},
 }
 
 
@@ -77,6 +79,31 @@ def test_the_best_labelling_has_the_least_energy(data: DataObject) -> None:
     evidence = data.draw(evidence_for(model))
     result = ask(model, evidence, "map")
     assert result.energy == pytest.approx(Enumeration(model, evidence).map_energy, abs=1e-9)
+
+
+@examples(10)
+@given(data=st.data())
+def test_states_observed_one_after_the_other_on_one_model(data: DataObject) -> None:
+    model = data.draw(models(max_labellings=200))
+    names = [variable.name for variable in model.variables][:2]
+    for states in itertools.product(*(model.variable(name).states for name in names)):
+        evidence = dict(zip(names, states, strict=True))
+        truth = Enumeration(model, evidence)
+        result = ask(model, evidence, "log_partition", "variables")
+        assert result.log_partition == pytest.approx(truth.log_z, abs=1e-9)
+        if truth.log_z > -np.inf:
+            for variable in model.variables:
+                assert_allclose(result[variable.name], truth.joint([variable.name]), atol=1e-10)
+
+
+def test_states_that_evidence_leaves_are_those_of_this_evidence() -> None:
+    copy = np.where(np.eye(2) == 1, 0.0, -np.inf)
+    copies = [((i, i + 1), copy) for i in range(4)]
+    model = besag.markov_network([2] * 5, [*copies, ((4, 0), [[0.0, 1.0], [2.0, 0.5]])])
+    for state in ("0", "1", "0"):
+        result = ask(model, {"0": state}, "log_partition", "variables")
+        assert result.log_partition == pytest.approx(0.0 if state == "0" else 0.5)
+        assert_array_equal(result["3"], [1.0, 0.0] if state == "0" else [0.0, 1.0])
 
 
 @examples(10)

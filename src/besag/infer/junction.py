@@ -179,14 +179,18 @@ class Run:
     def plan(self, want: frozenset[Want]) -> Plan:
         """The plan for a want; TooLargeError where it would not fit."""
         key = ("ready", want, self.targets, self.fixed.tobytes(), self.soft.tobytes())
-        ready = self.graph.plans.get_for(key, self.problem.log_potentials, lambda: self._planned(want))
-        if ready.sketch.total > SUPPORT_ABOVE:  # states of the evidence may count
-            return self._planned(want)
-        self.refuse(ready.sketch)
-        return ready
+        ready = self.graph.plans.get_for(key, self.problem.log_potentials, lambda: self._general(want))
+        if ready is not None:
+            self.refuse(ready.sketch)
+            return ready
+        return self._laid_out(*self.drawn(want))
 
-    def _planned(self, want: frozenset[Want]) -> Plan:
-        setting, drawn = self.drawn(want)
+    def _general(self, want: frozenset[Want]) -> Plan | None:
+        """A plan that serves all states that the observed variables may have; None where a look at them may pay."""
+        setting, drawn = self._without_states(want)
+        return None if drawn.total > SUPPORT_ABOVE else self._laid_out(setting, drawn)
+
+    def _laid_out(self, setting: Setting, drawn: Sketch) -> Plan:
         self.refuse(drawn)
         compile = worth_compiling(drawn.total)
         return self.graph.plans.get(
@@ -195,6 +199,12 @@ class Run:
 
     def drawn(self, want: frozenset[Want]) -> tuple[Setting, Sketch]:
         """What a want is planned for, and the order and cliques that it will have, which say what it takes."""
+        setting, drawn = self._without_states(want)
+        smaller = self.under_evidence(setting) if drawn.total > SUPPORT_ABOVE else None
+        return (setting, drawn) if smaller is None else (smaller, self.sketch(smaller))
+
+    def _without_states(self, want: frozenset[Want]) -> tuple[Setting, Sketch]:
+        """The same for all states that the observed variables may have."""
         everything = bool(want & EVERYTHING)
         read, used = np.ones(self.graph.n_variables, np.bool_), np.ones(self.graph.n_factors, np.bool_)
         if not everything:
@@ -206,9 +216,7 @@ class Run:
         elif not want & {"variables", "factors", "moments"}:
             read[:] = False
         setting = self.setting(read, used, bool(want & {"factors", "moments"}))
-        drawn = self.sketch(setting)
-        smaller = self.under_evidence(setting) if drawn.total > SUPPORT_ABOVE else None
-        return (setting, drawn) if smaller is None else (smaller, self.sketch(smaller))
+        return setting, self.sketch(setting)
 
     def _loosen(self, want: frozenset[Want]) -> None:
         """Let rows go side by side through the kernels, which takes that no variable is fixed, if that costs little."""
