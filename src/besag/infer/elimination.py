@@ -26,7 +26,7 @@ from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.junction import SUPPORT_ABOVE, JunctionTree, Run, setting_key, variable_groups
 from besag.infer.relevance import relevant, separated
 from besag.infer.remaining import Remaining
-from besag.infer.result import Diagnostics, Result
+from besag.infer.result import Result
 from besag.kernels.compile import worth_compiling
 from besag.kernels.join import Given
 from besag.kernels.join_plan import Plan, plan
@@ -67,25 +67,8 @@ class Elimination:
         run = Buckets(JunctionTree(self.n_threads, self.memory_limit), problem)
         log_z: Array = run.sums(frozenset({"log_partition"}))["log_partitions"]
         marginals = run.marginals(self._numbers(problem), log_z > -np.inf) if "variables" in want else None
-        evidence = problem.evidence
-        told = Diagnostics(
-            engine="elimination",
-            converged=True,
-            iterations=1,
-            seconds=time.perf_counter() - began,
-            rows=evidence.n_rows,
-            **run.told,
-        )
-        return Result(
-            problem.graph,
-            "exact",
-            told,
-            evidence.batched,
-            evidence.index,
-            log_partitions=log_z,
-            probabilities=marginals,
-            targets=None if marginals is None else self.targets,
-        )
+        limited = None if marginals is None else self.targets
+        return run.result("elimination", began, log_partitions=log_z, probabilities=marginals, targets=limited)
 
     def _numbers(self, problem: Problem) -> list[int]:
         if self.targets is None:

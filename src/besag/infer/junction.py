@@ -87,17 +87,8 @@ class JunctionTree:
             answers |= run.best(self.k)
         if "samples" in want:
             answers |= run.draws(np.random.default_rng(0) if rng is None else rng, self.n_samples)
-        told = Diagnostics(
-            engine="junction_tree",
-            converged=True,
-            iterations=1,
-            seconds=time.perf_counter() - began,
-            rows=problem.evidence.n_rows,
-            **run.told,
-        )
-        evidence = problem.evidence
         limited = None if want & EVERYTHING else self.targets
-        return Result(problem.graph, "exact", told, evidence.batched, evidence.index, targets=limited, **answers)
+        return run.result("junction_tree", began, targets=limited, **answers)
 
 
 def factors_of(problem: Problem) -> Factors:
@@ -141,6 +132,19 @@ class Run:
         if problem.evidence.log_weights is not None:
             weighted = (problem.evidence.log_weights != 0).any(axis=0)
             self.soft |= np.logical_or.reduceat(weighted, self.graph.state_offsets[:-1]) & ~self.fixed
+
+    def result(self, engine: str, began: float, **answers: Any) -> Result:
+        """The answers, exact, with how they came about."""
+        evidence = self.given.evidence
+        told = Diagnostics(
+            engine=engine,
+            converged=True,
+            iterations=1,
+            seconds=time.perf_counter() - began,
+            rows=evidence.n_rows,
+            **self.told,
+        )
+        return Result(self.graph, "exact", told, evidence.batched, evidence.index, **answers)
 
     @property
     def limit(self) -> int:

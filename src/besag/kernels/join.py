@@ -47,7 +47,6 @@ def sum_product(
     compile: bool = True,
 ) -> Answer:
     """log Z, marginals of the variables that the plan reads, and of all factors if cell_offsets (F + 1,) is given."""
-    answer = None
     for semiring in (Semiring.SUM, Semiring.LOG_SUM):
         answer = _propagate(Bound(plan, factors, given, semiring), want_variables, cell_offsets, n_threads, compile)
         if answer is not None:

@@ -19,7 +19,7 @@ from besag.graph.evidence import Evidence
 from besag.infer.auto import Exact
 from besag.infer.elimination import Buckets, Elimination
 from besag.infer.junction import JunctionTree
-from besag.infer.result import Diagnostics, Result
+from besag.infer.result import Result
 from besag.query.run import Options, engine_from
 
 if TYPE_CHECKING:
@@ -50,20 +50,9 @@ def best_states(run: Buckets, kept: IntArray) -> Result:
     evidence = run.problem.evidence
     codes = np.full((evidence.n_rows, 1, run.graph.n_variables), -1, np.int64)
     codes[:, 0, kept] = np.concatenate([codes for _, codes in parts])
-    told = Diagnostics(
-        engine="elimination",
-        converged=True,
-        iterations=1,
-        seconds=time.perf_counter() - began,
-        rows=evidence.n_rows,
-        **run.told,
-    )
-    return Result(
-        run.graph,
-        "exact",
-        told,
-        evidence.batched,
-        evidence.index,
+    return run.result(
+        "elimination",
+        began,
         codes=codes,
         energies=-np.concatenate([values for values, _ in parts])[:, None],
         targets=tuple(run.graph.variables.names_at(kept)),
