@@ -67,8 +67,11 @@ def _rebuild(cls: type[Any], arguments: dict[str, Any]) -> Any:
 
 def frozen(array: AnyArray) -> AnyArray:
     """The array, C-contiguous and read-only; a copy only where it has to be."""
-    array = np.ascontiguousarray(array)
-    if array.flags.writeable:
+    flags = array.flags
+    if not flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+        flags = array.flags
+    if flags.writeable:
         array = array.view()
         array.flags.writeable = False
     return array
@@ -82,6 +85,11 @@ def owned(array: AnyArray) -> AnyArray:
 def joined(parts: Sequence[AnyArray], dtype: type[np.generic]) -> AnyArray:
     """The parts one after the other, flat; empty where there are none."""
     return np.concatenate([part.reshape(-1) for part in parts], dtype=dtype) if parts else np.zeros(0, dtype)
+
+
+def repeated(values: Sequence[int], counts: Sequence[int]) -> IntArray:
+    """Each whole number as many times as its count says."""
+    return np.repeat(np.array(values, np.int64), np.array(counts, np.int64))
 
 
 def inverse(permutation: AnyArray) -> IntArray:

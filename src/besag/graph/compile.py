@@ -26,20 +26,17 @@ def compile_graph(*models: Model, layout: Layout | None = None) -> Graph:
     """The Graph of one model, or of the disjoint union of several that share templates by name."""
     if not models:
         raise ModelError("compile_graph needs at least one model")
-    own = Layout(group.template for model in models for group in model.groups)
-    if layout is None:
-        layout = own
-    else:
-        layout = Layout([*layout.templates.values(), *own.templates.values()])
+    own = models[0].layout if len(models) == 1 else Layout(g.template for model in models for g in model.groups)
+    layout = own if layout is None else Layout([*layout.templates.values(), *own.templates.values()])
     instance_offsets = offsets_of(np.array([len(model.variables) for model in models]))
     factor_offsets = offsets_of(np.array([model.n_factors for model in models]))
+    numbers = np.arange(factor_offsets[-1])
     members: dict[str, list[tuple[FactorGroup, int, IntArray]]] = {name: [] for name in own.templates}
     for n, model in enumerate(models):
         start = int(factor_offsets[n])
         for group in model.groups:
-            positions = (
-                np.arange(len(group)) + start if group.positions is None else group.positions + factor_offsets[n]
-            )
+            own_numbers = numbers[start : start + len(group)]
+            positions = own_numbers if group.positions is None else group.positions + factor_offsets[n]
             members[group.template.name].append((group, int(instance_offsets[n]), positions))
             start += len(group)
     blocks: list[Block] = []
@@ -63,6 +60,9 @@ def compile_graph(*models: Model, layout: Layout | None = None) -> Graph:
 
 
 def _block(template: Template, members: Sequence[tuple[FactorGroup, int, IntArray]], start: int) -> Block:
+    if len(members) == 1 and members[0][1] == 0:
+        group = members[0][0]
+        return Block(template, start, group.scopes, group.inputs, group.names)
     scopes = np.concatenate([group.scopes + offset for group, offset, _ in members])
     inputs = join_inputs(template, [group.inputs for group, _, _ in members])
     named = all(group.names is not None for group, _, _ in members)

@@ -37,7 +37,7 @@ class Evidence(Rebuilt):
 
     def __post_init__(self) -> None:
         given = np.atleast_2d(np.asarray(self.observed))
-        if not np.issubdtype(given.dtype, np.integer) or len(given) == 0:
+        if given.dtype.kind not in "iu" or len(given) == 0:
             raise EvidenceError(f"observed must be rows of integer codes, got {given.shape} of {given.dtype}")
         observed = owned(given.astype(np.int64, copy=False))
         object.__setattr__(self, "observed", observed)

@@ -14,15 +14,29 @@ make for a structure (trees, orders) are kept in a bounded cache under a lock; t
 from __future__ import annotations
 
 import math
+import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from besag.arrays import LARGEST, AnyArray, Array, BoolArray, IntArray, Rebuilt, frozen, inverse, joined, offsets_of
+from besag.arrays import (
+    LARGEST,
+    AnyArray,
+    Array,
+    BoolArray,
+    IntArray,
+    Rebuilt,
+    frozen,
+    inverse,
+    joined,
+    offsets_of,
+    repeated,
+)
 from besag.errors import ModelError
 from besag.graph.evidence import Evidence, free
 from besag.model.layout import Layout
@@ -105,12 +119,12 @@ class Graph(Rebuilt):
     plans: Plans = field(init=False, default_factory=Plans)
 
     def __post_init__(self) -> None:
-        arities = [np.full(len(b.scopes), b.scopes.shape[1]) for b in self.blocks]
-        kinds = [np.full(len(b.scopes), b.template.kind) for b in self.blocks]
-        scopes = [b.scopes for b in self.blocks]
-        object.__setattr__(self, "scope_offsets", frozen(offsets_of(joined(arities, np.int64))))
-        object.__setattr__(self, "scope_variables", frozen(joined(scopes, np.int64)))
-        object.__setattr__(self, "kinds", frozen(joined(kinds, np.int64)))
+        counts = [len(b.scopes) for b in self.blocks]
+        arities = repeated([b.scopes.shape[1] for b in self.blocks], counts)
+        kinds = repeated([b.template.kind for b in self.blocks], counts)
+        object.__setattr__(self, "scope_offsets", frozen(offsets_of(arities)))
+        object.__setattr__(self, "scope_variables", frozen(joined([b.scopes for b in self.blocks], np.int64)))
+        object.__setattr__(self, "kinds", frozen(kinds))
 
     @property
     def n_variables(self) -> int:
@@ -173,6 +187,19 @@ class Graph(Rebuilt):
 
         return self.plans.get("factor_instances", make)
 
+    def configurations(self, rows: IntArray) -> IntArray:
+        """(B, F): which entry of its table each factor has at labellings (B, V), tables in row-major order."""
+        strides = self.plans.get("strides", self._strides)
+        return np.add.reduceat(rows[:, self.scope_variables] * strides, self.scope_offsets[:-1], axis=1)
+
+    def _strides(self) -> IntArray:
+        """(E,): how many entries further the next state of a factor's variable is."""
+        parts = []
+        for block in self.blocks:
+            steps = list(accumulate(block.template.shape[:0:-1], operator.mul, initial=1))[::-1]
+            parts.append(np.broadcast_to(np.array(steps, np.int64), block.scopes.shape))
+        return frozen(joined(parts, np.int64))
+
     @property
     def factor_positions(self) -> IntArray:
         """(F,): the number of each factor in the models' own order, the inverse of factor_order."""
@@ -196,10 +223,13 @@ class Graph(Rebuilt):
 
         theta = self.layout.check_theta(theta)
         given = [self._inputs(block, inputs) for block in self.blocks]
-        with np.errstate(over="ignore", invalid="ignore"):
-            tables = [self._tables(block, theta, own, support) for block, own in zip(self.blocks, given, strict=True)]
-        energies = joined(tables, np.float64)
         compiled = all(own is block.inputs for block, own in zip(self.blocks, given, strict=True))
+        if compiled and self._is_theta:
+            energies = np.array(theta) if support is None else np.where(support, theta, np.inf)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                parts = zip(self.blocks, given, strict=True)
+                energies = joined([self._tables(block, theta, own, support) for block, own in parts], np.float64)
         sharing = self.plans.get("sharing", lambda: self._sharing(given)) if compiled else self._sharing(given)
         table_of_factor, table_offsets, first = sharing
         return Problem(
@@ -229,13 +259,22 @@ class Graph(Rebuilt):
 
     def _sharing(self, given: list[Inputs]) -> tuple[IntArray, IntArray, tuple[int, ...]]:
         """Which table each factor reads, where each table begins, and the first table of each block."""
-        readers, sizes, first = [], [], [0]
-        for block, inputs in zip(self.blocks, given, strict=True):
-            n_tables = block.template.n_tables(inputs, len(block.scopes))
-            readers.append(first[-1] + block.template.table_of_factor(inputs, len(block.scopes)))
-            sizes.append(np.full(n_tables, math.prod(block.template.entry_shape)))
-            first.append(first[-1] + n_tables)
-        return frozen(joined(readers, np.int64)), frozen(offsets_of(joined(sizes, np.int64))), tuple(first)
+        readers = [b.template.table_of_factor(own, len(b.scopes)) for b, own in zip(self.blocks, given, strict=True)]
+        counts = [b.template.n_tables(own, len(b.scopes)) for b, own in zip(self.blocks, given, strict=True)]
+        sizes = [math.prod(b.template.entry_shape) for b in self.blocks]
+        first = list(accumulate(counts, initial=0))
+        reader = joined(readers, np.int64) + repeated(first[:-1], [len(b.scopes) for b in self.blocks])
+        return frozen(reader), frozen(offsets_of(repeated(sizes, counts))), tuple(first)
+
+    @property
+    def _is_theta(self) -> bool:
+        """Whether the tables, one after the other, are theta: each factor of its own, each entry a parameter."""
+
+        def make() -> bool:
+            same = list(self.layout.templates) == [block.template.name for block in self.blocks]
+            return same and all(block.template.is_theta(block.inputs, len(block.scopes)) for block in self.blocks)
+
+        return self.plans.get("is_theta", make)
 
     def _inputs(self, block: Block, inputs: Mapping[str, Inputs] | None) -> Inputs:
         name = block.template.name

@@ -57,7 +57,10 @@ class Problem(Rebuilt):
 
     def with_evidence(self, evidence: Evidence) -> Problem:
         """The same numbers under other evidence."""
-        return replace(self, evidence=evidence)
+        if evidence is self.evidence:
+            return self
+        shared = (self.graph, self.log_potentials, self.table_of_factor, self.table_offsets, self.first_tables)
+        return Problem(*shared, self.kinds, evidence, self.weights, self.children)
 
     def block_tables(self, number: int) -> tuple[Array, IntArray]:
         """The tables of a block (T, *entry_shape) and which of them each of its factors reads (F,)."""
@@ -140,11 +143,13 @@ class Problem(Rebuilt):
         if np.ndim(labels) == 2 and graph.n_instances > 1:
             raise ModelError("rows of labellings need a graph of one instance")
         union = graph.n_instances > 1
-        total = np.zeros(graph.n_instances if union else len(rows))
-        for number, block in enumerate(graph.blocks):
-            tables, readers = self.block_tables(number)
-            values = block_values(block, tables, readers, rows)
-            total += _by_instance(values[0], block.scopes[:, 0], graph) if union else values.sum(axis=1)
+        if (self.kinds == Kind.TABLE).all():
+            values = self.log_potentials[self.table_offsets[self.table_of_factor] + graph.configurations(rows)]
+        else:
+            blocks = enumerate(graph.blocks)
+            values = np.hstack([block_values(block, *self.block_tables(number), rows) for number, block in blocks])
+        first = graph.scope_variables[graph.scope_offsets[:-1]]
+        total = _by_instance(values[0], first, graph) if union else values.sum(axis=1)
         weights = self._evidence_values(rows)
         return -(
             total + (_by_instance(weights[0], np.arange(graph.n_variables), graph) if union else weights.sum(axis=1))

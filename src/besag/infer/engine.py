@@ -132,7 +132,9 @@ def parse_engine(text: str) -> tuple[str, dict[str, Any]]:
 
 def _parts(text: str) -> tuple[str, dict[str, str]]:
     name, bracket, rest = text.strip().partition("[")
-    if bracket and not rest.endswith("]"):
+    if not bracket:
+        return name, {}
+    if not rest.endswith("]"):
         raise CapabilityError(
             f"engine text {text!r} opens a bracket and does not close it; write name[option=value,...]"
         )

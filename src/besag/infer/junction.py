@@ -33,6 +33,7 @@ from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.kernels import join
 from besag.kernels.compile import worth_compiling
 from besag.kernels.join_plan import Plan, Setting, Sketch, plan, sketch
+from besag.kernels.linear import Linear, linear
 from besag.kernels.prepare import Factors
 from besag.kernels.support import allowed_states
 
@@ -41,6 +42,7 @@ EVERYTHING: frozenset[Want] = frozenset({"factors", "moments", "map", "samples"}
 SLAB_ENTRIES = 2**24  # of answers at a time
 LOOSE = 4.0  # times the table entries that rows side by side may take
 SMALL = 2**24  # bytes that any machine has
+KEPT_ENTRIES = 2**20  # of all tables, that are kept in the linear domain from one question to the next
 SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
 
 
@@ -302,6 +304,7 @@ class Run:
                 made,
                 self.factors,
                 self.evidence_rows(start, stop),
+                self._scaled(),
                 want_variables="variables" in want,
                 cell_offsets=offsets,
                 n_threads=self.n_threads,
@@ -323,6 +326,13 @@ class Run:
             "factor_marginals": np.concatenate(factors) if factors else None,
             "table_moments": self.given.contracted(self.problem, moments) if "moments" in want else None,
         }
+
+    def _scaled(self) -> Linear | None:
+        """The tables in the linear domain, kept where they are small; None where they are to be made for the call."""
+        values = self.problem.log_potentials
+        if len(values) > KEPT_ENTRIES:
+            return None
+        return self.graph.plans.get_for("linear", values, lambda: linear(self.factors))
 
     def refuse_labellings(self, k: int, width: int) -> None:
         """TooLargeError where k labellings of every row, at so many numbers each, would not fit."""

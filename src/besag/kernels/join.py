@@ -18,9 +18,9 @@ from besag.arrays import Array, IntArray, Semiring, frozen
 from besag.kernels.compile import kernel_of
 from besag.kernels.join_bound import Bound, Given
 from besag.kernels.join_lanes import LANES, MOST_LANE_MESSAGES, lanes_serve
-from besag.kernels.join_maps import FACTOR, VARIABLE
 from besag.kernels.join_plan import Plan
 from besag.kernels.join_rows import Work, make_decode, make_draw, make_propagate
+from besag.kernels.linear import Linear
 from besag.kernels.prepare import Factors
 
 __all__ = ["LANES", "MOST_LANE_MESSAGES", "Answer", "Given", "max_product", "sample", "sum_product"]
@@ -40,6 +40,7 @@ def sum_product(
     plan: Plan,
     factors: Factors,
     given: Given,
+    scaled: Linear | None = None,
     *,
     want_variables: bool = True,
     cell_offsets: IntArray | None = None,
@@ -48,7 +49,8 @@ def sum_product(
 ) -> Answer:
     """log Z, marginals of the variables that the plan reads, and of all factors if cell_offsets (F + 1,) is given."""
     for semiring in (Semiring.SUM, Semiring.LOG_SUM):
-        answer = _propagate(Bound(plan, factors, given, semiring), want_variables, cell_offsets, n_threads, compile)
+        bound = Bound(plan, factors, given, semiring, scaled)
+        answer = _propagate(bound, want_variables, cell_offsets, n_threads, compile)
         if answer is not None:
             return answer
     raise AssertionError("the log domain is never too narrow")
@@ -118,12 +120,11 @@ def _propagate(
     n_digits = int(plan.sketch.digit_offsets[-1])
     marginals = np.zeros((n_rows if wanted else 0, n_digits))
     cells = np.zeros((n_rows, 0 if cell_offsets is None else int(cell_offsets[-1])))
-    kinds, numbers = plan.join.kinds, plan.join.numbers
-    out_bases = np.zeros(len(kinds), np.int64)
-    out_bases[kinds == VARIABLE] = plan.sketch.digit_offsets[numbers[kinds == VARIABLE]]
+    out_bases = plan.outputs
     if cell_offsets is not None:
-        out_bases[kinds == FACTOR] = cell_offsets[numbers[kinds == FACTOR]]
-    out_bases = frozen(out_bases)
+        out_bases = out_bases.copy()
+        out_bases[plan.of_factors] = cell_offsets[plan.factors]
+        out_bases = frozen(out_bases)
     serves = bound.semiring == Semiring.SUM and cell_offsets is None
     if serves and lanes_serve(plan.setting.fixed, n_rows, plan.n_messages):
         if bound.run_lanes(out_bases, wanted, marginals, n_threads, compile):

@@ -20,6 +20,7 @@ from besag.kernels.join_lanes import LANES, LaneWork, make_lanes
 from besag.kernels.join_plan import Plan
 from besag.kernels.join_rows import Rows, Walk, Work
 from besag.kernels.join_wide import WideRow
+from besag.kernels.linear import Linear, linear
 from besag.kernels.prepare import Factors
 from besag.kernels.threads import run_chunks
 
@@ -39,21 +40,30 @@ class Given:
 class Bound:
     """A plan with numbers and rows, in the domain of a semiring."""
 
-    def __init__(self, plan: Plan, factors: Factors, given: Given, semiring: Semiring) -> None:
+    def __init__(
+        self, plan: Plan, factors: Factors, given: Given, semiring: Semiring, scaled: Linear | None = None
+    ) -> None:
+        """scaled: the tables in the linear domain, where somebody has them."""
         self.plan, self.factors, self.given, self.semiring = plan, factors, given, semiring
         self.codes = self._codes()
         self.constants = np.zeros((len(given.observed), given.n_groups))
-        self.values, spans = self._tables()
+        tables = factors.table_of_factor[plan.factors]
+        table_spans = np.zeros(len(plan.bases))
+        if semiring == Semiring.SUM:
+            scaled = linear(factors) if scaled is None else scaled
+            self.values = scaled.values
+            self._take_out(scaled.largest[tables])
+            table_spans[plan.of_factors] = scaled.spans[tables]
+        else:
+            self.values = factors.log_potentials
         soft, soft_spans, soft_offsets = self._soft()
         self._weigh_fixed()
         self._weigh_outside()
         self.soft_start = plan.n_messages
         self.table_start = self.soft_start + soft.shape[1]
-        tables = factors.table_of_factor[plan.factors]
-        bases, table_spans = plan.bases.copy(), np.zeros(len(plan.bases))
+        bases = plan.bases.copy()
         bases[plan.of_factors] = self.table_start + factors.table_offsets[tables]
         bases[plan.of_evidence] = self.soft_start + soft_offsets
-        table_spans[plan.of_factors] = spans[tables]
         groups = np.zeros(len(plan.join.parent), np.int64)
         if given.n_groups > 1:
             groups = given.group_of[plan.axes[plan.axis_offsets[:-1]]]
@@ -89,27 +99,13 @@ class Bound:
         only = drawn.codes[drawn.digit_offsets[:-1]] * (drawn.counts == 1)
         return np.where(self.plan.setting.fixed, observed, only)
 
-    def _tables(self) -> tuple[Array, Array]:
-        """All tables in the domain, and the span of each; what is taken out of them goes to the constants."""
-        factors = self.factors
-        logs, starts = factors.log_potentials, factors.table_offsets[:-1]
-        if self.semiring != Semiring.SUM:
-            return logs, np.zeros(len(starts))
-        high = np.maximum.reduceat(logs, starts)
-        high[high == -np.inf] = 0.0
-        low = np.minimum.reduceat(logs, starts)
-        if (low == -np.inf).any():
-            low = np.minimum.reduceat(np.where(logs == -np.inf, np.inf, logs), starts)
-            low[low == np.inf] = 0.0
-        numbers = self.plan.factors
-        taken = high[factors.table_of_factor[numbers]]
+    def _take_out(self, logs: Array) -> None:
+        """What the factors of the plan are scaled by goes to the constants."""
         if self.given.n_groups == 1:
-            self.constants += taken.sum()
+            self.constants += logs.sum()
         else:
-            groups = self.given.group_of[factors.scope_variables[factors.scope_offsets[numbers]]]
-            self.constants += np.bincount(groups, weights=taken, minlength=self.given.n_groups)
-        with np.errstate(under="ignore"):
-            return np.exp(logs - np.repeat(high, np.diff(factors.table_offsets))), high - low
+            groups = self._groups(self.plan.factors)
+            self.constants += np.bincount(groups, weights=logs, minlength=self.given.n_groups)
 
     def _soft(self) -> tuple[Array, Array, IntArray]:
         """Weights of soft variables (R, D), their spans (R, E), and where each begins (E,)."""
@@ -261,14 +257,12 @@ class Bound:
 
     def probabilities(self, marginals: Array) -> Array:
         """Marginals of all states (R, S) from those of the digits; one-hot where a variable is not free."""
-        drawn, offsets = self.plan.sketch, self.factors.state_offsets
-        free = np.repeat(drawn.counts > 1, drawn.counts)
-        column = np.repeat(offsets[:-1], drawn.counts) + drawn.codes
-        if free.all() and len(column) == offsets[-1]:
+        plan, offsets = self.plan, self.factors.state_offsets
+        if plan.free_digits is None:
             return marginals
         answer = np.zeros((len(marginals), int(offsets[-1])))
-        answer[:, column[free]] = marginals[:, free]
-        single = self.plan.single
+        answer[:, plan.free_states] = marginals[:, plan.free_digits]
+        single = plan.single
         possible = (self.log_z > -np.inf)[:, self.given.group_of[single]].astype(np.float64)
         np.put_along_axis(answer, offsets[single] + self.codes[:, single], possible, axis=1)
         return answer

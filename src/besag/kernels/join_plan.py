@@ -170,6 +170,9 @@ class Plan:
     of_evidence: IntArray  # small tables that are evidence, and
     soft: IntArray  # the variables
     single: IntArray  # variables of one state
+    free_digits: IntArray | None  # digits of the other variables, and
+    free_states: IntArray | None  # which states they are; None where that is all digits and all states
+    outputs: IntArray  # (O,) where marginals of variables begin among all digits, 0 of other tables
     stages: Stages | None  # how it is cut for several threads
     largest_tile: int
     largest_room: int  # entries of the outputs of a clique
@@ -241,7 +244,10 @@ def plan(factors: Factors, setting: Setting, drawn: Sketch, *, compile: bool = T
     )
     bases = np.zeros(len(kinds), np.int64)
     bases[kinds == MESSAGE] = message_offsets[numbers[kinds == MESSAGE]]
+    outputs = np.zeros(len(kinds), np.int64)
+    outputs[kinds == VARIABLE] = drawn.digit_offsets[numbers[kinds == VARIABLE]]
     of_factors, of_evidence = np.flatnonzero(kinds == FACTOR), np.flatnonzero(kinds == EVIDENCE)
+    free_digits, free_states = _free_states(factors.state_offsets, drawn)
     return Plan(
         setting=setting,
         sketch=drawn,
@@ -259,10 +265,21 @@ def plan(factors: Factors, setting: Setting, drawn: Sketch, *, compile: bool = T
         of_evidence=of_evidence,
         soft=numbers[of_evidence],
         single=np.flatnonzero(counts == 1),
+        free_digits=free_digits,
+        free_states=free_states,
+        outputs=frozen(outputs),
         stages=cut(parent, drawn.entries),
         largest_tile=int((shape[:, 2] * shape[:, 3]).max(initial=1)),
         largest_room=int(np.diff(reads.rooms[table_offsets]).max(initial=1)),
     )
+
+
+def _free_states(state_offsets: IntArray, drawn: Sketch) -> tuple[IntArray | None, IntArray | None]:
+    """The digits of variables that are free, and the states that they are; None where that is all of them."""
+    if drawn.digit_offsets[-1] == state_offsets[-1] and (drawn.counts > 1).all():
+        return None, None
+    free = np.flatnonzero(np.repeat(drawn.counts > 1, drawn.counts))
+    return free, (np.repeat(state_offsets[:-1], drawn.counts) + drawn.codes)[free]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -145,11 +145,14 @@ def best_order(
     """
     graph = _prepared(cardinalities, first, others, keep, compile)
     eliminate = kernel_of(make_eliminate, compile=compile)
-    rng = np.random.default_rng(0)
     best, spent = _tried(eliminate, graph, WEIGHTED, _in_order(len(cardinalities)), None, MOST_STEPS)
-    runs, last = 1, spent
+    runs, last, rng = 1, spent, None
     while _goes_on(best, runs, spent, last, effort):
-        rule, factors = _next_try(runs, best, rng)
+        if runs < N_GREEDY:
+            rule, factors = runs, _in_order(len(cardinalities))
+        else:
+            rng = np.random.default_rng(0) if rng is None else rng
+            rule, factors = _random_try(runs - N_GREEDY, best, rng)
         found, last = _tried(eliminate, graph, rule, factors, best.run, MOST_STEPS - spent)
         runs, spent = runs + 1, spent + last
         if found.run[0] == DONE:
@@ -254,13 +257,10 @@ def _goes_on(best: _Found, runs: int, spent: int, last: int, effort: float) -> b
     return runs < N_GREEDY or spent + last <= effort * STEPS_PER_ENTRY * best.run[1]
 
 
-def _next_try(runs: int, best: _Found, rng: np.random.Generator) -> tuple[int, Array]:
-    """The rule and the factors of the next greedy run, when `runs` have been made."""
-    n = len(best.factors)
-    if runs < N_GREEDY:
-        return runs, _in_order(n)
-    turn = (runs - N_GREEDY) // 2
-    if (runs - N_GREEDY) % 2:
+def _random_try(runs: int, best: _Found, rng: np.random.Generator) -> tuple[int, Array]:
+    """The rule and the factors of the next random run, when `runs` have been made."""
+    n, turn = len(best.factors), runs // 2
+    if runs % 2:
         anew = rng.random(n) < VARIED_SHARE
         return best.rule, np.where(anew, 1.0 + VARIED_NOISE * rng.random(n), best.factors)
     noise = TIES if turn // N_GREEDY % 2 else FRESH_NOISE

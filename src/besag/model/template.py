@@ -159,6 +159,12 @@ class Template(Rebuilt):
             return 1
         return min(self.n_inputs, n_factors) if self._reads_rows(inputs) else n_factors
 
+    def is_theta(self, inputs: Inputs, n_factors: int) -> bool:
+        """Whether the T tables of F factors, one after the other, are its block of theta as it stands."""
+        if self.basis is not None or self.support is not None or self.pattern is not None:
+            return False
+        return inputs is None or (self._reads_rows(inputs) and self.n_inputs <= n_factors)
+
     def tables(self, theta: Array, inputs: Inputs) -> Array:
         """The T distinct tables: block of theta (n_parameters,) -> energies (T, *entry_shape)."""
         weights = self._weights(theta, inputs)
@@ -257,7 +263,7 @@ class Template(Rebuilt):
 
     @staticmethod
     def _reads_rows(inputs: Inputs) -> bool:
-        return inputs is not None and inputs.ndim == 1 and np.issubdtype(inputs.dtype, np.integer)
+        return inputs is not None and inputs.ndim == 1 and inputs.dtype.kind in "iu"
 
     def _weights(self, theta: Array, inputs: Inputs) -> Array:
         if self.pattern is not None:

@@ -30,7 +30,7 @@ from besag.errors import EvidenceError
 from besag.graph.evidence import Evidence, is_missing, read_evidence
 from besag.infer.engine import Want
 from besag.infer.result import Result
-from besag.query.run import Options, check_options, engine_from, run
+from besag.query.run import Options, check_options, engine_from, generator_for, run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +70,8 @@ def with_states(evidence: Evidence, v: int, codes: IntArray) -> Evidence:
 def infer_rows(model: Model, rows: Evidence, want: set[Want], options: Options) -> Result:
     """All rows in one call. Row 0 is the user's own, an error where it is impossible; others may have log Z = -inf."""
     check_options(options)
-    problem, rng = model.problem.with_evidence(rows), np.random.default_rng(options.get("seed", 0))
-    engine = engine_from(options)
+    problem, engine = model.problem.with_evidence(rows), engine_from(options)
+    rng = generator_for(engine, want, options)
     result = engine.infer(problem, frozenset(want), rng=rng, time_limit=options.get("time_limit"))
     if result.log_partitions is not None and result.log_partitions[0] == -np.inf:
         run(model, {"log_partition"}, rows.row(0), options)

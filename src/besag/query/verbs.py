@@ -22,7 +22,7 @@ from besag.infer.engine import Want, engine_name
 from besag.infer.result import Result
 from besag.query import eliminated
 from besag.query.labels import configurations, labels_frame, read_labels
-from besag.query.run import Options, check_options, engine_from, run, run_engine
+from besag.query.run import Options, check_options, engine_from, evidence_for, generator_for, run, run_engine
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from besag.model.model import Model
 
 MAX_ROWS = 2**16
+LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
 
 
 def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, options: Options) -> Result:
@@ -40,7 +41,7 @@ def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, 
     asked: frozenset[Want] = frozenset({"log_partition", "variables"})
     if options.get("trace"):
         asked |= {"messages"}
-    result = run_engine(model, engine, read_evidence(model.variables, evidence), asked, options)
+    result = run_engine(model, engine, evidence_for(model, evidence), asked, options)
     own: tuple[str, ...] | None = getattr(engine, "targets", None)  # options of an engine come before keywords
     served = names if own is None else own
     return result if served is None else replace(result, targets=served)
@@ -81,9 +82,8 @@ def clamped(model: Model, indices: list[int], base: Evidence, options: Options) 
     if weights is not None and len(weights) > 1:
         weights = np.repeat(weights, len(states), axis=0)[agrees]
     problem = model.problem.with_evidence(Evidence(observed[agrees], weights, batched=True))
-    result = engine_from(options).infer(
-        problem, frozenset({"log_partition"}), rng=np.random.default_rng(options.get("seed", 0))
-    )
+    engine, want = engine_from(options), LOG_PARTITION
+    result = engine.infer(problem, want, rng=generator_for(engine, want, options))
     values = np.full(len(rows), -np.inf)
     values[agrees] = result.log_partitions
     told = result.diagnostics.extended(rows=base.n_rows)
@@ -161,8 +161,8 @@ def log_probability(model: Model, given: Any, options: Options) -> Any:
         values = -model.problem.energy(evidence.observed)
     else:
         problem = model.problem.with_evidence(evidence)
-        rng = np.random.default_rng(options.get("seed", 0))
-        answer = engine_from(options).infer(problem, frozenset({"log_partition"}), rng=rng).log_partitions
+        engine = engine_from(options)
+        answer = engine.infer(problem, LOG_PARTITION, rng=generator_for(engine, LOG_PARTITION, options)).log_partitions
         assert answer is not None
         values = answer
     return values - log_z if evidence.batched else float(values[0] - log_z)
