@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from besag.graph.problem import Problem as Problem
     from besag.infer.result import Result as Result
     from besag.io.load import load as load
+    from besag.io.save import convert as convert
+    from besag.io.save import save as save
     from besag.model.bayes import bayesian_network as bayesian_network
     from besag.model.build import chain as chain
     from besag.model.build import grid as grid
@@ -51,12 +53,14 @@ _WHERE = {
     "chain": "model.build",
     "compare": "query.compare",
     "compile_graph": "graph.compile",
+    "convert": "io.save",
     "grid": "model.build",
     "ising": "model.build",
     "kl": "query.compare",
     "load": "io.load",
     "markov_network": "model.factors",
     "potts": "model.structured",
+    "save": "io.save",
     "tree": "model.build",
 }
 __all__ = [*_MODULES, *_WHERE]  # noqa: PLE0604

@@ -31,13 +31,19 @@ class EvidenceError(BesagError, ValueError):
 
 
 class ParseError(BesagError, ValueError):
-    """A file or a text that cannot be read; names the path and the line."""
+    """A file or a text that cannot be read; names the path, the line and, where it helps, the column."""
 
-    def __init__(self, message: str, *, path: str | PathLike[str] | None = None, line: int | None = None) -> None:
-        where = ":".join(str(part) for part in (path, line) if part is not None)
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | PathLike[str] | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        where = ":".join(str(part) for part in (path, line, column) if part is not None)
         super().__init__(f"{where}: {message}" if where else message)
-        self.path = path
-        self.line = line
+        self.path, self.line, self.column = path, line, column
 
 
 class CapabilityError(BesagError):
@@ -46,6 +52,10 @@ class CapabilityError(BesagError):
 
 class TooLargeError(BesagError, MemoryError):
     """The work does not fit; raised before anything large is allocated."""
+
+
+class LossWarning(UserWarning):
+    """A file was written in a format that cannot carry all of the model; the message says what is missing."""
 
 
 class ConvergenceWarning(UserWarning):

@@ -2,18 +2,19 @@
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from besag.errors import ModelError, ParseError
+from besag.errors import ParseError
 from besag.io import bif, load, uai
-from besag.model.model import Model
+from besag.io.formats import Source
+from tests.io.mutations import attempt, mutated
 
 Write = Callable[..., Path]
+N = 1 << 18
 
 BIF = b"""network "n" { property version 1.0; }
 variable A { type discrete [ 2 ] { no, yes }; }
@@ -28,57 +29,6 @@ probability ( "C d" | A, B ) { default 1 0; (no, 5-10) 0.5 0.5; /* the rest */ }
 """
 MARKOV = b"MARKOV\n3\n2 3 2\n4\n2 1 0\n1 2\n0\n2 2 0\n6 1 2 3 4 5 6\n2 0 .5\n1 3\n4 1e0 2E-1 +3 4.\n"
 BAYES = b"BAYES\n2\n2 3\n2\n2 0 1\n1 0\n6 .2 .3 .5 1 0 0\n2 .25 .75\n"
-WORDS = [
-    b"0",
-    b"-1",
-    b"2",
-    b"99999999999",
-    b"1e308",
-    b"nan",
-    b"(",
-    b")",
-    b"{",
-    b"}",
-    b";",
-    b'"',
-    b"|",
-    b",",
-    b"/*",
-    b"//",
-]
-WORDS += [
-    b"\n",
-    b" ",
-    b"\0",
-    b"\xff",
-    b"\x1c",
-    b"_",
-    b"variable",
-    b"probability",
-    b"table",
-    b"default",
-    b"MARKOV",
-    b"#",
-]
-N = 1 << 18
-
-
-@st.composite
-def mutated(draw: st.DrawFn, source: bytes) -> bytes:
-    """The source with a few pieces cut out, doubled or put in."""
-    data = source
-    for _ in range(draw(st.integers(1, 4))):
-        begin = draw(st.integers(0, len(data)))
-        end = min(len(data), begin + draw(st.integers(0, 12)))
-        piece = draw(st.sampled_from([b"", data[begin:end] * 2, *WORDS]))
-        data = data[:begin] + piece + data[end:]
-    return data[: draw(st.integers(0, len(data)))] if draw(st.integers(0, 9)) == 0 else data
-
-
-def attempt(read: Callable[[bytes, str], Model], data: bytes) -> None:
-    """A model or a refusal; load makes a ParseError of both kinds."""
-    with suppress(ParseError, ModelError):
-        read(data, "file")
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
@@ -96,7 +46,7 @@ def test_mutations_of_uai(data: bytes) -> None:
 @pytest.mark.parametrize("source", [BIF, MARKOV, BAYES])
 def test_the_sources_are_sound(source: bytes) -> None:
     read = bif.read if source is BIF else uai.read
-    assert len(read(source, "file").variables) in (2, 3)
+    assert len(read(Source(source, "file")).variables) in (2, 3)
 
 
 @pytest.mark.parametrize("source", [BIF, MARKOV, BAYES])

@@ -224,7 +224,7 @@ class Graph(Rebuilt):
         theta = self.layout.check_theta(theta)
         given = [self._inputs(block, inputs) for block in self.blocks]
         compiled = all(own is block.inputs for block, own in zip(self.blocks, given, strict=True))
-        if compiled and self._is_theta:
+        if compiled and self.tables_are_theta:
             energies = np.array(theta) if support is None else np.where(support, theta, np.inf)
         else:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -267,7 +267,7 @@ class Graph(Rebuilt):
         return frozen(reader), frozen(offsets_of(repeated(sizes, counts))), tuple(first)
 
     @property
-    def _is_theta(self) -> bool:
+    def tables_are_theta(self) -> bool:
         """Whether the tables, one after the other, are theta: each factor of its own, each entry a parameter."""
 
         def make() -> bool:

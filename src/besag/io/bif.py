@@ -33,6 +33,7 @@ import numpy as np
 from besag.arrays import Array, IntArray, offsets_of
 from besag.errors import ModelError, ParseError
 from besag.io.files import floats, is_number, line_of, text_of
+from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY, Pool, TableError, energies_of, model_of, normalised
 from besag.model.dag import topological
 from besag.model.model import Model
@@ -69,9 +70,9 @@ def matches(head: bytes) -> bool:
     return _START.match(_without_comments(head.decode("latin-1"))) is not None
 
 
-def read(data: bytes, path: str) -> Model:
+def read(source: Source) -> Model:
     """A Model from the content of a BIF file."""
-    return _Reader(_without_comments(text_of(data, path)).rstrip(), path).model()
+    return _Reader(_without_comments(text_of(source.data, source.path)).rstrip(), source.path).model()
 
 
 def _without_comments(text: str) -> str:

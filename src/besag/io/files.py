@@ -11,11 +11,14 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import os
 import re
+import secrets
 import zlib
 from collections.abc import Iterator
 from os import PathLike, fspath
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -44,20 +47,49 @@ def suffix_of(path: str | PathLike[str]) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def read_bytes(path: str | PathLike[str]) -> bytes:
-    """The content of a file, unpacked; ParseError where it is empty or cannot be read."""
+def read_bytes(path: str | PathLike[str] | IO[bytes]) -> bytes:
+    """The content of a file or of an open binary stream, unpacked; ParseError where it is empty or cannot be read."""
+    stream = not isinstance(path, (str, PathLike))
+    where = "<stream>" if stream else fspath(path)  # type: ignore[arg-type]
     try:
-        data = Path(path).read_bytes()
+        data = path.read() if stream else Path(path).read_bytes()  # type: ignore[union-attr,arg-type]
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        raise ParseError(f"the file cannot be read: {error}", path=fspath(path)) from None
+        raise ParseError(f"the file cannot be read: {error}", path=where) from None
+    if isinstance(data, str):
+        raise ParseError("expected a binary stream, got one of text: open it with mode 'rb'", path=where)
     if data.startswith((_GZIP, _XZ)):
-        data = _unpack(data, path)
+        data = _unpack(data, where)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
-        raise ParseError("the file is empty", path=fspath(path))
+        raise ParseError("the file is empty", path=where)
     return data
+
+
+def packed(data: bytes, path: str | PathLike[str]) -> bytes:
+    """Data as a file of this name holds it: packed if it ends in .gz or .xz; the same data give the same bytes."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".gz":
+        return gzip.compress(data, mtime=0)
+    return lzma.compress(data) if suffix == ".xz" else data
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Put data into a file, whole or not at all: it is written beside it and then takes its name."""
+    path = path.resolve()  # a link stays a link, and what it points to is replaced
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            beside.chmod(path.stat().st_mode)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _unpack(data: bytes, path: str | PathLike[str]) -> bytes:

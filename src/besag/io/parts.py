@@ -7,20 +7,22 @@ sums first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, offsets_of
 from besag.errors import ModelError
 from besag.model.cpt import check_cpt
+from besag.model.metadata import NONE
 from besag.model.model import FactorGroup, Model
 from besag.model.template import Template
 from besag.model.variable import Variables
 
 ROW_TOLERANCE = 1e-3
+ROUNDING = 1e-15  # what decimals that sum to one may miss it by when they are added: such rows stay as they are
 MAX_ARITY = 60  # numpy's arrays have at most 64 axes
 
 
@@ -54,7 +56,8 @@ def normalised(variables: Variables, pools: Sequence[Pool], weights: Array) -> A
     sums = np.add.reduceat(weights, offsets_of(lengths)[:-1])
     if not (np.abs(sums - 1) <= ROW_TOLERANCE).all() or (weights < 0).any():
         raise _no_cpt(variables, pools, weights)
-    return np.asarray(weights / np.repeat(sums, lengths))
+    exact = np.abs(sums - 1) <= ROUNDING
+    return np.asarray(weights / np.repeat(np.where(exact, 1.0, sums), lengths))
 
 
 def _no_cpt(variables: Variables, pools: Sequence[Pool], weights: Array) -> TableError:
@@ -72,7 +75,12 @@ def _no_cpt(variables: Variables, pools: Sequence[Pool], weights: Array) -> Tabl
 
 
 def model_of(
-    variables: Variables, pools: Sequence[Pool], energies: Array, support: BoolArray, conditional: bool
+    variables: Variables,
+    pools: Sequence[Pool],
+    energies: Array,
+    support: BoolArray,
+    conditional: bool,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Model:
     """A Model from the energies of all tables, pool by pool."""
     kind = "cpt" if conditional else "table"
@@ -81,4 +89,4 @@ def model_of(
         template = Template(f"{kind}[{','.join(map(str, pool.shape))}]", pool.shape, len(pool.scopes))
         rows = np.arange(len(pool.scopes))
         groups.append(FactorGroup(template, pool.scopes, rows, conditional, pool.positions))
-    return Model(variables, tuple(groups), energies, None if support.all() else support)
+    return Model(variables, tuple(groups), energies, None if support.all() else support, metadata=metadata or NONE)

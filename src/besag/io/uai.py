@@ -29,6 +29,7 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray, joined, offsets_of
 from besag.errors import ModelError, ParseError
 from besag.io.files import Numbers, line_of, read_bytes
+from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY, Pool, TableError, energies_of, model_of, normalised
 from besag.model.dag import topological
 from besag.model.model import Model
@@ -47,9 +48,9 @@ def matches(head: bytes) -> bool:
     return word is not None and word.group(1).upper() in KINDS
 
 
-def read(data: bytes, path: str) -> Model:
+def read(source: Source) -> Model:
     """A Model from the content of a UAI file."""
-    kind, numbers = _kind(data, path)
+    kind, numbers = _kind(source.data, source.path)
     variables, at = _variables(numbers)
     functions = _functions(numbers, variables, at)
     if kind == b"MARKOV":

@@ -22,6 +22,7 @@ from besag.arrays import Array, BoolArray, IntArray, Rebuilt, joined, owned
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from
 from besag.model.layout import Layout
+from besag.model.metadata import NONE, Metadata
 from besag.model.queries import Queries
 from besag.model.template import Inputs, Template, join_inputs
 from besag.model.variable import Variables
@@ -69,7 +70,8 @@ class FactorGroup(Rebuilt):
 class Model(Rebuilt, Queries):
     """Variables, groups of factors and theta; see the module's mathematics.
 
-    shape: the (H, W) of a grid, so that answers come as images; None for other models.
+    shape: the (H, W) of a grid, so that answers come as images; None for other models. metadata: what a file says of
+    the model besides its numbers, see `besag.model.metadata`.
     """
 
     variables: Variables
@@ -77,12 +79,14 @@ class Model(Rebuilt, Queries):
     theta: Array
     support: BoolArray | None = None
     shape: tuple[int, ...] | None = None
+    metadata: Mapping[str, Any] = NONE
     layout: Layout = field(init=False)
     _graph: Graph | None = field(default=None, kw_only=True)
     _problem: Problem | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
+        object.__setattr__(self, "metadata", Metadata(self.metadata) if self.metadata else NONE)
         object.__setattr__(self, "layout", Layout(group.template for group in self.groups))
         theta = self.layout.check_theta(self.theta)
         if self.support is not None:
@@ -157,6 +161,25 @@ class Model(Rebuilt, Queries):
         False
         """
         return self.with_numbers(self.layout.check_theta(theta), self.support)
+
+    def with_metadata(
+        self, metadata: Mapping[str, Any] | None = None, variables: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> Model:
+        """The same model with other metadata: its own, and that of some variables by name; None leaves it as it is.
+
+        >>> import besag
+        >>> model = besag.data.bundled("sprinkler").with_metadata({"name": "lawn"}, {"rain": {"position": (10, 20)}})
+        >>> model.metadata, model.variable("rain").metadata
+        ({'name': 'lawn'}, {'position': (10, 20)})
+        """
+        kept = dict(self.variables.metadata)
+        kept |= {self.variables.index(name): Metadata(given) for name, given in (variables or {}).items()}
+        return replace(
+            self,
+            metadata=self.metadata if metadata is None else metadata,
+            variables=self.variables.with_metadata(kept),
+            _graph=None,  # a Graph has the variables too
+        )
 
     def with_numbers(self, theta: Array, support: BoolArray | None) -> Model:
         """The same structure with other parameters and other hard zeros."""

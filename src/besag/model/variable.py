@@ -12,21 +12,23 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, overload
 
 import numpy as np
 
 from besag.arrays import IntArray, frozen, offsets_of
 from besag.errors import ModelError
+from besag.model.metadata import NONE, Metadata
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A discrete variable: its name and the names of its states, in order."""
+    """A discrete variable: its name, the names of its states, in order, and what files say of it besides."""
 
     name: str
     states: tuple[str, ...]
+    metadata: Metadata = field(default=NONE, compare=False, repr=False)
 
     @property
     def cardinality(self) -> int:
@@ -144,11 +146,18 @@ class Variables(Sequence[Variable]):
 
     names: V of them. spaces: the distinct state spaces. space_of (V,): which one each variable has.
     cardinalities (V,); state_offsets (V + 1,): where a variable's states begin on the flat axis of S states.
+    metadata: of the variables that have some, by index.
     """
 
-    __slots__ = ("_codes", "cardinalities", "names", "space_of", "spaces", "state_offsets")
+    __slots__ = ("_codes", "cardinalities", "metadata", "names", "space_of", "spaces", "state_offsets")
 
-    def __init__(self, names: Names, spaces: Sequence[tuple[str, ...]], space_of: IntArray) -> None:
+    def __init__(
+        self,
+        names: Names,
+        spaces: Sequence[tuple[str, ...]],
+        space_of: IntArray,
+        metadata: Mapping[int, Mapping[str, Any]] | None = None,
+    ) -> None:
         if len(names) == 0:
             raise ModelError("a model needs at least one variable; none was given")
         self.names = names
@@ -162,6 +171,7 @@ class Variables(Sequence[Variable]):
         sizes = np.array([len(space) for space in self.spaces], np.int64)
         self.cardinalities: IntArray = frozen(sizes[self.space_of])
         self.state_offsets: IntArray = frozen(offsets_of(self.cardinalities))
+        self.metadata = {int(v): Metadata(entries) for v, entries in (metadata or {}).items() if entries}
 
     @classmethod
     def from_states(cls, states: Mapping[str, Sequence[object]]) -> Variables:
@@ -184,7 +194,11 @@ class Variables(Sequence[Variable]):
         return cls(names, (numbered_states(n_states),), np.zeros(len(names), np.int64))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Variables, (self.names, self.spaces, self.space_of)
+        return Variables, (self.names, self.spaces, self.space_of, self.metadata)
+
+    def with_metadata(self, metadata: Mapping[int, Mapping[str, Any]]) -> Variables:
+        """The same variables with other metadata."""
+        return Variables(self.names, self.spaces, self.space_of, metadata)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -197,7 +211,7 @@ class Variables(Sequence[Variable]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         index = self.index(index) if isinstance(index, str) else range(len(self))[index]
-        return Variable(self.names[index], self.states(index))
+        return Variable(self.names[index], self.states(index), self.metadata.get(index, NONE))
 
     def __iter__(self) -> Iterator[Variable]:
         return (self[i] for i in range(len(self)))

@@ -1,0 +1,103 @@
+"""The file formats: who reads and writes what.
+
+A format is one module of this package, imported when it is first needed, with
+
+    matches(head: bytes) -> bool       whether a file that begins so is of this format
+    read(source: Source) -> Model      the model, or a ParseError with path and line
+    write(model: Model) -> bytes       the file; only where the format can be written
+
+and one entry in FORMATS. `carries` says what a format can hold besides tables: "markov" (factors that are no CPTs),
+"names" (of variables and states), and keys of metadata; what a model has and a format does not carry is reported when
+it is written.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from os import PathLike, fspath
+from typing import Any, NamedTuple
+
+from besag.errors import ModelError, ParseError
+from besag.io.files import suffix_of
+
+HEAD = 1 << 14
+
+
+class Source(NamedTuple):
+    """What a reader is given: the content of a file, unpacked, its path, and how to take decision networks."""
+
+    data: bytes
+    path: str
+    ignore_utilities: bool = False
+
+
+class Format(NamedTuple):
+    """A file format; carries is None where it can only be read."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    where: str
+    carries: frozenset[str] | None = None
+
+    @property
+    def module(self) -> Any:
+        """The module with its functions."""
+        return import_module(f"besag.io.{self.where}")
+
+
+DRAWN = frozenset({"names", "name", "label", "comment", "position", "properties"})
+
+FORMATS = (
+    Format("UAI", (".uai",), "uai", frozenset({"markov"})),
+    Format("BIF", (".bif",), "bif", DRAWN - {"label"} | {"bif"}),
+    Format("XMLBIF", (".xml", ".xmlbif", ".bifxml"), "xmlbif", DRAWN - {"label"} | {"xmlbif"}),
+    Format("Hugin NET", (".net", ".hkb"), "net", DRAWN | {"net"}),
+    Format("GeNIe XDSL", (".xdsl",), "xdsl", DRAWN | {"xdsl"}),
+    Format("native JSON", (".json",), "native", DRAWN | {"markov", "everything"}),
+    Format("DSC", (".dsc",), "dsc"),
+    Format("GeNIe DSL", (".dsl",), "dsl"),
+    Format("libDAI", (".fg",), "fg"),
+    Format("WCSP", (".wcsp",), "wcsp"),
+    Format("CFN", (".cfn",), "cfn"),
+)
+
+
+def known_suffixes(*, written: bool = False) -> str:
+    """The suffixes of all formats, or of those that can be written, as text."""
+    return ", ".join(s for f in FORMATS if f.carries is not None or not written for s in f.suffixes)
+
+
+def format_named(name: str) -> Format:
+    """A format by its name or a suffix, with or without the dot: "bif", ".xdsl", "Hugin NET"."""
+    wanted = name.strip().lower()
+    for format_ in FORMATS:
+        if wanted == format_.name.lower() or "." + wanted.removeprefix(".") in format_.suffixes:
+            return format_
+    raise ModelError(f"no format is named {name!r}; expected one of {known_suffixes()}")
+
+
+def format_of_content(data: bytes, path: str | PathLike[str], suffix: str) -> Format:
+    """The format of a file that is to be read: by its suffix, or else by its first bytes."""
+    for format_ in FORMATS:
+        if suffix in format_.suffixes:
+            return format_
+    for format_ in FORMATS:
+        if format_.module.matches(data[:HEAD]):
+            return format_
+    raise ParseError(
+        f"neither the suffix {suffix!r} nor the content names a format; expected one of {known_suffixes()}, "
+        "also .gz or .xz",
+        path=fspath(path),
+    )
+
+
+def format_to_write(path: str | PathLike[str]) -> Format:
+    """The format that a path asks for."""
+    suffix = suffix_of(path)
+    found = next((f for f in FORMATS if suffix in f.suffixes), None)
+    if found is None or found.carries is None:
+        what = f"{found.name} files can only be read" if found else f"the suffix {suffix!r} names no format"
+        raise ModelError(
+            f"{fspath(path)}: {what}; expected one of {known_suffixes(written=True)}, also .gz or .xz, or format=..."
+        )
+    return found

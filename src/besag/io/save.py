@@ -1,0 +1,75 @@
+"""`save` and `convert`: a model into a file, whole or not at all, with a word on what the format cannot carry."""
+
+from __future__ import annotations
+
+import warnings
+from os import PathLike
+from pathlib import Path
+from typing import IO
+
+from besag.errors import LossWarning
+from besag.io.files import packed, write_atomically
+from besag.io.formats import Format, format_named, format_to_write
+from besag.io.load import load
+from besag.model.model import Model
+
+
+def save(model: Model, path: str | PathLike[str], *, format: str | None = None) -> None:
+    """Write a model to a file: .uai, .bif, .xml (XMLBIF), .net (Hugin), .xdsl (GeNIe) or .json (native), also .gz, .xz.
+
+    The suffix chooses the format, or `format`, a suffix, does. What the format cannot carry, such as the names of
+    variables in UAI, is reported in one LossWarning; a model that it cannot hold at all is a ModelError. The file
+    appears whole or not at all.
+
+    >>> import besag, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "rain.bif")
+    >>> besag.save(besag.data.bundled("sprinkler"), file)
+    >>> besag.load(file).marginals()["rain"].round(2)
+    array([0.8, 0.2])
+    """
+    chosen = format_to_write(path) if format is None else format_named(format)
+    if chosen.where == "native":
+        chosen.module.save(model, Path(path))
+        return
+    data = packed(chosen.module.write(model), path)
+    lost = losses(model, chosen)
+    write_atomically(Path(path), data)
+    if lost:
+        warnings.warn(LossWarning(f"{chosen.name} cannot carry {', '.join(lost)}"), stacklevel=2)
+
+
+def convert(
+    source: str | PathLike[str] | IO[bytes], target: str | PathLike[str], *, ignore_utilities: bool = False
+) -> None:
+    """Read a model from one file and write it to another, in the formats that their suffixes name.
+
+    >>> import besag, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> besag.save(besag.data.bundled("sprinkler"), folder / "a.bif")
+    >>> besag.convert(folder / "a.bif", folder / "a.xml.gz")
+    >>> besag.load(folder / "a.xml.gz").parents("wet_grass")
+    ['sprinkler', 'rain']
+    """
+    format_to_write(target)
+    save(load(source, ignore_utilities=ignore_utilities), target)
+
+
+def losses(model: Model, chosen: Format) -> list[str]:
+    """What a model has and a format cannot carry."""
+    carries = chosen.carries or frozenset()
+    lost = []
+    if "names" not in carries:
+        if any(model.variables.names[v] != str(v) for v in range(len(model.variables))):
+            lost.append("the names of variables")
+        if any(space != tuple(map(str, range(len(space)))) for space in model.variables.spaces):
+            lost.append("the names of states")
+    of_model = [key for key in model.metadata if key not in carries]
+    of_variables = {key for entries in model.variables.metadata.values() for key in entries if key not in carries}
+    lost += [f"the model's {key}" for key in of_model] + [f"the variables' {key}" for key in sorted(of_variables)]
+    if model.shape is not None:
+        lost.append("the shape of the grid")
+    if any(group.names is not None for group in model.groups):
+        lost.append("the names of factors")
+    if not model.graph.tables_are_theta or len(model.problem.table_offsets) <= model.n_factors:
+        lost.append("shared parameters (factors become tables of their own)")
+    return lost

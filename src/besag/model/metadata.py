@@ -1,0 +1,74 @@
+"""What a file says of a model or a variable besides its numbers: names, places, comments. No engine reads it.
+
+Readers and writers of all formats use the same keys, so that what two of them can carry goes from one to the other:
+
+    name         of the model
+    label        a longer name, for people
+    comment      text, lines separated by new lines
+    position     (x, y) of a variable in a drawing
+    properties   texts "key = value", or free text, in order
+
+What only one format knows is kept under a key of its own, such as "xdsl", for the way back into that format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from besag.errors import ModelError
+
+
+class Metadata(Mapping[str, Any]):
+    """A read-only mapping of texts, numbers, True, False and None, and of tuples and mappings of these.
+
+    >>> Metadata({"position": [3, 4]})["position"]
+    (3, 4)
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[str, Any] | None = None) -> None:
+        self._entries = {_key(key): _frozen(key, value) for key, value in (entries or {}).items()}
+
+    def __getitem__(self, key: str) -> Any:
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._entries.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._entries)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Metadata, (self._entries,)
+
+
+NONE = Metadata()
+
+
+def _key(key: object) -> str:
+    if not isinstance(key, str):
+        raise ModelError(f"keys of metadata must be text, got {key!r}")
+    return key
+
+
+def _frozen(key: str, value: Any) -> Any:
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, Metadata):
+        return value
+    if isinstance(value, Mapping):
+        return Metadata(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_frozen(key, item) for item in value)
+    raise ModelError(
+        f"metadata {key!r} must be text, numbers, True, False, None, or lists and dicts of these, "
+        f"got {type(value).__name__}"
+    )
