@@ -55,7 +55,7 @@ class TooLargeError(BesagError, MemoryError):
 
 
 class LossWarning(UserWarning):
-    """A file was written in a format that cannot carry all of the model; the message says what is missing."""
+    """What a model or a file holds was not carried over in whole; the message says what is missing."""
 
 
 class ConvergenceWarning(UserWarning):

@@ -143,6 +143,95 @@ def test_double_precision_and_normalised_rows(write: Write) -> None:
     assert model.cpt("B")[1, 0] == pytest.approx(0.1234567890123456, rel=1e-15)
 
 
+# Metadata ------------------------------------------------------------------------------------------------------------
+
+
+def test_properties(write: Write) -> None:
+    text = """network "my net" { property version 1.0; property "a; {b} // c" ; property url = "http://x"; }
+    variable A { type discrete [2] {no, yes}; property position = (827, -51.5); property fault = 1; }
+    variable B { property "position = (1e3, 2)" ; type discrete [3] {a, b, c}; }
+    probability (A) { property x y; table 0.5 0.5; property z; }
+    probability (B | A) { (no) 1 0 0; (yes) 0 1 0; }"""
+    model = load(write("a.bif", text))
+    assert model.metadata == {
+        "name": "my net",
+        "properties": ("version 1.0", "a; {b} // c", 'url = "http://x"'),
+    }
+    assert model.variable("A").metadata == {
+        "position": (827, -51.5),
+        "properties": ("fault = 1",),
+        "bif": {"properties": ("x y", "z")},
+    }
+    assert model.variable("B").metadata == {"position": (1000, 2)}
+
+
+@pytest.mark.parametrize("text", ["position = (1, x)", "position = (1, 2, 3)", "position = (1, 1e999)", "positions"])
+def test_what_is_no_position_stays_a_property(write: Write, text: str) -> None:
+    model = load(write("a.bif", network(ROOT, ROWS).replace("yes };", f"yes }}; property {text};")))
+    assert model.variable("A").metadata == {"properties": (text,)}
+
+
+@pytest.mark.parametrize("head", ["network unknown", "network", "network "])
+def test_a_network_without_a_name(write: Write, head: str) -> None:
+    model = load(write("a.bif", network(ROOT, ROWS).replace("network test", head)))
+    assert dict(model.metadata) == {}
+
+
+def test_comments(write: Write) -> None:
+    text = """// A net
+//   with two lines
+
+/* and
+   a third */
+network n { // of the network
+}
+variable A { // 2 "values
+  type discrete [2] { no, yes }; /* binary */
+}
+// of B
+variable B { type discrete [3] { a, "// no comment", c }; }
+probability ( A ) { table 0.5 0.5; // even
+}
+probability ( B | A ) { (no) 1 0 0; (yes) 0 1 0; }
+// the end
+"""
+    for given in (text, text.replace("\n", "\r\n")):
+        model = load(write("a.bif", given))
+        assert model.metadata["comment"] == "A net\n  with two lines\nand\na third\nof the network"
+        assert model.variable("A").metadata == {"comment": '2 "values\nbinary', "bif": {"comment": "even"}}
+        assert model.variable("B").metadata == {"comment": "of B", "bif": {"comment": "the end"}}
+        assert model.variable("B").states[1] == "// no comment"
+
+
+def test_a_comment_before_the_first_variable_is_the_models(write: Write) -> None:
+    model = load(write("a.bif", "// hello\n" + network(ROOT, ROWS).removeprefix("network test {\n}\n")))
+    assert model.metadata == {"comment": "hello"}
+
+
+@pytest.mark.parametrize("last_is_fastest", [False, True])
+def test_orders_of_rows(write: Write, last_is_fastest: bool) -> None:
+    """Both orders that programs write, several tables of one shape in both, and one with two rows exchanged."""
+    states = {"P": ["a", "ab"], "Q": ["a", "b", "c"], "C": "01", "D": "01", "E": "01"}
+    variables = "".join(f"variable {v} {{ type discrete [{len(s)}] {{{','.join(s)}}}; }}" for v, s in states.items())
+    roots = "probability (P) { table 0.5 0.5; } probability (Q) { table 0.25 0.25 0.5; }"
+    cpts = np.random.default_rng(0).dirichlet(np.ones(2), (3, 2, 3))
+    text = variables + roots
+    for child, cpt in zip("CDE", cpts, strict=True):
+        rows = {
+            (p, q): f"({p}, {q}) {', '.join(map(repr, cpt[i, j].tolist()))};"
+            for i, p in enumerate(states["P"])
+            for j, q in enumerate(states["Q"])
+        }
+        last = last_is_fastest if child == "C" else not last_is_fastest
+        ordered = [rows[key] for key in sorted(rows, key=lambda key: key if last else key[::-1])]
+        if child == "E":
+            ordered[1], ordered[4] = ordered[4], ordered[1]
+        text += f"probability ({child} | P, Q) {{ {' '.join(ordered)} }}"
+    model = load(write("a.bif", text))
+    for child, cpt in zip("CDE", cpts, strict=True):
+        np.testing.assert_allclose(model.cpt(child), cpt, rtol=1e-14)
+
+
 # Errors --------------------------------------------------------------------------------------------------------------
 
 
@@ -204,6 +293,8 @@ def test_double_precision_and_normalised_rows(write: Write) -> None:
         (b_given_a("(no) 1 0 0; (yes) nan 1 0;"), "the CPT of 'B' must hold probabilities, but the entry at .* nan"),
         (b_given_a("(no) 1 0 0; (yes) inf 1 0;"), "the CPT of 'B' must hold probabilities"),
         (network('probability ( "A ) { table 1 0; }'), "a.bif:9: expected a block"),
+        ("network a { type x; }" + network(ROOT, ROWS), "a.bif:1: expected property"),
+        ("network a {\n property x }" + network(ROOT, ROWS), "a.bif:2: expected a statement that ends in ;"),
         ("variable A { \0 }", "a.bif:1: expected text, but there is a zero byte"),
     ],
 )

@@ -1,6 +1,5 @@
-"""UAI models and evidence: every branch of the reader on small files."""
+"""UAI models: every branch of the reader on small files."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,9 +8,8 @@ import pytest
 
 import besag
 from besag.errors import ParseError
-from besag.io import load, read_uai_evidence
+from besag.io import load
 from besag.io.files import CHUNK
-from besag.io.uai import read_uai_samples
 from tests.io.helpers import tables
 
 Write = Callable[..., Path]
@@ -183,53 +181,3 @@ def test_the_line_of_an_error_far_into_the_file(write: Write) -> None:
     text = "MARKOV 1 30000 1 1 0 30000\n" + "0.125\n" * 25000 + "-3\n" + "0.5\n" * 4999
     with pytest.raises(ParseError, match=r"a\.uai:25002: function 0: weights must be finite .* got -3"):
         load(write("a.uai", text))
-
-
-# Evidence ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "samples"),
-    [
-        ("2 0 1 5 0", [{"0": "1", "5": "0"}]),
-        ("2\n0 1\n5 0\n", [{"0": "1", "5": "0"}]),
-        ("1\n2 0 1 5 0", [{"0": "1", "5": "0"}]),
-        ("1\n35 1", [{"35": "1"}]),
-        ("1\n1 35 1", [{"35": "1"}]),
-        ("2\n1 4 0\n2 4 1 7 2", [{"4": "0"}, {"4": "1", "7": "2"}]),
-        ("1\n0", [{}]),
-        ("0", []),
-        ("0\n2 0", []),
-        ("1 3 1 # observed\n", [{"3": "1"}]),
-        ("2 3 1 3 1", [{"3": "1"}]),
-    ],
-)
-def test_evidence(write: Write, text: str, samples: list[dict[str, str]]) -> None:
-    path = write("a.evid", text)
-    assert read_uai_samples(path) == samples
-    assert read_uai_evidence(path) == (samples[0] if samples else {})
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "a.evid: the file is empty"),
-        ("x", "a.evid:1: expected a number, got 'x'"),
-        ("3 1 1", "expected the number of observations of sample 0, an integer from 0 to 0, got 1"),
-        ("9", "expected a number of observations or of samples, an integer from 0 to 1, got 9"),
-        ("1\n3 0 1", "a.evid:2: expected the number of observations of sample 0, an integer from 0 to 1, got 3"),
-        ("2\n1 0 1", "a.evid:2: expected the number of observations of sample 1, but the file ends"),
-        ("1\n1 0 1\n5", "a.evid:3: expected 1 observations or 1 samples and then the end, got 5 numbers"),
-        ("1 0 -1", "expected a state of variable 0, an integer from 0 to .*, got -1"),
-        ("1 0.5 1", "expected a variable, an integer"),
-        ("2 3 1 3 0", "variable 3 is in two states, 1 and 0"),
-    ],
-)
-def test_evidence_errors(write: Write, text: str, message: str) -> None:
-    with pytest.raises(ParseError, match=message):
-        read_uai_evidence(write("a.evid", text))
-
-
-def test_missing_evidence(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path))):
-        read_uai_evidence(tmp_path / "none.evid")

@@ -3,7 +3,8 @@
 A command's module has HELP, one line; `configure(parser)`, which adds its arguments; and `run(arguments)`. What is
 heavy is imported inside `run`, so that `besag --help` answers at once.
 
-Exit codes: 0 done, 1 bad input (the message is on stderr), 2 bad usage.
+Exit codes: 0 answered, 1 bad input, 2 bad usage, 3 no answer within the limits of time and memory, 130 interrupted.
+What went wrong is one line on stderr, and so is each warning.
 """
 
 from __future__ import annotations
@@ -11,26 +12,40 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from typing import TextIO
 
-from besag.errors import BesagError
+from besag.errors import ApproximationWarning, BesagError, ConvergenceWarning, LossWarning
 
-COMMANDS = ("demo",)
+COMMANDS = ("infer", "info", "convert", "demo")
+TOLD = (LossWarning, ApproximationWarning, ConvergenceWarning)
+
+BAD_INPUT, BEYOND_LIMITS, INTERRUPTED = 1, 3, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns the exit code."""
     arguments = _parser().parse_args(argv)
+    _escape_what_cannot_be_shown()
     try:
-        arguments.run(arguments)
+        with _warnings_as_lines():
+            arguments.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough; nothing may be written at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except (BesagError, OSError) as error:
-        print(f"besag: {error}", file=sys.stderr)
-        return 1
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except MemoryError as error:  # TooLargeError is one
+        return _failed(str(error) or "out of memory", BEYOND_LIMITS)
+    except BesagError as error:
+        return _failed(str(error), BAD_INPUT)
+    except OSError as error:
+        known = error.strerror is not None and error.filename is not None
+        return _failed(f"{error.filename}: {error.strerror}" if known else str(error), BAD_INPUT)
     return 0
 
 
@@ -42,5 +57,37 @@ def _parser() -> argparse.ArgumentParser:
         module = import_module(f"besag.cli.{name}")
         command = commands.add_parser(name, help=module.HELP, description=module.HELP)
         module.configure(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, refuse=command.error)
     return parser
+
+
+def _failed(message: str, code: int) -> int:
+    print(f"besag: {message}", file=sys.stderr)
+    return code
+
+
+def _escape_what_cannot_be_shown() -> None:
+    """Names in letters that the terminal's encoding lacks are no reason to stop."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        print(f"besag: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        for category in TOLD:
+            warnings.simplefilter("always", category)
+        warnings.showwarning = show
+        yield

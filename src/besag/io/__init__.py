@@ -2,6 +2,6 @@
 
 from besag.io.load import load
 from besag.io.save import convert, save
-from besag.io.uai import read_uai_evidence
+from besag.io.uai_tasks import read_uai_evidence
 
 __all__ = ["convert", "load", "read_uai_evidence", "save"]

@@ -22,7 +22,8 @@ from besag.model.template import Template
 from besag.model.variable import Variables
 
 ROW_TOLERANCE = 1e-3
-ROUNDING = 1e-15  # what decimals that sum to one may miss it by when they are added: such rows stay as they are
+ROUNDING = 1e-15  # what K decimals that sum to one may miss it by when they are added, or EPSILON K where that is more:
+EPSILON = 2.0**-52  # such rows stay as they are, so that a file is read as it was written
 MAX_ARITY = 60  # numpy's arrays have at most 64 axes
 
 
@@ -56,7 +57,7 @@ def normalised(variables: Variables, pools: Sequence[Pool], weights: Array) -> A
     sums = np.add.reduceat(weights, offsets_of(lengths)[:-1])
     if not (np.abs(sums - 1) <= ROW_TOLERANCE).all() or (weights < 0).any():
         raise _no_cpt(variables, pools, weights)
-    exact = np.abs(sums - 1) <= ROUNDING
+    exact = np.abs(sums - 1) <= np.maximum(ROUNDING, EPSILON * lengths)
     return np.asarray(weights / np.repeat(np.where(exact, 1.0, sums), lengths))
 
 

@@ -25,7 +25,7 @@ def save(model: Model, path: str | PathLike[str], *, format: str | None = None) 
     >>> file = pathlib.Path(tempfile.mkdtemp(), "rain.bif")
     >>> besag.save(besag.data.bundled("sprinkler"), file)
     >>> besag.load(file).marginals()["rain"].round(2)
-    array([0.8, 0.2])
+    array([0.5, 0.5])
     """
     chosen = format_to_write(path) if format is None else format_named(format)
     if chosen.where == "native":

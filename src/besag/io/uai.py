@@ -1,19 +1,14 @@
-"""UAI models and evidence, as the inference competitions use them.
+"""UAI models, as the inference competitions use them; `besag.io.uai_tasks` has evidence, queries and results.
 
     model     = kind  n  cardinality * n  m  scope * m  table * m
     kind      = "BAYES" | "MARKOV"
     scope     = arity  variable * arity              variables are numbered from 0; any order; arity 0 is a constant
     table     = size  weight * size                  the last variable of the scope changes fastest
-    evidence  = sample | n_samples  sample * n_samples
-    sample    = k  (variable state) * k
 
 Words are separated by white space of any kind; "#" begins a comment. Variables are named "0".."n-1", their states
 "0".."K-1". MARKOV: weights, a Markov network; constants are folded into factor 0, or into a new unary factor on
 variable 0 where there is no other. BAYES: a Bayesian network; the last variable of each scope is the child, and rows
 that sum to one within 1e-3 are normalised. Factors keep the order of the file.
-
-The two styles of evidence are told apart by the number of words: k pairs have 1 + 2 k of them. A leading 0 is no
-evidence, whatever follows, as other solvers read it.
 """
 
 from __future__ import annotations
@@ -22,18 +17,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from os import PathLike, fspath
 
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, joined, offsets_of
 from besag.errors import ModelError, ParseError
-from besag.io.files import Numbers, line_of, read_bytes
+from besag.io.files import Numbers, line_of
 from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY, Pool, TableError, energies_of, model_of, normalised
+from besag.io.uai_write import write
 from besag.model.dag import topological
 from besag.model.model import Model
 from besag.model.variable import RangeNames, Variables, numbered_states
+
+__all__ = ["matches", "read", "write"]
 
 KINDS = (b"BAYES", b"MARKOV")
 SPARE_STATES = 1 << 16  # of variables that no table mentions
@@ -271,49 +268,3 @@ def _check_acyclic(numbers: Numbers, variables: Variables, functions: _Functions
         topological(variables, parents)
     except ModelError as error:
         raise numbers.fail(1 + len(variables), str(error)) from None
-
-
-def read_uai_evidence(path: str | PathLike[str]) -> dict[str, str]:
-    """The evidence of a UAI .evid file, the first sample where there are several: {variable: state}.
-
-    >>> import tempfile, pathlib
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "a.evid")
-    >>> _ = file.write_text("2 0 1 5 0")
-    >>> read_uai_evidence(file)
-    {'0': '1', '5': '0'}
-    """
-    samples = read_uai_samples(path)
-    return samples[0] if samples else {}
-
-
-def read_uai_samples(path: str | PathLike[str]) -> list[dict[str, str]]:
-    """All samples of a UAI .evid file; none where it begins with 0."""
-    data = read_bytes(path)
-    numbers = Numbers(_COMMENT.sub(b"", data), fspath(path))
-    first = numbers.integer(0, 0, len(numbers), "a number of observations or of samples")
-    if first == 0:
-        return []
-    if 1 + 2 * first == len(numbers):
-        return [_sample(numbers, 0, first)]
-    samples, at = [], 1
-    for sample in range(first):
-        most = (len(numbers) - at - 1) // 2
-        k = numbers.integer(at, 0, max(most, 0), f"the number of observations of sample {sample}")
-        samples.append(_sample(numbers, at, k))
-        at += 1 + 2 * k
-    if at < len(numbers):
-        raise numbers.fail(
-            at, f"expected {first} observations or {first} samples and then the end, got {len(numbers)} numbers in all"
-        )
-    return samples
-
-
-def _sample(numbers: Numbers, at: int, k: int) -> dict[str, str]:
-    """k observations, whose number stands at `at`."""
-    evidence: dict[str, str] = {}
-    for place in range(at + 1, at + 1 + 2 * k, 2):
-        variable = str(numbers.integer(place, 0, 2**31, "a variable"))
-        state = str(numbers.integer(place + 1, 0, 2**31, f"a state of variable {variable}"))
-        if evidence.setdefault(variable, state) != state:
-            raise numbers.fail(place, f"variable {variable} is in two states, {evidence[variable]} and {state}")
-    return evidence

@@ -255,7 +255,7 @@ class Template(Rebuilt):
 
     def _check_rows(self, rows: AnyArray) -> None:
         outside = (rows < 0) | (rows >= self.n_inputs)
-        if outside.any():
+        if np.count_nonzero(outside):  # quicker than any() on few rows
             at = int(np.argmax(outside))
             raise ModelError(
                 f"template {self.name!r}: factor {at} reads row {rows[at]} of theta, which has {self.n_inputs} rows"

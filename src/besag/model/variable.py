@@ -180,11 +180,16 @@ class Variables(Sequence[Variable]):
         return cls.from_spaces(NameList(str(name) for name in states), spaces)
 
     @classmethod
-    def from_spaces(cls, names: Names, spaces: Sequence[tuple[str, ...]]) -> Variables:
+    def from_spaces(
+        cls,
+        names: Names,
+        spaces: Sequence[tuple[str, ...]],
+        metadata: Mapping[int, Mapping[str, Any]] | None = None,
+    ) -> Variables:
         """Variables from their names and the state space of each."""
         number: dict[tuple[str, ...], int] = {}
         space_of = np.array([number.setdefault(space, len(number)) for space in spaces], np.int64)
-        return cls(names, tuple(number), space_of)
+        return cls(names, tuple(number), space_of, metadata)
 
     @classmethod
     def alike(cls, names: Names, n_states: int) -> Variables:

@@ -1,0 +1,208 @@
+"""`besag infer`: answers of a model, as the tasks of the UAI competitions name them.
+
+PR        log Z; for a Bayesian network log P(evidence)
+MAR       marginals of all variables, or of those that --query names
+MAP       the labelling of least energy, or the -k best
+MMAP      the most probable joint state of the variables that --query names, all others summed out
+SAMPLE    -n draws from p(y | evidence)
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from besag.cli.shared import add_evidence, add_model, read_model
+
+if TYPE_CHECKING:
+    from besag.graph.evidence import Evidence
+    from besag.infer.result import Result
+    from besag.model.model import Model
+    from besag.query.run import Options
+
+HELP = "log Z, marginals, the most probable states, or samples of a model"
+TASKS = ("PR", "MAR", "MAP", "MMAP", "SAMPLE")
+FORMATS = ("table", "json", "uai")
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command."""
+    add_model(parser)
+    parser.add_argument("--task", choices=TASKS, default="MAR", help="what is asked (default: MAR)")
+    add_evidence(parser)
+    parser.add_argument(
+        "--query", nargs="+", action="extend", metavar="NAME|FILE", help="the variables that MAR or MMAP is asked for"
+    )
+    parser.add_argument("-k", type=_count, metavar="N", help="MAP: the N best labellings")
+    parser.add_argument("-n", "--samples", type=_count, metavar="N", help="SAMPLE: how many draws (default: 1)")
+    parser.add_argument("--seed", type=_seed, default=0, help="of all that is random (default: 0)")
+    parser.add_argument("--engine", default="auto", metavar="TEXT", help='such as "tree" or "brute" (default: auto)')
+    parser.add_argument("--threads", type=_count, metavar="N", help="at most so many (default: all cores)")
+    parser.add_argument("--time-limit", type=_seconds, metavar="S", help="give up after so many seconds")
+    parser.add_argument("--memory-limit", type=_bytes, metavar="BYTES", help="use at most so many, as in 500M or 4G")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="of the answer (default: table)")
+    parser.add_argument("--progress", action="store_true", help="tell on stderr what is being done")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Answers and prints."""
+    _check(arguments)
+    from besag.cli.answers import answers, table_of
+    from besag.cli.evidence import bound_to, gathered, read_query
+    from besag.cli.output import on_terminal, print_json, print_table
+    from besag.query.run import engine_from
+
+    options, say = _options(arguments), _teller(arguments.progress)
+    exact = engine_from(options).capabilities.bound == "exact"  # others give what they have when they are stopped
+    with _ended_by(arguments.time_limit) if exact else nullcontext():
+        say(f"reading {arguments.model}")
+        model, _ = read_model(arguments)
+        given = gathered(model, arguments.evidence)
+        if arguments.format == "uai" and len(given.rows) > 1:
+            arguments.refuse(f"--format uai holds one answer, and the evidence has {len(given.rows)} rows")
+        evidence = bound_to(model.variables, given)
+        query = None if arguments.query is None else read_query(model, arguments.query)
+        say(f"{model!r}")
+        say(f"answering {arguments.task} with engine {arguments.engine}, {len(given.rows)} rows of evidence")
+        result = _ask(arguments, model, evidence, query, options)
+        say(f"{result!r}")
+    if arguments.format == "uai":
+        from besag.io.uai_tasks import result_text
+
+        sys.stdout.write(result_text(arguments.task, result, model, query))
+        return
+    found = answers(arguments.task, arguments.model, result, given.labels)
+    if arguments.format == "json":
+        print_json(found if result.batched else found[0])
+    else:
+        print_table(*table_of(found, on_terminal()))
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Usage that is wrong whatever the model is."""
+    task = arguments.task
+    if task == "MMAP" and arguments.query is None:
+        arguments.refuse("--task MMAP needs --query: the variables that are not summed out")
+    if task not in ("MAR", "MMAP") and arguments.query is not None:
+        arguments.refuse(f"--query goes with MAR and MMAP, not with {task}")
+    if task != "MAP" and arguments.k is not None:
+        arguments.refuse(f"-k goes with MAP, not with {task}")
+    if task != "SAMPLE" and arguments.samples is not None:
+        arguments.refuse(f"--samples goes with SAMPLE, not with {task}")
+    if task == "SAMPLE" and arguments.format == "uai":
+        arguments.refuse("the UAI competitions have no form for samples: take --format table or json")
+    if task == "MAR" and arguments.format == "uai" and arguments.query is not None:
+        arguments.refuse("--format uai holds the marginals of all variables: leave --query out, or take another format")
+    if arguments.format == "uai" and arguments.k is not None:
+        arguments.refuse("--format uai holds one labelling: take --format table or json for the -k best")
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    return {
+        "engine": arguments.engine,
+        "time_limit": arguments.time_limit,
+        "memory_limit": arguments.memory_limit,
+        "seed": arguments.seed,
+        "n_threads": arguments.threads,
+        "progress": arguments.progress,
+    }
+
+
+def _ask(
+    arguments: argparse.Namespace, model: Model, evidence: Evidence, query: list[str] | None, options: Options
+) -> Result:
+    from besag.query.run import run as run_query
+
+    task = arguments.task
+    if task == "PR":
+        return run_query(model, {"log_partition"}, evidence, options)
+    if task == "MAR":
+        return model.marginals(query, evidence, **options)
+    if task == "MAP":
+        return model.map(evidence, arguments.k or 1, **options)
+    if task == "MMAP":
+        return model.marginal_map(query or [], evidence, **options)
+    return run_query(model, {"log_partition", "samples"}, evidence, options, n_samples=arguments.samples or 1)
+
+
+def _teller(wanted: bool) -> Callable[[str], None]:
+    began = time.perf_counter()
+
+    def tell(text: str) -> None:
+        if wanted:
+            print(f"besag: {time.perf_counter() - began:7.2f} s  {text}", file=sys.stderr, flush=True)
+
+    return tell
+
+
+@contextmanager
+def _ended_by(seconds: float | None) -> Iterator[None]:
+    """Lets Ctrl-C, and a clock where seconds are given, end the process at once.
+
+    Exact inference has nothing to show before it is done. Its kernels cannot be interrupted by Python, but they leave
+    the interpreter free for the thread that watches the clock.
+    """
+    watch = threading.Timer(seconds or 0, _give_up, [seconds])
+    watch.daemon = True
+    in_main = threading.current_thread() is threading.main_thread()  # only there may signals be set
+    usual = in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if usual:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if seconds is not None:
+        watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+        if usual:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _give_up(seconds: float) -> None:
+    message = f"no answer within --time-limit {seconds:g} s; `besag info` estimates what exact inference takes"
+    print(f"besag: {message}", file=sys.stderr, flush=True)
+    os._exit(3)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
+    return value
+
+
+def _bytes(text: str) -> int:
+    """Bytes, with a unit of powers of 1024.
+
+    >>> _bytes("2G"), _bytes("1.5k")
+    (2147483648, 1536)
+    """
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE | re.ASCII)
+    value = int(float(found[1]) * UNITS[found[2].upper()]) if found else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected bytes, as in 500M or 4G, got {text!r}")
+    return value

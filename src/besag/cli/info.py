@@ -1,0 +1,128 @@
+"""`besag info`: what a model is, what exact inference takes, what auto would do and why, and what is odd about it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from besag.cli.shared import add_evidence, add_model, read_model
+
+if TYPE_CHECKING:
+    from besag.cli.facts import Oddity
+    from besag.model.model import Model
+    from besag.query.cost import Cost
+
+HELP = "what a model is, what inference takes, and what is odd about it"
+COST = (
+    "engine",
+    "reason",
+    "width",
+    "entries",
+    "largest",
+    "cliques",
+    "bytes",
+    "fits",
+    "memory_limit",
+    "seconds",
+    "rule",
+)
+LONGEST = 60
+SIZES = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command."""
+    add_model(parser)
+    add_evidence(parser)
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="of the answer (default: table)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Prints what there is to know."""
+    from besag.cli.evidence import bound_to, gathered
+    from besag.cli.facts import oddities, size_of
+    from besag.cli.output import print_json, print_pairs
+
+    model, format_ = read_model(arguments)
+    evidence = bound_to(model.variables, gathered(model, arguments.evidence))
+    cost, odd = model.cost(evidence), oddities(model)
+    told = {
+        "model": arguments.model,
+        "format": format_.name,
+        **size_of(model),
+        "cost": {key: getattr(cost, key) for key in COST},
+    }
+    if arguments.format == "json":
+        variables = {model.variables.names[v]: entries for v, entries in model.variables.metadata.items()}
+        print_json(
+            {**told, "odd": [one._asdict() for one in odd], "metadata": model.metadata, "variables_metadata": variables}
+        )
+    else:
+        rows = [*_size_rows(told), *_cost_rows(cost), *_odd_rows(odd), *_metadata_rows(model)]
+        print_pairs(rows)
+
+
+def _size_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
+    states, degrees = told["states"], told["degrees"]
+    arities = ", ".join(f"{count} of {arity}" for arity, count in told["arities"].items())
+    return [
+        ("model", told["model"]),
+        ("format", told["format"]),
+        ("kind", told["kind"]),
+        ("variables", f"{told['variables']}, of {_span(states)} states"),
+        ("factors", f"{told['factors']}, by number of variables: {arities}"),
+        ("degrees", f"{_span(degrees)} factors a variable, {degrees['mean']:.3g} on average"),
+        ("parameters", str(told["parameters"])),
+        ("components", str(told["components"])),
+    ]
+
+
+def _span(ends: dict[str, Any]) -> str:
+    return f"{ends['least']}" if ends["least"] == ends["most"] else f"{ends['least']} to {ends['most']}"
+
+
+def _cost_rows(cost: Cost) -> list[tuple[str, str]]:
+    return [
+        ("treewidth", f"at most {cost.width}"),
+        ("table entries", f"{cost.entries:.6g} in {cost.cliques} cliques, {cost.largest:.6g} in the largest"),
+        ("memory", f"{_size(cost.bytes)} of {_size(cost.memory_limit)}" + ("" if cost.fits else ": does not fit")),
+        ("time", f"about {cost.seconds:.2g} s for all marginals"),
+        ("auto takes", f"{cost.engine}: {cost.reason}"),
+    ]
+
+
+def _size(n_bytes: float) -> str:
+    """Bytes for people.
+
+    >>> _size(1738), _size(1.2e10)
+    ('1.74 kB', '12 GB')
+    """
+    unit = 0
+    while n_bytes >= 1000 and unit < len(SIZES) - 1:
+        n_bytes, unit = n_bytes / 1000, unit + 1
+    return f"{n_bytes:.3g} {SIZES[unit]}"
+
+
+def _odd_rows(odd: list[Oddity]) -> list[tuple[str, str]]:
+    if not odd:
+        return [("odd", "nothing")]
+    return [("odd" if i == 0 else "", _odd_text(*one)) for i, one in enumerate(odd)]
+
+
+def _odd_text(what: str, times: int, names: list[str]) -> str:
+    return f"{what}: {times} ({', '.join(names)}{', ...' if times > len(names) else ''})"
+
+
+def _metadata_rows(model: Model) -> list[tuple[str, str]]:
+    rows = [(key, _brief(value)) for key, value in model.metadata.items()]
+    counts: dict[str, int] = {}
+    for entries in model.variables.metadata.values():
+        for key in entries:
+            counts[key] = counts.get(key, 0) + 1
+    return rows + [(f"variables' {key}", f"of {count}") for key, count in counts.items()]
+
+
+def _brief(value: object) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    first = text.partition("\n")[0].strip()
+    return first if first == text and len(first) <= LONGEST else first[:LONGEST].rstrip() + " ..."

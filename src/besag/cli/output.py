@@ -1,0 +1,98 @@
+"""What commands print: tables and JSON.
+
+On a terminal a table is aligned, and its lines are cut to the terminal's width. In a pipe or a file nothing is
+cut: a line a row, columns separated by tabs, and "# " before notes. What is not printable is escaped, so that no name
+in a file can steer a terminal.
+
+JSON has no NaN (null instead) and no infinities (the texts "Infinity" and "-Infinity" instead).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from besag.text import table
+
+LEAST_WIDTH = 20
+
+
+def on_terminal() -> bool:
+    """Whether people look at what is printed."""
+    return sys.stdout.isatty()
+
+
+def print_table(notes: Sequence[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Notes, and a table below them."""
+    cells = [tuple(map(escaped, row)) for row in (header, *rows)]
+    if on_terminal():
+        width = shutil.get_terminal_size().columns
+        lines = [*map(escaped, notes), *([""] if notes else []), *table(cells[0], cells[1:]).splitlines()]
+        print("\n".join(cut(line, width) for line in lines))
+    else:
+        print("\n".join([f"# {escaped(note)}" for note in notes] + ["\t".join(line) for line in cells]))
+
+
+def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """Keys and values; on a terminal a long value goes on below itself."""
+    cells = [(escaped(key), escaped(value)) for key, value in pairs]
+    if not on_terminal():
+        print("\n".join("\t".join(pair) for pair in cells))
+        return
+    margin = max(len(key) for key, _ in cells) + 2
+    width = max(shutil.get_terminal_size().columns - margin, LEAST_WIDTH)
+    for key, value in cells:
+        first, *more = textwrap.wrap(value, width) or [""]
+        print("\n".join([key.ljust(margin) + first, *(" " * margin + line for line in more)]))
+
+
+def cut(line: str, width: int) -> str:
+    """A line of at most so many characters.
+
+    >>> cut("besag infer", 8)
+    'besag...'
+    """
+    return line if len(line) <= width else line[: max(width - 3, 0)] + "..."
+
+
+def escaped(text: str) -> str:
+    r"""Text with control characters written out.
+
+    >>> escaped("a\tb")
+    'a\\tb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def print_json(answer: Any) -> None:
+    """JSON: indented for people, in one line otherwise."""
+    print(json.dumps(plain(answer), allow_nan=False, indent=2 if on_terminal() else None))
+
+
+def plain(value: Any) -> Any:
+    """Values as JSON has them: numpy's numbers and arrays, mappings and sequences become Python's."""
+    if isinstance(value, float):
+        return plain_number(value)
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, Iterable):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def plain_number(value: float) -> float | str | None:
+    """A number, null for NaN, a text for an infinity."""
+    if math.isfinite(value):
+        return value
+    return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")

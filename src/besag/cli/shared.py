@@ -1,0 +1,58 @@
+"""Arguments that several commands take, and the model that they name."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from besag.io.formats import Format
+    from besag.model.model import Model
+
+
+def add_model(parser: argparse.ArgumentParser, name: str = "MODEL") -> None:
+    """The file of a model, and how to read it."""
+    parser.add_argument("model", metavar=name, help="a file of any format that besag.load reads, - for standard input")
+    parser.add_argument(
+        "--input-format", metavar="SUFFIX", help="the format where neither name nor content tells: bif, uai, xdsl, ..."
+    )
+    parser.add_argument(
+        "--ignore-utilities", action="store_true", help="read the chance nodes of a decision network alone"
+    )
+
+
+def add_evidence(parser: argparse.ArgumentParser) -> None:
+    """What is known."""
+    parser.add_argument(
+        "--evidence",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE|NAME=STATE",
+        help="what is known: files (UAI .evid, JSON, CSV with one query a row) and single states; the later one counts",
+    )
+
+
+def read_model(arguments: argparse.Namespace) -> tuple[Model, Format]:
+    """The model that the arguments name, and the format of its file."""
+    from besag.io.files import read_bytes, suffix_of
+    from besag.io.formats import format_named, format_of_content
+    from besag.io.load import load
+
+    piped = arguments.model == "-"
+    where = "<stdin>" if piped else arguments.model
+    data = read_bytes(sys.stdin.buffer if piped else arguments.model)
+    given = arguments.input_format
+    chosen = format_of_content(data, where, suffix_of(where)) if given is None else format_named(given)
+    stream = _Content(data, where)
+    return load(stream, format=chosen.suffixes[0], ignore_utilities=arguments.ignore_utilities), chosen
+
+
+class _Content(io.BytesIO):
+    """The content of a file, which errors still call by its name."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        super().__init__(data)
+        self.name = name

@@ -1,0 +1,84 @@
+"""BIF files from models, in the layout of bnlearn's repository; `besag.io.bif` has the grammar and the metadata.
+
+    // comment of the model
+    network name {
+      property ...;
+    }
+    variable A {
+      type discrete [ 2 ] { no, yes };
+      property position = (10, 20);
+    }
+    probability ( B | A ) {
+      (no) 0.2, 0.8;
+      (yes) 0.9, 0.1;
+    }
+
+Rows have the last parent changing fastest. Names and states that are no plain words are written in quotes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import joined
+from besag.errors import ModelError
+from besag.io.bif_text import NAMELESS, comment_lines, property_lines, quoted
+from besag.io.network import Node, nodes_of
+from besag.io.numbers import number_text
+from besag.model.metadata import NONE
+from besag.model.model import Model
+
+
+def write(model: Model) -> bytes:
+    """The content of a BIF file; ModelError where the model is no Bayesian network, or BIF cannot hold a name."""
+    nodes = nodes_of(model, "BIF")
+    names = [quoted(node.name, "name") for node in nodes]
+    words = {states: [quoted(state, "state") for state in states] for states in {node.states for node in nodes}}
+    lines = _network(model.metadata)
+    for name, node in zip(names, nodes, strict=True):
+        lines += _variable(name, words[node.states], node)
+    numbers = iter(number_text(joined([node.table for node in nodes], np.float64)))
+    for name, node in zip(names, nodes, strict=True):
+        parents = [names[parent] for parent in node.parents]
+        lines.append(f"probability ( {' | '.join([name, ', '.join(parents)] if parents else [name])} ) {{")
+        lines += _remarks(node.metadata.get("bif", NONE), node.name)
+        lines += _rows([words[nodes[parent].states] for parent in node.parents], len(node.states), numbers)
+        lines.append("}")
+    try:
+        return "\n".join([*lines, ""]).encode()
+    except UnicodeEncodeError as error:
+        raise ModelError(f"the names and texts of the model must be sound Unicode: {error}; rename them") from None
+
+
+def _network(metadata: Mapping[str, Any]) -> list[str]:
+    name = quoted(str(metadata.get("name") or NAMELESS), "name of the model")
+    properties = property_lines(metadata.get("properties", ()), "the model")
+    return [*comment_lines(metadata.get("comment", "")), f"network {name} {{", *properties, "}"]
+
+
+def _variable(name: str, states: list[str], node: Node) -> list[str]:
+    about = dict(node.metadata)
+    place = about.get("position")
+    if place is not None:
+        about["properties"] = (f"position = ({place[0]}, {place[1]})", *about.get("properties", ()))
+    kind = f"  type discrete [ {len(states)} ] {{ {', '.join(states)} }};"
+    return [f"variable {name} {{", kind, *_remarks(about, node.name), "}"]
+
+
+def _remarks(about: Mapping[str, Any], name: str) -> list[str]:
+    """A comment and properties as lines of a block."""
+    return comment_lines(about.get("comment", ""), "  ") + property_lines(about.get("properties", ()), repr(name))
+
+
+def _rows(parents: Sequence[list[str]], n_states: int, numbers: Iterator[str]) -> Iterator[str]:
+    """The statements of a table; each row takes its numbers, K of them."""
+    rows = zip(*[numbers] * n_states, strict=False)
+    if not parents:
+        yield f"  table {', '.join(next(rows))};"
+        return
+    for labels in product(*parents):
+        yield f"  ({', '.join(labels)}) {', '.join(next(rows))};"

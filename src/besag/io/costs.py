@@ -1,0 +1,148 @@
+"""Cost functions between a file and a Model: tables of energies, in which +inf is a hard zero.
+
+The readers of libDAI, WCSP and CFN files make a list of CostFunctions, and `model_of_costs` pools those of one shape
+into one Template, with a row of theta for each distinct table. Functions that hold the same array share that row.
+A function without variables is a constant, which is added to the first function that has some, or to a new unary
+one on variable 0, so that energies stay as the file gives them.
+
+A file may declare far more than it holds: `Room` says how many table entries and states are still to be believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, joined
+from besag.io.files import Numbers
+from besag.model.metadata import NONE
+from besag.model.model import FactorGroup, Model
+from besag.model.template import Template
+from besag.model.variable import Names, Variables, numbered_states
+
+SPARE_ENTRIES = 1 << 22  # table entries that default costs may make ...
+ENTRIES_PER_CHARACTER = 16  # ... beyond this many for each character of the file
+SPARE_STATES = 1 << 16  # of variables that no table mentions
+
+
+class CostFunction(NamedTuple):
+    """Energies (K1..Kn) on a scope of n variables; functions that hold the same array share it."""
+
+    scope: tuple[int, ...]
+    table: Array
+    name: str | None = None
+
+
+class Room:
+    """How many more table entries a file of some size may make."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, n_characters: int) -> None:
+        self.left = SPARE_ENTRIES + ENTRIES_PER_CHARACTER * n_characters
+
+    def holds(self, shape: Sequence[int]) -> bool:
+        """Whether a table of this shape may be made, which takes its room."""
+        self.left -= prod(shape)
+        return self.left >= 0
+
+
+class Sparse(NamedTuple):
+    """A table (K1..Kn) by its tuples in a file, from `start` on: a state for each of `columns`, and a number.
+
+    columns: how many states each column has. default: the number of all other entries. owner: whose table it is.
+    """
+
+    shape: tuple[int, ...]
+    columns: tuple[int, ...]
+    start: int
+    n_tuples: int
+    default: float
+    owner: int
+
+    @property
+    def end(self) -> int:
+        """Where its tuples end."""
+        return self.start + self.n_tuples * (len(self.columns) + 1)
+
+
+def dense_tables(numbers: Numbers, tables: Sequence[Sparse], what: str) -> Iterator[tuple[list[int], Array]]:
+    """The tables of one shape and as many tuples at once: their numbers, and the tables (T, size), flat.
+
+    ParseError where a state is none, with `what` was expected.
+    """
+    alike: dict[tuple[tuple[int, ...], int], list[int]] = {}
+    for number, table in enumerate(tables):
+        alike.setdefault((table.shape, table.n_tuples), []).append(number)
+    for (shape, n_tuples), members in alike.items():
+        columns, width = tables[members[0]].columns, len(tables[members[0]].columns) + 1
+        starts = np.array([tables[number].start for number in members], np.int64)
+        entries = numbers.values[starts[:, None] + np.arange(n_tuples * width)].reshape(len(members), n_tuples, width)
+        states = entries[:, :, :-1]
+        wrong = ~((states >= 0) & (states < np.array(columns)) & (states == np.floor(states)))
+        if wrong.any():
+            at, row, column = (int(i) for i in np.argwhere(wrong)[0])
+            place = int(starts[at]) + row * width + column
+            numbers.integer(place, 0, columns[column] - 1, f"{what} {tables[members[at]].owner}")
+        strides = np.array([prod(columns[axis + 1 :]) for axis in range(len(columns))], np.int64)
+        dense = np.repeat([tables[number].default for number in members], prod(shape)).reshape(len(members), -1)
+        dense[np.arange(len(members))[:, None], states.astype(np.int64) @ strides] = entries[:, :, -1]
+        yield members, dense
+
+
+def too_many_states(cardinalities: IntArray, n_numbers: int) -> int | None:
+    """The variable with the most states where a file of so many numbers cannot mean them, else None."""
+    if int(np.unique(cardinalities).sum()) <= n_numbers + SPARE_STATES:
+        return None
+    return int(np.argmax(cardinalities))
+
+
+def numbered_variables(names: Names, cardinalities: IntArray) -> Variables:
+    """Variables whose states are "0".."K-1"."""
+    distinct, space_of = np.unique(cardinalities, return_inverse=True)
+    return Variables(names, [numbered_states(k) for k in distinct.tolist()], space_of)
+
+
+def model_of_costs(
+    variables: Variables, functions: Sequence[CostFunction], metadata: Mapping[str, Any] | None = None
+) -> Model:
+    """The Model whose energy is the sum of the functions, in their order."""
+    by_shape: dict[tuple[int, ...], list[int]] = {}
+    functions = _without_constants(variables, functions)
+    for number, function in enumerate(functions):
+        by_shape.setdefault(function.table.shape, []).append(number)
+    groups, tables = [], []
+    for shape, members in by_shape.items():
+        group, own = _group(shape, [functions[i] for i in members], np.array(members, np.int64))
+        groups.append(group)
+        tables += own
+    theta = joined(tables, np.float64)
+    support = theta < np.inf
+    theta[~support] = 0.0
+    return Model(variables, tuple(groups), theta, None if support.all() else support, metadata=metadata or NONE)
+
+
+def _group(
+    shape: tuple[int, ...], functions: list[CostFunction], positions: IntArray
+) -> tuple[FactorGroup, list[Array]]:
+    """The group of the functions of one shape, and their distinct tables."""
+    row_of: dict[int, int] = {}
+    rows = np.array([row_of.setdefault(id(function.table), len(row_of)) for function in functions])
+    tables = list({id(function.table): function.table for function in functions}.values())
+    scopes = np.array([function.scope for function in functions], np.int64)
+    names = tuple(function.name for function in functions if function.name is not None)
+    template = Template(f"table[{','.join(map(str, shape))}]", shape, len(tables))
+    return FactorGroup(template, scopes, rows, False, positions, names or None), tables
+
+
+def _without_constants(variables: Variables, functions: Sequence[CostFunction]) -> list[CostFunction]:
+    constants = [function.table.item() for function in functions if not function.scope]
+    kept = [function for function in functions if function.scope]
+    if constants:
+        first = kept[0] if kept else CostFunction((0,), np.zeros(int(variables.cardinalities[0])))
+        with np.errstate(over="ignore"):  # the Model refuses what is too large
+            kept[:1] = [first._replace(table=first.table + sum(constants))]
+    return kept

@@ -1,0 +1,207 @@
+"""WCSP, weighted constraint satisfaction problems, as toulbar2 reads them.
+
+    file      = name  n  largest  m  bound  cardinality * n  function * m
+    function  = arity  variable * arity  default  k  (state * arity  cost) * k
+              | arity  variable * arity  default  -id           the costs of shared function id
+              | -arity ...                                       as the first, and shared: number 1, 2, ... in the file
+
+Words are separated by white space of any kind; lines that begin with "#" are comments. Variables and states are
+numbered from 0 and so named; a negative cardinality is an interval of as many states. Of a tuple that is given twice
+the last counts.
+
+Costs are energies, as they stand: model.energy is the cost of an assignment. A cost of the bound or more is a hard
+zero; the bound itself is kept, as text, in metadata["wcsp"]. A function without variables is a constant and is folded
+into another. The default of a function that uses a shared one says nothing: its costs are those of the shared one.
+
+Global and arithmetic constraints, a default of -1 and a keyword such as salldiff, have no table and are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from math import prod
+
+import numpy as np
+
+from besag.arrays import Array
+from besag.errors import ParseError
+from besag.io.costs import CostFunction, Room, Sparse, dense_tables, model_of_costs, numbered_variables, too_many_states
+from besag.io.files import Numbers, is_number, line_of
+from besag.io.formats import Source
+from besag.io.parts import MAX_ARITY
+from besag.model.model import Model
+from besag.model.variable import RangeNames, Variables
+
+_COMMENT = re.compile(rb"^[ \t]*#[^\n]*", re.MULTILINE)
+_HEAD = re.compile(rb"\s*+[^\s{}<>\[\]]++(?:[ \t]++\d++){4}[ \t\r]*+\n")
+_WORD = re.compile(rb"\S++")
+
+
+def matches(head: bytes) -> bool:
+    """Whether a file that begins so is a WCSP: a line with a name and four whole numbers."""
+    return _HEAD.match(_COMMENT.sub(b"", head)) is not None
+
+
+def read(source: Source) -> Model:
+    """A Model from the content of a WCSP file."""
+    data = _COMMENT.sub(b"", source.data) if b"#" in source.data else source.data
+    name = _WORD.search(data)
+    if name is None:
+        raise ParseError("expected the name of the problem, got nothing", path=source.path)
+    numbers = _numbers(data, source.path, name.end())
+    reader = _Reader(numbers, Room(len(data)))
+    variables, functions = reader.variables(), reader.functions()
+    bound = next(islice(_WORD.finditer(data, name.end()), 3, None)).group().decode()
+    metadata = {"name": name.group().decode("utf-8", "replace"), "wcsp": {"upper_bound": bound}}
+    return model_of_costs(variables, functions, metadata)
+
+
+def _numbers(data: bytes, path: str, start: int) -> Numbers:
+    try:
+        return Numbers(data, path, start)
+    except ParseError as error:
+        raise _constraint(data, path, start) or error from None
+
+
+def _constraint(data: bytes, path: str, start: int) -> ParseError | None:
+    """The error of a constraint that is given by a keyword, or None where the first wrong word is none."""
+    before = b""
+    for word in _WORD.finditer(data, start):
+        if not is_number(word.group()):
+            break
+        before = word.group()
+    else:
+        return None
+    if before != b"-1":
+        return None
+    keyword = word.group()[:40].decode("ascii", "replace")
+    return ParseError(
+        f"a global or arithmetic constraint, {keyword!r}: besag reads cost functions with tables only; "
+        "have toulbar2 write it as tables, if it can",
+        path=path,
+        line=line_of(data, word.start()),
+    )
+
+
+class _Reader:
+    """The state of reading one file: the place in it, the variables, and the tables.
+
+    shared: the numbers of the tables that other functions may use.
+    """
+
+    def __init__(self, numbers: Numbers, room: Room) -> None:
+        self.numbers, self.room = numbers, room
+        self.n_variables = numbers.integer(0, 1, len(numbers), "the number of variables")
+        self.largest = numbers.integer(1, 1, 2**31 - 1, "the largest cardinality")
+        self.n_functions = numbers.integer(2, 0, len(numbers), "the number of cost functions")
+        if len(numbers) < 4 or np.isnan(numbers.values[3]):
+            raise numbers.fail(3, "expected the upper bound of costs")
+        self.bound = numbers.values.item(3)
+        self.at = 4
+        self.indices = range(self.n_variables)
+        self.cardinalities: list[int] = []
+        self.sparse: list[Sparse] = []
+        self.shared: list[int] = []
+
+    def variables(self) -> Variables:
+        """The variables, by their cardinalities."""
+        end = self.at + self.n_variables
+        given = np.abs(self.numbers.values[self.at : end])
+        wrong = ~((given >= 1) & (given <= self.largest) & (given == np.floor(given)))
+        if wrong.any() or len(given) < self.n_variables:
+            first = int(np.argmax(wrong)) if wrong.any() else len(given)
+            self.numbers.integer(self.at + first, 1, self.largest, f"the cardinality of variable {first}")
+            raise self.numbers.fail(self.at + first, f"expected the cardinality of variable {first}")
+        cardinalities = given.astype(np.int64)
+        absurd = too_many_states(cardinalities, len(self.numbers))
+        if absurd is not None:
+            raise self.numbers.fail(
+                self.at + absurd,
+                f"variable {absurd} has {cardinalities[absurd]} states, but the file has {len(self.numbers)} numbers",
+            )
+        self.cardinalities, self.at = cardinalities.tolist(), end
+        return numbered_variables(RangeNames(self.n_variables), cardinalities)
+
+    def functions(self) -> list[CostFunction]:
+        """All cost functions, to the end of the file."""
+        found = [self._function(number) for number in range(self.n_functions)]
+        if self.at < len(self.numbers):
+            raise self.numbers.fail(self.at, f"expected the end of the file after {self.n_functions} cost functions")
+        tables = self._tables()
+        return [CostFunction(scope, tables[table]) for scope, table in found]
+
+    def _function(self, number: int) -> tuple[tuple[int, ...], int]:
+        """The scope of the next cost function, and which table it has."""
+        start, most = self.at, min(self.n_variables, MAX_ARITY)
+        head = self.numbers.values[start : start + most + 3].tolist()
+        arity = int(abs(head[0])) if head and abs(head[0]) <= most and head[0].is_integer() else most + 1
+        if len(head) < arity + 3 or not all(v in self.indices for v in head[1 : 1 + arity]):
+            raise self._bad_head(start, most, number)
+        default, n_tuples = head[1 + arity : 3 + arity]
+        if not (-len(self.shared) <= n_tuples <= len(self.numbers) and n_tuples.is_integer() and default > -np.inf):
+            raise self._bad_head(start, most, number)
+        scope = tuple(map(int, head[1 : 1 + arity]))
+        if len(set(scope)) != arity:
+            raise self.numbers.fail(start, f"cost function {number} names a variable twice")
+        self.at = start + 3 + arity
+        shape = tuple([self.cardinalities[v] for v in scope])
+        if n_tuples < 0:
+            return scope, self._reused(int(-n_tuples), shape, number)
+        if head[0] < 0:
+            self.shared.append(len(self.sparse))
+        return scope, self._table(Sparse(shape, shape, self.at, int(n_tuples), default, number))
+
+    def _table(self, table: Sparse) -> int:
+        """Passes over the tuples of a table, which is made when the whole file is known to be sound."""
+        if table.end > len(self.numbers):
+            message = f"the file ends in the {table.n_tuples} tuples of cost function {table.owner}"
+            raise self.numbers.fail(len(self.numbers), message)
+        if not self.room.holds(table.shape):
+            message = f"the table of cost function {table.owner} has {prod(table.shape)} entries, too many to be meant"
+            raise self.numbers.fail(table.start - 1, message)
+        self.at = table.end
+        self.sparse.append(table)
+        return len(self.sparse) - 1
+
+    def _reused(self, which: int, shape: tuple[int, ...], number: int) -> int:
+        table = self.shared[which - 1]
+        if self.sparse[table].shape != shape:
+            message = f"cost function {number} has cardinalities {shape}, but the shared function {which} has "
+            raise self.numbers.fail(self.at - 1, f"{message}{self.sparse[table].shape}")
+        return table
+
+    def _tables(self) -> list[Array]:
+        """All tables, as energies."""
+        found: list[Array] = [np.zeros(0)] * len(self.sparse)
+        for members, tables in dense_tables(self.numbers, self.sparse, "a state in a tuple of cost function"):
+            if not (tables > -np.inf).all():
+                raise self._no_cost(members)
+            tables[tables >= self.bound] = np.inf
+            shape = self.sparse[members[0]].shape
+            for number, table in zip(members, tables.reshape(-1, *shape), strict=True):
+                found[number] = np.asarray(table)
+        return found
+
+    # Errors ----------------------------------------------------------------------------------------------------------
+
+    def _bad_head(self, start: int, most: int, number: int) -> ParseError:
+        where, integer = f"cost function {number}", self.numbers.integer
+        arity = abs(integer(start, -most, most, f"the number of variables of {where}"))
+        for place in range(start + 1, start + 1 + arity):
+            integer(place, 0, self.n_variables - 1, f"a variable of {where}")
+        integer(start + 2 + arity, -len(self.shared), len(self.numbers), f"the number of tuples of {where}")
+        return self._bad_cost(start + 1 + arity, number)
+
+    def _no_cost(self, members: list[int]) -> ParseError:
+        """The error of the first of some tables that has a tuple without a cost."""
+        for table in (self.sparse[member] for member in members):
+            width = len(table.shape) + 1
+            costs = self.numbers.values[table.start + width - 1 : table.end : width]
+            if not (costs > -np.inf).all():
+                return self._bad_cost(table.start + width * (int(np.argmin(costs > -np.inf)) + 1) - 1, table.owner)
+        raise AssertionError("all costs are numbers")
+
+    def _bad_cost(self, place: int, number: int) -> ParseError:
+        message = f"cost function {number}: expected a cost, got {self.numbers.values[place]:.12g}"
+        return self.numbers.fail(place, message)

@@ -1,0 +1,147 @@
+"""The command line as a process: standard input, exit codes, pipes that close, limits."""
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from besag import cli
+from tests.cli.conftest import LAWN, PAIR, Ask, Write
+
+BESAG = [sys.executable, "-m", "besag"]
+
+
+def run(*arguments: str, given: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    env = os.environ | environment
+    return subprocess.run([*BESAG, *arguments], input=given, capture_output=True, check=False, env=env)
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        (LAWN.encode(), []),
+        (PAIR.encode(), []),
+        (gzip.compress(PAIR.encode()), []),
+        (LAWN.replace("network", "// no format begins so\nnetwork").encode(), ["--input-format", "bif"]),
+    ],
+)
+def test_a_model_from_standard_input(given: bytes, options: list[str]) -> None:
+    done = run("infer", "-", "--task", "PR", *options, given=given)
+    assert done.returncode == 0, done.stderr
+    log_z = float(done.stdout.split()[-2])
+    assert log_z == (0 if b"lawn" in given else pytest.approx(3.0445224377))
+
+
+def test_noise_on_standard_input() -> None:
+    done = run("infer", "-", given=bytes(range(256)))
+    assert done.returncode == 1
+    assert done.stdout == b""
+    assert done.stderr.startswith(b"besag: <stdin>: ")
+    assert b"Traceback" not in done.stderr
+
+
+def test_nothing_on_standard_input() -> None:
+    done = run("info", "-")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"the file is empty" in done.stderr
+
+
+def test_a_file_that_is_absent(ask: Ask) -> None:
+    assert ask("infer", "absent.bif", code=1) == "besag: absent.bif: No such file or directory\n"
+
+
+def test_a_file_that_is_broken(ask: Ask, write: Write) -> None:
+    path = write("broken.uai", PAIR[:20])
+    assert ask("info", path, code=1).startswith(f"besag: {path}:")
+
+
+def test_too_large_for_the_memory(ask: Ask, lawn: str) -> None:
+    message = ask("infer", lawn, "--engine", "brute", "--memory-limit", "100", code=3)
+    assert message.startswith("besag: brute force would look at 16 labellings")
+    assert "memory_limit=100" in message
+
+
+def test_out_of_memory(ask: Ask, lawn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("besag.cli.infer.run", fail)
+    assert ask("infer", lawn, code=3) == "besag: out of memory\n"
+
+
+def test_too_late() -> None:
+    """The model never comes: nobody closes standard input."""
+    command = [*BESAG, "infer", "-", "--time-limit", "0.2"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.wait(60) == 3
+        assert process.stdout.read() == b""
+        assert process.stderr.read().startswith(b"besag: no answer within --time-limit 0.2 s")
+
+
+def test_in_time(lawn: str) -> None:
+    done = run("infer", lawn, "--task", "PR", "--time-limit", "1000")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_interrupted(ask: Ask, lawn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("besag.cli.infer.run", interrupt)
+    assert ask("infer", lawn, code=130) == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_interrupted_while_it_works() -> None:
+    """Ctrl-C ends the process at once, even where Python has no say; a shell tells this as 130."""
+    command = [*BESAG, "infer", "-", "--progress"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert b"reading -" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == -signal.SIGINT
+        assert process.stdout.read() == process.stderr.read() == b""
+
+
+def test_a_reader_that_stops_early(lawn: str) -> None:
+    command = [*BESAG, "infer", lawn]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 1
+
+
+def test_letters_that_the_output_cannot_show(tmp_path: Path) -> None:
+    path = tmp_path / "regen.bif"
+    path.write_text(LAWN.replace("wet", '"naß"'), encoding="utf-8")
+    done = run("infer", str(path), PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert b"na\\xdf\tno\t" in done.stdout
+
+
+def test_info_and_convert_load_nothing_heavy(lawn: str) -> None:
+    """pandas takes a third of a second, numba more: `besag info alarm.bif` has one."""
+    code = (
+        "import sys\nfrom besag.cli import main\n"
+        f"assert main(['info', {lawn!r}]) == main(['convert', {lawn!r}, {lawn + '.uai'!r}]) == 0\n"
+        "print([name for name in ('pandas', 'numba', 'scipy', 'networkx') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in cli.COMMANDS:
+        with pytest.raises(SystemExit) as stop:
+            cli.main([command, "--help"])
+        assert stop.value.code == 0
+        assert f"usage: besag {command}" in capsys.readouterr().out

@@ -1,0 +1,180 @@
+"""save and convert: every format that can be written, what it loses, and that a file appears whole or not at all."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import besag
+from besag.errors import LossWarning, ModelError, ParseError
+from besag.io import files
+from besag.io.formats import FORMATS
+from besag.io.save import losses
+from besag.model.model import Model
+from tests.io.helpers import tables
+
+NETWORK_SUFFIXES = (".bif", ".xml", ".net", ".xdsl", ".json")  # formats that hold names
+PACKED = ("", ".gz", ".xz")
+ODD_NAMES = ("a b", "<5", "x.y", "é", "a,b", "1st", "a|b", "(c)")
+
+
+def random_network(seed: int, n: int = 6) -> Model:
+    return besag.data.random_model("bayesian_network", n, seed=seed, n_states=(1, 4), zeros=0.2)
+
+
+def named(seed: int) -> Model:
+    """A network with odd names and states, and metadata."""
+    source = random_network(seed, len(ODD_NAMES))
+    states = {name: [f"{name}={k}" for k in range(v.cardinality)] for name, v in zip(ODD_NAMES, source.variables)}
+    edges = [
+        (ODD_NAMES[int(p)], ODD_NAMES[child]) for child in range(len(ODD_NAMES)) for p in source.parents(str(child))
+    ]
+    cpts = {name: source.cpt(str(child)) for child, name in enumerate(ODD_NAMES)}
+    model = besag.bayesian_network(edges, states, cpts)
+    return model.with_metadata(
+        {"name": "odd", "properties": ["author = somebody", "a remark"]},
+        {"a b": {"position": (10, 20), "properties": ["colour = red"]}},
+    )
+
+
+def assert_same(one: Model, two: Model, rtol: float = 1e-14) -> None:
+    assert [(v.name, v.states) for v in one.variables] == [(v.name, v.states) for v in two.variables]
+    for (scope, table), (other, twin) in zip(tables(one), tables(two), strict=True):
+        assert scope == other
+        np.testing.assert_allclose(table, twin, rtol=rtol)
+
+
+@pytest.mark.parametrize("packed", PACKED)
+@pytest.mark.parametrize("suffix", NETWORK_SUFFIXES)
+def test_a_network_comes_back(tmp_path: Path, suffix: str, packed: str) -> None:
+    model, path = named(3), tmp_path / f"model{suffix}{packed}"
+    besag.save(model, path)
+    assert_same(besag.load(path), model)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), suffixes=st.permutations(NETWORK_SUFFIXES))
+def test_a_network_goes_through_all_formats(tmp_path_factory: pytest.TempPathFactory, seed: int, suffixes: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("chain")
+    model = random_network(seed)
+    path = folder / "model.bif"
+    besag.save(model, path)
+    for number, suffix in enumerate(suffixes):
+        target = folder / f"{number}{suffix}"
+        besag.convert(path, target)
+        path = target
+    assert_same(besag.load(path), model)
+
+
+@pytest.mark.parametrize("suffix", NETWORK_SUFFIXES)
+def test_shared_metadata_comes_back(tmp_path: Path, suffix: str) -> None:
+    model, path = named(1), tmp_path / f"model{suffix}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        besag.save(model, path)
+    again = besag.load(path)
+    assert again.metadata["name"] == "odd"
+    assert set(model.metadata["properties"]) <= set(again.metadata["properties"])
+    assert again.variable("a b").metadata["position"] == (10, 20)
+    assert "colour = red" in again.variable("a b").metadata["properties"]
+
+
+@pytest.mark.parametrize("suffix", NETWORK_SUFFIXES)
+def test_a_second_round_trip_changes_nothing(tmp_path: Path, suffix: str) -> None:
+    one, two = tmp_path / f"one{suffix}", tmp_path / f"two{suffix}"
+    besag.save(named(2), one)
+    besag.convert(one, two)
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_what_uai_cannot_carry_is_reported(tmp_path: Path) -> None:
+    with pytest.warns(LossWarning, match="UAI cannot carry the names of variables, the names of states"):
+        besag.save(besag.data.bundled("sprinkler"), tmp_path / "a.uai")
+    assert besag.load(tmp_path / "a.uai").is_bayesian_network
+
+
+def test_what_a_markov_network_loses(tmp_path: Path) -> None:
+    model = besag.grid((2, 3), 2, unary=np.zeros((2, 3, 2)), pairwise=besag.potts(2))
+    with pytest.warns(LossWarning, match="the shape of the grid, shared parameters"):
+        besag.save(model, tmp_path / "grid.uai")
+    again = besag.load(tmp_path / "grid.uai")
+    assert again.log_partition() == pytest.approx(model.log_partition(), rel=1e-12)
+
+
+def test_a_plain_model_loses_nothing() -> None:
+    model = besag.markov_network([2, 3], [((0, 1), np.arange(6.0).reshape(2, 3))])
+    assert [losses(model, f) for f in FORMATS if f.name == "UAI"] == [[]]
+
+
+@pytest.mark.parametrize("suffix", [".bif", ".xml", ".net", ".xdsl"])
+def test_a_markov_network_is_no_bayesian_network(tmp_path: Path, suffix: str) -> None:
+    model = besag.markov_network([2, 2], [((0, 1), [[0.0, 1.0], [1.0, 0.0]])])
+    with pytest.raises(ModelError, match=r"holds Bayesian networks, and this model is none.*\.uai or \.json"):
+        besag.save(model, tmp_path / f"a{suffix}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_energies_that_are_no_weights(tmp_path: Path) -> None:
+    model = besag.markov_network([2], [((0,), [0.0, 1e5])], given="energy")
+    with pytest.raises(ModelError, match=r"a weight is exp\(-100000\), which is no double.*\.json"):
+        besag.save(model, tmp_path / "a.uai")
+    besag.save(model, tmp_path / "a.json")
+    assert besag.load(tmp_path / "a.json").theta.tolist() == model.theta.tolist()
+
+
+@pytest.mark.parametrize("name", ["a.fg", "a.wcsp", "a.dsc", "a.txt", "a"])
+def test_formats_that_cannot_be_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ModelError, match=r"expected one of \.uai, \.bif"):
+        besag.save(besag.data.bundled("sprinkler"), tmp_path / name)
+
+
+def test_the_format_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "model.txt"
+    besag.save(besag.data.bundled("sprinkler"), path, format="bif")
+    assert besag.load(path).parents("wet_grass") == ["sprinkler", "rain"]  # by content
+    with (tmp_path / "model.txt").open("rb") as stream:
+        assert len(besag.load(stream, format=".bif").variables) == 4
+    with pytest.raises(ModelError, match="no format is named 'nonsense'"):
+        besag.load(path, format="nonsense")
+
+
+def test_a_text_stream_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.bif"
+    besag.save(besag.data.bundled("sprinkler"), path)
+    with path.open(encoding="utf-8") as stream, pytest.raises(ParseError, match="binary stream"):
+        besag.load(stream)  # type: ignore[arg-type]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.bif"
+    besag.save(besag.data.bundled("sprinkler"), path)
+    before = path.read_bytes()
+
+    def fail(_: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(files.os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        besag.save(besag.data.bundled("asia"), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
+    path, link = tmp_path / "model.bif", tmp_path / "link.bif"
+    besag.save(besag.data.bundled("sprinkler"), path)
+    path.chmod(0o640)
+    link.symlink_to(path)
+    besag.save(besag.data.bundled("asia"), link)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert len(besag.load(path).variables) == 8
+
+
+def test_packed_files_are_the_same_each_time(tmp_path: Path) -> None:
+    for name in ("a.bif.gz", "b.bif.gz"):
+        besag.save(besag.data.bundled("asia"), tmp_path / name)
+    assert (tmp_path / "a.bif.gz").read_bytes() == (tmp_path / "b.bif.gz").read_bytes()
