@@ -93,9 +93,15 @@ def test_a_full_assignment_of_a_network_needs_no_inference() -> None:
     assert wide.log_probability(assignment) == pytest.approx(-40 * np.log(2))
 
 
-@pytest.mark.parametrize("option", [{"time_limit": -1}, {"n_threads": 0}, {"memory_limit": "1"}])
+@pytest.mark.parametrize("option", [{"time_limit": -1}, {"memory_limit": "1"}])
 def test_limits_are_positive_numbers(option: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="must be a positive number or None"):
+        SPRINKLER.marginals(**option)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", [{"n_threads": 0}, {"n_threads": 1.5}, {"seed": -1}, {"seed": "a"}, {"seed": True}])
+def test_counts_are_whole_numbers(option: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="must be a whole number of at least"):
         SPRINKLER.marginals(**option)  # type: ignore[arg-type]
 
 

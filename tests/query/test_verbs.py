@@ -247,6 +247,21 @@ def test_covariance_is_minus_the_gradient_of_the_moments(data: st.DataObject) ->
         assert_allclose(covariance[i], -(up - down) / (2 * step), atol=1e-7)
 
 
+def test_covariance_of_more_labellings_than_can_be_listed() -> None:
+    model = besag.data.random_model("bayesian_network", 60, seed=4, n_states=(2, 3), zeros=0.0)
+    covariance, step = model.covariance(), 1e-5
+    for i in (0, len(model.theta) // 2, len(model.theta) - 1):
+        shift = np.zeros(model.theta.shape)
+        shift[i] = step
+        up, down = (model.with_theta(model.theta + sign * shift).moments() for sign in (1, -1))
+        assert_allclose(covariance[i], -(up - down) / (2 * step), atol=1e-7)
+
+
+def test_covariance_refuses_what_takes_too_many_propagations() -> None:
+    with pytest.raises(TooLargeError, match="a propagation for each of 99200 table entries"):
+        besag.ising((100, 100), 0.1, 0.0).covariance()
+
+
 def test_moments_of_a_batch_add() -> None:
     rows = [row.dropna().to_dict() for _, row in FRAME.iterrows()]
     assert_allclose(RAIN.moments(FRAME), np.sum([RAIN.moments(row) for row in rows], axis=0))

@@ -144,7 +144,7 @@ class Queries:
         return moments(self._model(), evidence, options)
 
     def covariance(self, evidence: Any = None, **options: Unpack[Options]) -> Array:
-        """The covariance of the statistics, (P, P): the Hessian of log Z by theta, 002 (21); by enumeration."""
+        """The covariance of the statistics, (P, P): the Hessian of log Z by theta, 002 (21)."""
         from besag.query.covariance import covariance
 
         return covariance(self._model(), evidence, options)

@@ -1,6 +1,14 @@
-"""The covariance of the sufficient statistics: the Hessian of log Z, 002 (21), by enumeration.
+"""The covariance of the sufficient statistics: the Hessian of log Z, 002 (21).
 
-Cov(phi) = E[phi phi^T] - E[phi] E[phi]^T,        phi(y) = sum_f phi_f(y_Sf), (P,)
+    Cov(phi) = E[phi phi^T] - E[phi] E[phi]^T,        phi(y) = sum_f phi_f(y_Sf), (P,)
+
+With a_fc (P,) the statistics of factor f in configuration c,
+
+    E[phi phi^T] = sum over f, c of  p(y_Sf = c)  a_fc  E[phi | y_Sf = c]^T
+
+in which the conditional expectations come from a batch, a row of evidence for each cell (f, c) of all factors. With C
+cells, A (C, P), sparse, has the a_fc as its rows; the marginals (R, C) of the cells in R rows, times A, are the
+expectations.
 """
 
 from __future__ import annotations
@@ -11,41 +19,71 @@ import numpy as np
 
 from besag.arrays import Array, IntArray
 from besag.errors import EvidenceError, TooLargeError
-from besag.graph.evidence import read_evidence
-from besag.query.labels import configurations
-from besag.query.run import Options, run
+from besag.graph.evidence import Evidence, read_evidence
+from besag.infer.engine import Want
+from besag.infer.result import factor_offsets
+from besag.query.run import Options, check_options, engine_from, generator_for, run_engine
 
 if TYPE_CHECKING:
     from besag.model.model import Model
 
-MAX_ROWS = 2**16
-MAX_BYTES = 2**30
+MAX_CELLS = 2**15  # each is a row of evidence
+MAX_PARAMETERS = 2**13  # 512 MiB of covariance
+CHUNK = 2**23  # marginals of cells at a time
+CELLS: frozenset[Want] = frozenset({"log_partition", "factors"})
 
 
 def covariance(model: Model, evidence: Any, options: Options) -> Array:
     """Cov(phi) under p(y | evidence), (P, P)."""
-    codes = configurations(model.variables, list(range(len(model.variables))), MAX_ROWS)
-    size = model.layout.n_parameters
-    if 8 * size * max(size, len(codes)) > MAX_BYTES:
-        raise TooLargeError(f"the covariance of {size} parameters over {len(codes)} labellings takes more than 1 GiB")
     read = read_evidence(model.variables, evidence)
     if read.batched:
         raise EvidenceError("covariance takes one row of evidence, a dict")
-    log_z = run(model, {"log_partition"}, read, options).log_partition
-    p = np.exp(-model.problem.with_evidence(read).energy(codes) - log_z)
-    phi = features(model, codes)
-    centred = phi - p @ phi
-    return np.asarray((centred * p[:, None]).T @ centred)
+    check_options(options)
+    offsets, size = factor_offsets(model.graph), model.layout.n_parameters
+    if offsets[-1] > MAX_CELLS or size > MAX_PARAMETERS:
+        raise TooLargeError(
+            f"the covariance takes a propagation for each of {offsets[-1]} table entries and {size} x {size} numbers; "
+            f"at most {MAX_CELLS} entries and {MAX_PARAMETERS} parameters are taken"
+        )
+    engine, problem = engine_from(options), model.problem
+    p = run_engine(model, engine, read, CELLS, options).factor_marginals
+    assert p is not None
+    of_cells = _statistics(model)
+    mean = p[0] @ of_cells
+    second = np.zeros((size, size))
+    positive = np.flatnonzero(p[0] > 0)
+    step = max(1, CHUNK // max(int(offsets[-1]), 1))
+    for cells in (positive[start : start + step] for start in range(0, len(positive), step)):
+        rows = problem.with_evidence(_clamped(model, read, offsets, cells))
+        marginals = engine.infer(rows, CELLS, rng=generator_for(engine, CELLS, options)).factor_marginals
+        weighted = of_cells[cells].multiply(p[0][cells][:, None]).tocsr()
+        second += weighted.T @ (marginals @ of_cells)
+    centred = second - np.outer(mean, mean)
+    return np.asarray((centred + centred.T) / 2)
 
 
-def features(model: Model, codes: IntArray) -> Array:
-    """phi(y) of labellings (B, V): (B, P)."""
-    phi = np.zeros((len(codes), model.layout.n_parameters))
-    for group in model.groups:
-        where, template = model.layout[group.template.name], group.template
-        configs = np.stack(np.unravel_index(np.arange(int(np.prod(template.shape))), template.shape), axis=1)
-        for f, scope in enumerate(group.scopes):
-            inputs = None if group.inputs is None else group.inputs[f : f + 1]
-            table = np.stack([template.label_moments(inputs, config[None]) for config in configs])
-            phi[:, where] += table[np.ravel_multi_index(tuple(codes[:, scope].T), template.shape)]
-    return phi
+def _clamped(model: Model, evidence: Evidence, offsets: IntArray, cells: IntArray) -> Evidence:
+    """The evidence with, in each row, the variables of one factor at the configuration of one cell."""
+    observed = np.repeat(evidence.observed, len(cells), axis=0)
+    factors = np.searchsorted(offsets, cells, side="right") - 1
+    for f in np.unique(factors).tolist():
+        rows, scope = np.flatnonzero(factors == f), model.graph.scope(f)
+        shape = tuple(model.variables.cardinalities[scope].tolist())
+        observed[rows[:, None], scope] = np.stack(np.unravel_index(cells[rows] - offsets[f], shape), axis=1)
+    return Evidence(observed, evidence.log_weights, batched=True)
+
+
+def _statistics(model: Model) -> Any:
+    """A (C, P): the statistics of each cell of each factor, as the Graph numbers them."""
+    from scipy.sparse import block_diag, csr_array, vstack
+
+    parts, given = [], model.inputs
+    for block in model.graph.blocks:
+        template, own = block.template, given[block.template.name]
+        cells = np.stack(np.unravel_index(np.arange(int(np.prod(template.shape))), template.shape), axis=1)
+        of_block = [csr_array((0, template.n_parameters))]
+        for f in range(len(block.scopes)):
+            inputs = None if own is None else own[f : f + 1]
+            of_block.append(csr_array(np.stack([template.label_moments(inputs, cell[None]) for cell in cells])))
+        parts.append(vstack(of_block))
+    return csr_array(block_diag(parts, format="csr")) if parts else csr_array((0, 0))

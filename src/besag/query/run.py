@@ -36,17 +36,25 @@ class Options(TypedDict, total=False):
     trace: bool
 
 
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number; True and False are not."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def check_options(options: Options) -> None:
     """TypeError for an option that does not exist."""
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
         raise TypeError(f"unknown options {sorted(unknown)}; there are {', '.join(Options.__annotations__)}")
-    for key in ("time_limit", "memory_limit", "n_threads"):
+    for key in ("time_limit", "memory_limit"):
         value: Any = options.get(key)
         if value is not None and not (isinstance(value, (int, float)) and value > 0):
             raise ValueError(f"{key} must be a positive number or None, got {value!r}")
+    threads: Any = options.get("n_threads")
+    if threads is not None and not (is_whole(threads) and threads >= 1):
+        raise ValueError(f"n_threads must be a whole number of at least 1 or None, got {threads!r}")
     seed: Any = options.get("seed", 0)
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+    if not (is_whole(seed) and seed >= 0):
         raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
     if not isinstance(options.get("init"), (Result, type(None))):
         raise TypeError(f"init must be a Result to start from, got {type(options['init']).__name__}")

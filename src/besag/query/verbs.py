@@ -22,7 +22,7 @@ from besag.infer.engine import Want, engine_name
 from besag.infer.result import Result
 from besag.query import eliminated
 from besag.query.labels import configurations, labels_frame, read_labels
-from besag.query.run import Options, check_options, engine_from, evidence_for, generator_for, run, run_engine
+from besag.query.run import Options, check_options, engine_from, evidence_for, generator_for, is_whole, run, run_engine
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ def _names(model: Model, targets: Sequence[str] | str | None) -> tuple[str, ...]
 
 def map_(model: Model, evidence: Any, k: Any, options: Options) -> Result:
     """The k labellings of least energy."""
-    if not isinstance(k, (int, np.integer)) or k < 1:
+    if not is_whole(k) or k < 1:
         raise ModelError(f"k must be a whole number of at least 1, got {k!r}")
     return run(model, {"map"}, evidence, options, k=k)
 
@@ -170,7 +170,7 @@ def log_probability(model: Model, given: Any, options: Options) -> Any:
 
 def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFrame:
     """n draws from p(y | evidence), for each row of evidence."""
-    if not isinstance(n, (int, np.integer)) or n < 1:
+    if not is_whole(n) or n < 1:
         raise ModelError(f"the number of samples must be a whole number of at least 1, got {n!r}")
     result = run(model, {"log_partition", "samples"}, evidence, options, n_samples=n)
     n = result.samples.shape[-2]
