@@ -57,7 +57,9 @@ def test_a_network_comes_back(tmp_path: Path, suffix: str, packed: str) -> None:
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), suffixes=st.permutations(NETWORK_SUFFIXES))
-def test_a_network_goes_through_all_formats(tmp_path_factory: pytest.TempPathFactory, seed: int, suffixes: list[str]) -> None:
+def test_a_network_goes_through_all_formats(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, suffixes: list[str]
+) -> None:
     folder = tmp_path_factory.mktemp("chain")
     model = random_network(seed)
     path = folder / "model.bif"
