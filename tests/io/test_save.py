@@ -28,7 +28,8 @@ def random_network(seed: int, n: int = 6) -> Model:
 def named(seed: int) -> Model:
     """A network with odd names and states, and metadata."""
     source = random_network(seed, len(ODD_NAMES))
-    states = {name: [f"{name}={k}" for k in range(v.cardinality)] for name, v in zip(ODD_NAMES, source.variables)}
+    pairs = zip(ODD_NAMES, source.variables, strict=True)
+    states = {name: [f"{name}={k}" for k in range(variable.cardinality)] for name, variable in pairs}
     edges = [
         (ODD_NAMES[int(p)], ODD_NAMES[child]) for child in range(len(ODD_NAMES)) for p in source.parents(str(child))
     ]

@@ -48,8 +48,7 @@ def readable(data_dir: Path) -> list[Path]:
     """Every model file that is not broken on purpose."""
     folders = ("libdai_tests", "toulbar2_instances", "peer_test_files")
     suffixes = (".fg", ".wcsp", ".wcsp.xz", ".cfn.gz", ".uai", ".uai.xz", ".bif", ".bifxml", ".net", ".dsl")
-    found = [p for folder in folders for p in sorted((data_dir / folder).rglob("*")) if p.name.endswith(suffixes)]
-    return found
+    return [p for folder in folders for p in sorted((data_dir / folder).rglob("*")) if p.name.endswith(suffixes)]
 
 
 # What is broken on purpose, or incomplete, or has constraints that are no tables; all else loads.
