@@ -42,8 +42,10 @@ def run(arguments: argparse.Namespace) -> None:
     from besag.cli.evidence import bound_to, gathered
     from besag.cli.facts import oddities, size_of
     from besag.cli.output import print_json, print_pairs
+    from besag.io.notes import noted
 
-    model, format_ = read_model(arguments)
+    with noted() as notes:
+        model, format_ = read_model(arguments)
     evidence = bound_to(model.variables, gathered(model, arguments.evidence))
     cost, odd = model.cost(evidence), oddities(model)
     told = {
@@ -55,10 +57,16 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
         variables = {model.variables.names[v]: entries for v, entries in model.variables.metadata.items()}
         print_json(
-            {**told, "odd": [one._asdict() for one in odd], "metadata": model.metadata, "variables_metadata": variables}
+            {
+                **told,
+                "odd": [one._asdict() for one in odd],
+                "notes": notes,
+                "metadata": model.metadata,
+                "variables_metadata": variables,
+            }
         )
     else:
-        rows = [*_size_rows(told), *_cost_rows(cost), *_odd_rows(odd), *_metadata_rows(model)]
+        rows = [*_size_rows(told), *_cost_rows(cost), *_odd_rows(odd, notes), *_metadata_rows(model)]
         print_pairs(rows)
 
 
@@ -103,10 +111,9 @@ def _size(n_bytes: float) -> str:
     return f"{n_bytes:.3g} {SIZES[unit]}"
 
 
-def _odd_rows(odd: list[Oddity]) -> list[tuple[str, str]]:
-    if not odd:
-        return [("odd", "nothing")]
-    return [("odd" if i == 0 else "", _odd_text(*one)) for i, one in enumerate(odd)]
+def _odd_rows(odd: list[Oddity], notes: list[str]) -> list[tuple[str, str]]:
+    texts = [*notes, *(_odd_text(*one) for one in odd)] or ["nothing"]
+    return [("odd" if i == 0 else "", text) for i, text in enumerate(texts)]
 
 
 def _odd_text(what: str, times: int, names: list[str]) -> str:

@@ -55,14 +55,13 @@ from besag.io.bif_write import write
 from besag.io.files import is_number, line_of, text_of
 from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY, TableError, energies_of, model_of, normalised
+from besag.io.room import Room
 from besag.model.dag import topological
 from besag.model.model import Model
 from besag.model.variable import NameList, Variables
 
 __all__ = ["matches", "read", "write"]
 
-SPARE_ENTRIES = 1 << 22  # table entries that "default" may make ...
-ENTRIES_PER_CHARACTER = 16  # ... beyond this many for each character of the file
 TYPE_FORM = "type discrete [K] { state, ... };"
 
 
@@ -90,7 +89,7 @@ class _Reader:
         self.codes: dict[tuple[str, ...], dict[str, int]] = {}
         self.metadata: dict[int, dict[str, Any]] = {}
         self.orders = LabelOrders()
-        self.room = SPARE_ENTRIES + ENTRIES_PER_CHARACTER * len(text)
+        self.room = Room(len(text))
 
     def model(self) -> Model:
         """The whole file."""
@@ -256,8 +255,7 @@ class _Reader:
         spaces = tuple([self.states[v] for v in scope])
         shape = tuple([len(states) for states in spaces])
         n_rows = prod(shape[:-1])
-        self.room -= n_rows * shape[-1]
-        if self.room < 0:
+        if not self.room.holds((n_rows, shape[-1])):
             message = f"the CPT of {self._name(scope[-1])!r} has {prod(shape)} entries, too many to be meant"
             raise self._fail(block, message)
         table = Table(block, scope, shape, n_rows)

@@ -23,8 +23,6 @@ from besag.model.model import FactorGroup, Model
 from besag.model.template import Template
 from besag.model.variable import Names, Variables, numbered_states
 
-SPARE_ENTRIES = 1 << 22  # table entries that default costs may make ...
-ENTRIES_PER_CHARACTER = 16  # ... beyond this many for each character of the file
 SPARE_STATES = 1 << 16  # of variables that no table mentions
 
 
@@ -34,20 +32,6 @@ class CostFunction(NamedTuple):
     scope: tuple[int, ...]
     table: Array
     name: str | None = None
-
-
-class Room:
-    """How many more table entries a file of some size may make."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, n_characters: int) -> None:
-        self.left = SPARE_ENTRIES + ENTRIES_PER_CHARACTER * n_characters
-
-    def holds(self, shape: Sequence[int]) -> bool:
-        """Whether a table of this shape may be made, which takes its room."""
-        self.left -= prod(shape)
-        return self.left >= 0
 
 
 class Sparse(NamedTuple):

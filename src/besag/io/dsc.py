@@ -29,11 +29,9 @@ from besag.arrays import Array, IntArray
 from besag.errors import ParseError
 from besag.io.formats import Source
 from besag.io.network import Node, model_of_nodes
+from besag.io.room import Room
 from besag.io.tokens import SLASHES, Cursor, Value, items, one_line, shown, without_comments
 from besag.model.model import Model
-
-SPARE_ENTRIES = 1 << 22  # table entries that "default" may make ...
-ENTRIES_PER_CHARACTER = 16  # ... beyond this many for each character of the file
 
 _START = re.compile(r'\s*+(?:(?:belief|diagnostic|trouble)\s++network\b|network\s*+"[^"]*+"\s*+node\b)', re.I)
 _KEY = re.compile(r"\w++\s*+:")
@@ -78,7 +76,7 @@ class _Reader:
         self.variables: dict[str, _Variable] = {}
         self.left_out: dict[str, str] = {}
         self.tables: dict[str, _Table] = {}
-        self.room = SPARE_ENTRIES + ENTRIES_PER_CHARACTER * len(self.cursor.text)
+        self.room = Room(len(self.cursor.text))
 
     def model(self) -> Model:
         """The whole file."""
@@ -208,8 +206,7 @@ class _Reader:
 
     def reserve(self, name: str, size: int, at: int) -> None:
         """Takes room for a table that its own numbers may not back."""
-        self.room -= size
-        if self.room < 0:
+        if not self.room.holds((size,)):
             raise self.cursor.fail(f"the table of {name!r} has {size} entries, too many to be meant", at)
 
 

@@ -28,7 +28,7 @@ from besag.arrays import Array
 from besag.io.formats import Source
 from besag.io.net_write import NAME, PROPERTY, is_identifier, write
 from besag.io.network import Node, model_of_nodes
-from besag.io.parts import ROW_TOLERANCE
+from besag.io.parts import ROW_TOLERANCE, note_rows
 from besag.io.tokens import PERCENT, Cursor, Value, items, one_line, shown, without_comments
 from besag.model.model import Model
 
@@ -265,5 +265,7 @@ def _normalised(rows: Array) -> Array:
     with np.errstate(over="ignore"):
         sums = rows.sum(axis=1)
     scaled = (np.abs(sums - 1) > ROW_TOLERANCE) & (sums > 0) & (sums < np.inf) & (rows >= 0).all(axis=1)
+    if scaled.any():
+        note_rows(sums[scaled])
     rows[scaled] /= sums[scaled, None]
     return rows

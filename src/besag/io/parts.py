@@ -15,6 +15,7 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, offsets_of
 from besag.errors import ModelError
+from besag.io.notes import note
 from besag.model.cpt import check_cpt
 from besag.model.metadata import NONE
 from besag.model.model import FactorGroup, Model
@@ -22,6 +23,7 @@ from besag.model.template import Template
 from besag.model.variable import Variables
 
 ROW_TOLERANCE = 1e-3
+NOTABLE = 1e-9  # what is more than that was not made by rounding doubles
 ROUNDING = 1e-15  # what K decimals that sum to one may miss it by when they are added, or EPSILON K where that is more:
 EPSILON = 2.0**-52  # such rows stay as they are, so that a file is read as it was written
 MAX_ARITY = 60  # numpy's arrays have at most 64 axes
@@ -57,8 +59,16 @@ def normalised(variables: Variables, pools: Sequence[Pool], weights: Array) -> A
     sums = np.add.reduceat(weights, offsets_of(lengths)[:-1])
     if not (np.abs(sums - 1) <= ROW_TOLERANCE).all() or (weights < 0).any():
         raise _no_cpt(variables, pools, weights)
+    if np.abs(sums - 1).max(initial=0.0) > NOTABLE:
+        note_rows(sums)
     exact = np.abs(sums - 1) <= np.maximum(ROUNDING, EPSILON * lengths)
     return np.asarray(weights / np.repeat(np.where(exact, 1.0, sums), lengths))
+
+
+def note_rows(sums: Array) -> None:
+    """Say how many rows of CPTs do not sum to one, and by how much at most."""
+    missed = np.abs(sums - 1)
+    note(f"rows of CPTs that did not sum to one: {(missed > NOTABLE).sum()}, off by {missed.max():.2g} at most")
 
 
 def _no_cpt(variables: Variables, pools: Sequence[Pool], weights: Array) -> TableError:

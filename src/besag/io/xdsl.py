@@ -33,6 +33,7 @@ from besag.errors import ModelError, ParseError
 from besag.io.formats import Source
 from besag.io.network import Node, model_of_nodes
 from besag.io.parts import MAX_ARITY
+from besag.io.room import Room
 from besag.io.xdsl_drawing import default_genie, model_name, stubbed
 from besag.io.xdsl_names import split_properties
 from besag.io.xdsl_node import ChanceNode, extras_of, metadata_of
@@ -45,8 +46,6 @@ __all__ = ["matches", "read", "write"]
 
 CHANCE = ("cpt", "noisymax", "deterministic")
 LEFT_OUT = {"decision": "a decision", "utility": "a utility", "mau": "a utility", "equation": "an equation"}
-SPARE_ENTRIES = 1 << 22  # table entries that noisy-MAX and deterministic nodes may make ...
-ENTRIES_PER_BYTE = 16  # ... beyond this many for each byte of the file
 
 _ROOT = re.compile(rb"<smile[\s>]")
 
@@ -69,7 +68,7 @@ class _Reader:
         self.chance: list[ChanceNode] = []
         self.index: dict[str, int] = {}
         self.left_out: dict[str, str] = {}
-        self.room = SPARE_ENTRIES + ENTRIES_PER_BYTE * len(source.data)
+        self.room = Room(len(source.data))
 
     def model(self) -> Model:
         """The whole file."""
@@ -146,8 +145,7 @@ class _Reader:
         element, n_states = chance.element, len(chance.states)
         if element.tag == "cpt":
             return numbers_of(self._only(element, "probabilities"), self.path)
-        self.room -= prod(cardinalities) * n_states
-        if self.room < 0:
+        if not self.room.holds((*cardinalities, n_states)):
             size = prod(cardinalities) * n_states
             raise self._fail(element, f"the CPT of {chance.identifier!r} has {size} entries, too many to be meant")
         if element.tag == "noisymax":
