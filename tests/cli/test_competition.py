@@ -39,7 +39,10 @@ def test_the_form_of_results(ask: Ask, pair: str, write: Write) -> None:
     def text(task: str, *more: str) -> str:
         return ask("infer", pair, "--evidence", none, "--task", task, "--format", "uai", *more)
 
-    assert text("PR") == f"PR\n{math.log10(21):.12f}\n"
+    task, number = text("PR").split()
+    assert task == "PR"
+    assert float(number) == pytest.approx(math.log10(21), abs=1e-13)
+    assert len(number.partition(".")[2]) >= 12
     assert text("MAP") == "MAP\n2 1 0\n"
     assert text("MMAP", "--query", write("pair.query", "1 1")) == "MMAP\n1 1 0\n"
     task, numbers, end = text("MAR").split("\n")

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from besag.arrays import Array, frozen
 from besag.errors import EvidenceError, ModelError, ParseError
 from besag.io.files import Numbers, line_of, read_bytes
@@ -239,7 +241,7 @@ def result_text(task: str, result: Result, model: Model, query: Sequence[str] | 
     >>> import besag
     >>> model = besag.data.bundled("sprinkler")
     >>> result_text("PR", model.marginals(evidence={"rain": "yes"}), model)
-    'PR\\n-0.301029995664\\n'
+    'PR\\n-0.3010299956639812\\n'
     """
     task = task.upper()
     if task not in TASKS:
@@ -251,7 +253,7 @@ def result_text(task: str, result: Result, model: Model, query: Sequence[str] | 
 
 def _solution_text(task: str, result: Result, model: Model, query: Sequence[str] | None) -> str:
     if task == "PR":
-        return f"{result.log_partition / math.log(10):.12f}"
+        return np.format_float_positional(result.log_partition / math.log(10), unique=True, min_digits=12)
     n = len(model.variables)
     if task == "MAR":
         tables = [number_text(result[model.variables.names[v]]) for v in range(n)]
