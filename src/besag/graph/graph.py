@@ -194,11 +194,13 @@ class Graph(Rebuilt):
 
     def _strides(self) -> IntArray:
         """(E,): how many entries further the next state of a factor's variable is."""
-        parts = []
+        steps, first = list[int](), list[int]()  # those of one factor of each block, and where they begin
         for block in self.blocks:
-            steps = list(accumulate(block.template.shape[:0:-1], operator.mul, initial=1))[::-1]
-            parts.append(np.broadcast_to(np.array(steps, np.int64), block.scopes.shape))
-        return frozen(joined(parts, np.int64))
+            first.append(len(steps))
+            steps += list(accumulate(block.template.shape[:0:-1], operator.mul, initial=1))[::-1]
+        starts = repeated(first, [len(block.scopes) for block in self.blocks]) - self.scope_offsets[:-1]
+        places = np.arange(len(self.scope_variables)) + np.repeat(starts, np.diff(self.scope_offsets))
+        return frozen(np.array(steps, np.int64)[places])
 
     @property
     def factor_positions(self) -> IntArray:
