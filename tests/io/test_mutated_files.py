@@ -27,7 +27,7 @@ FILES = {
     "WCSP": "toulbar2_instances/zebra.wcsp",
     "CFN": "toulbar2_instances/alarm.cfn.gz",
 }
-MADE = ("asia.xdsl", "asia.json", "asia.xml", "asia.net.xz", "asia.bif.gz")  # formats without a real file, and packed ones
+MADE = ("asia.xdsl", "asia.json", "asia.xml", "asia.net.xz", "asia.bif.gz")  # no real files, and packed ones
 WORDS = {
     "XMLBIF": (b"<!ENTITY a 'b'>", b"<TABLE>", b"</TABLE>", b"<GIVEN>", b"&a;", b"<!--", b"<![CDATA["),
     "asia.xdsl": (b"<cpt", b"<noisymax", b"<parents>", b"&#0;", b"<!--", b"-->"),

@@ -28,11 +28,12 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray
 from besag.errors import ParseError
-from besag.io.costs import SPARE_STATES, CostFunction, Room, model_of_costs
+from besag.io.costs import SPARE_STATES, CostFunction, model_of_costs
 from besag.io.files import is_number, line_of, text_of
 from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY
 from besag.io.relaxed import nested, without_comments
+from besag.io.room import Room
 from besag.model.model import Model
 from besag.model.variable import NameList, RangeNames, Variables, numbered_states
 

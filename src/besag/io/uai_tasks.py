@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 TASKS = ("PR", "MAR", "MAP", "MPE", "MMAP")
 MANY = 2**31
+DIGITS = 14  # of log10 Z
 
 _COMMENT = re.compile(rb"#[^\n]*")
 _TASK = re.compile(rb"\s*([A-Za-z]+)(?!\S)")
@@ -241,7 +242,7 @@ def result_text(task: str, result: Result, model: Model, query: Sequence[str] | 
     >>> import besag
     >>> model = besag.data.bundled("sprinkler")
     >>> result_text("PR", model.marginals(evidence={"rain": "yes"}), model)
-    'PR\\n-0.3010299956639812\\n'
+    'PR\\n-0.30102999566398\\n'
     """
     task = task.upper()
     if task not in TASKS:
@@ -253,7 +254,7 @@ def result_text(task: str, result: Result, model: Model, query: Sequence[str] | 
 
 def _solution_text(task: str, result: Result, model: Model, query: Sequence[str] | None) -> str:
     if task == "PR":
-        return np.format_float_positional(result.log_partition / math.log(10), unique=True, min_digits=12)
+        return np.format_float_positional(result.log_partition / math.log(10), DIGITS, unique=False, fractional=False)
     n = len(model.variables)
     if task == "MAR":
         tables = [number_text(result[model.variables.names[v]]) for v in range(n)]

@@ -26,10 +26,11 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.errors import ParseError
-from besag.io.costs import CostFunction, Room, Sparse, dense_tables, model_of_costs, numbered_variables, too_many_states
+from besag.io.costs import CostFunction, Sparse, dense_tables, model_of_costs, numbered_variables, too_many_states
 from besag.io.files import Numbers, is_number, line_of
 from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY
+from besag.io.room import Room
 from besag.model.model import Model
 from besag.model.variable import RangeNames, Variables
 
