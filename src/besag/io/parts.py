@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of
 from besag.errors import ModelError
 from besag.io.notes import note
 from besag.model.cpt import check_cpt
@@ -95,9 +95,9 @@ def model_of(
 ) -> Model:
     """A Model from the energies of all tables, pool by pool."""
     kind = "cpt" if conditional else "table"
-    groups = []
+    groups, rows = [], frozen(np.arange(max((len(pool.scopes) for pool in pools), default=0)))
     for pool in pools:
-        template = Template(f"{kind}[{','.join(map(str, pool.shape))}]", pool.shape, len(pool.scopes))
-        rows = np.arange(len(pool.scopes))
-        groups.append(FactorGroup(template, pool.scopes, rows, conditional, pool.positions))
+        n = len(pool.scopes)
+        template = Template(f"{kind}[{','.join(map(str, pool.shape))}]", pool.shape, n)
+        groups.append(FactorGroup(template, frozen(pool.scopes), rows[:n], conditional, frozen(pool.positions)))
     return Model(variables, tuple(groups), energies, None if support.all() else support, metadata=metadata or NONE)

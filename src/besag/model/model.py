@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from besag.graph.problem import Problem
 
 
+FEW = 2_000  # variables and factors that are looked at one by one
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FactorGroup(Rebuilt):
     """One Template on F scopes.
@@ -101,8 +104,11 @@ class Model(Rebuilt, Queries):
             self._check_scopes()
 
     def _check_scopes(self) -> None:
+        few = len(self.variables) < FEW
+        cardinalities = self.variables.cardinalities.tolist() if few else []
         for group in self.groups:
-            check_scopes(self.variables, group)
+            if not (few and len(group) < FEW and _are_sound(cardinalities, group)):
+                check_scopes(self.variables, group)
 
     @property
     def graph(self) -> Graph:
@@ -303,6 +309,17 @@ def check_tabular(template: Template) -> None:
     """ModelError unless each table entry of the template is a parameter of its own."""
     if template.basis is not None or template.pattern is not None:
         raise ModelError(f"template {template.name!r} has fewer parameters than table entries; use with_theta")
+
+
+def _are_sound(cardinalities: list[int], group: FactorGroup) -> bool:
+    """Whether `check_scopes` has nothing to say: in plain Python, which is quicker where groups are small."""
+    n, shape = len(cardinalities), list(group.template.shape)
+    for scope in group.scopes.tolist():
+        if min(scope) < 0 or max(scope) >= n or len(set(scope)) < len(scope):
+            return False
+        if [cardinalities[v] for v in scope] != shape:
+            return False
+    return True
 
 
 def check_scopes(variables: Variables, group: FactorGroup) -> None:
