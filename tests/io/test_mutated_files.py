@@ -79,11 +79,11 @@ def test_made_files(tmp_path: Path, name: str) -> None:
 
 
 def run(data: bytes, path: Path, words: tuple[bytes, ...]) -> None:
-    """A thousand mutations of a file, the same each time."""
+    """Three thousand mutations of a file, the same each time."""
     load_sound = load(_written(data, path))
     assert len(load_sound.variables) > 0
 
-    @settings(max_examples=1000, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(max_examples=3000, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(st.one_of(mutated(data, words), st.binary(max_size=200)))
     def mutations(changed: bytes) -> None:
         check(changed, path)
