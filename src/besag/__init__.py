@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from besag import data as data
     from besag import errors as errors
     from besag import infer as infer
+    from besag import io as io
     from besag import plot as plot
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ["data", "errors", "infer", "plot"]
+_MODULES = ["data", "errors", "infer", "io", "plot"]
 _WHERE = {
     "Evidence": "graph.evidence",
     "FactorGroup": "model.model",

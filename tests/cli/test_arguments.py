@@ -91,7 +91,7 @@ def test_names_with_an_equals_sign(ask_json: AskJson, write: Write) -> None:
     [
         ("wett=yes", "'wett=yes' is neither NAME=STATE nor a file: no variable is named 'wett'; did you mean 'wet'"),
         ("wet=soaked", "'wet' has no state 'soaked'; it has ['no', 'yes']"),
-        ("absent.evid", "absent.evid: No such file or directory"),
+        ("absent.evid", "'absent.evid' is neither NAME=STATE nor a file: there is no such file"),
     ],
 )
 def test_evidence_that_is_wrong(ask: Ask, lawn: str, item: str, match: str) -> None:
@@ -160,7 +160,7 @@ def test_queries_that_are_wrong(ask: Ask, lawn: str, write: Write) -> None:
         (["--task", "MAP", "--query", "rain"], "--query goes with MAR and MMAP, not with MAP"),
         (["-k", "3"], "-k goes with MAP, not with MAR"),
         (["--samples", "3"], "--samples goes with SAMPLE, not with MAR"),
-        (["--task", "SAMPLE", "-n", "0"], "expected a whole number of at least 1, got '0'"),
+        (["--task", "SAMPLE", "-n", "0"], "expected a whole number from 1 to 10^12, got '0'"),
         (["--task", "SAMPLE", "--format", "uai"], "no form for samples"),
         (["--task", "MAP", "-k", "2", "--format", "uai"], "holds one labelling"),
         (["--query", "rain", "--format", "uai"], "holds the marginals of all variables"),

@@ -117,7 +117,7 @@ def test_a_reader_that_stops_early(lawn: str) -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait() == 1
+        assert process.wait() == 141
 
 
 def test_letters_that_the_output_cannot_show(tmp_path: Path) -> None:

@@ -320,3 +320,8 @@ def test_the_path_is_named(write: Write) -> None:
     with pytest.raises(ParseError, match="^" + re.escape(f"{path}:1: ")) as caught:
         load(path)
     assert (caught.value.path, caught.value.line) == (str(path), 1)
+
+
+def test_an_address_in_a_property_is_no_comment(write: Write) -> None:
+    text = network(ROOT, ROWS).replace("network", "network x { property url = http://a.org/b; }\nnetwork", 1)
+    assert load(write("a.bif", text)).metadata["properties"] == ("url = http://a.org/b",)

@@ -1,5 +1,6 @@
 """save and convert: every format that can be written, what it loses, and that a file appears whole or not at all."""
 
+import os
 import warnings
 from pathlib import Path
 
@@ -181,3 +182,77 @@ def test_packed_files_are_the_same_each_time(tmp_path: Path) -> None:
     for name in ("a.bif.gz", "b.bif.gz"):
         besag.save(besag.data.bundled("asia"), tmp_path / name)
     assert (tmp_path / "a.bif.gz").read_bytes() == (tmp_path / "b.bif.gz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"position": (1, 2, 3)}, r"'position' of 'rain' must be two numbers \(x, y\), got \(1, 2, 3\)"),
+        ({"position": "here"}, "must be two numbers"),
+        ({"position": (0, float("inf"))}, "must hold finite numbers"),
+        ({"properties": "x = y"}, "'properties' of 'rain' must be a list of texts, got 'x = y'"),
+        ({"properties": [1]}, "must be a list of texts"),
+        ({"comment": 5}, "'comment' of 'rain' must be text, got 5"),
+        ({"label": None}, "'label' of 'rain' must be text, got None"),
+        ("hello", "the metadata of 'rain' must be a dict, got str"),
+    ],
+)
+def test_metadata_of_the_wrong_kind(given: object, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        besag.data.bundled("sprinkler").with_metadata({}, {"rain": given})  # type: ignore[dict-item]
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    model = besag.data.bundled("sprinkler").with_metadata({}, {"rain": {"position": tuple(np.array([1.5, 2.0]))}})
+    besag.save(model, tmp_path / "a.xml")
+    assert besag.load(tmp_path / "a.xml").variable("rain").metadata["position"] == (1.5, 2)
+
+
+def test_what_only_the_model_or_only_variables_can_have(tmp_path: Path) -> None:
+    model = besag.data.bundled("sprinkler").with_metadata({"label": "The lawn"}, {"rain": {"name": "Rain"}})
+    with pytest.warns(LossWarning, match="GeNIe XDSL cannot carry the model's label, the variables' name"):
+        besag.save(model, tmp_path / "a.xdsl")
+
+
+@pytest.mark.parametrize("name", ["dsc", "wcsp", "fg"])
+def test_a_named_format_that_cannot_be_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ModelError, match="can only be read"):
+        besag.save(besag.data.bundled("sprinkler"), tmp_path / "x.foo", format=name)
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    path, model = tmp_path / "model.bif", besag.data.bundled("sprinkler")
+    os.mkfifo(path)
+    read = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        besag.save(model, path)
+        assert os.read(read, 8) == b"network "
+    finally:
+        os.close(read)
+    assert path.is_fifo()
+
+
+def test_a_long_name_and_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    long = tmp_path / f"{'a' * 251}.bif"
+    besag.save(besag.data.bundled("sprinkler"), long)
+    assert long.exists()
+    with pytest.raises(FileNotFoundError, match=r"absent/model\.bif"):
+        besag.save(besag.data.bundled("sprinkler"), tmp_path / "absent" / "model.bif")
+
+
+def test_the_wrong_suffix_is_told(tmp_path: Path) -> None:
+    besag.save(besag.data.bundled("sprinkler"), tmp_path / "a.bif")
+    (tmp_path / "a.bif").rename(tmp_path / "a.xdsl")
+    with pytest.raises(ParseError, match="the content looks like BIF: format='bif'"):
+        besag.load(tmp_path / "a.xdsl")
+
+
+def test_small_weights_are_doubles_too(tmp_path: Path) -> None:
+    model = besag.markov_network([2], [((0,), [1e-310, 1.0])], given="weight")
+    besag.save(model, tmp_path / "a.uai")
+    assert besag.load(tmp_path / "a.uai").marginals()["0"][0] == pytest.approx(1e-310, rel=1e-10)
+
+
+def test_something_that_is_no_file() -> None:
+    with pytest.raises(TypeError, match="expected the path of a file or a binary stream, got int"):
+        besag.load(5)  # type: ignore[arg-type]

@@ -3,7 +3,8 @@
 A command's module has HELP, one line; `configure(parser)`, which adds its arguments; and `run(arguments)`. What is
 heavy is imported inside `run`, so that `besag --help` answers at once.
 
-Exit codes: 0 answered, 1 bad input, 2 bad usage, 3 no answer within the limits of time and memory, 130 interrupted.
+Exit codes: 0 answered, 1 bad input, 2 bad usage, 3 no answer within the limits of time and memory, 130 interrupted,
+141 the reader of a pipe has gone.
 What went wrong is one line on stderr, and so is each warning.
 """
 
@@ -14,7 +15,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TextIO
 
@@ -23,11 +24,20 @@ from besag.errors import ApproximationWarning, BesagError, ConvergenceWarning, L
 COMMANDS = ("infer", "info", "convert", "demo")
 TOLD = (LossWarning, ApproximationWarning, ConvergenceWarning)
 
-BAD_INPUT, BEYOND_LIMITS, INTERRUPTED = 1, 3, 130
+BAD_INPUT, BEYOND_LIMITS, INTERRUPTED, CLOSED_PIPE = 1, 3, 130, 141
+
+# What messages of the library say for Python, in the words of the command line.
+WORDS = {
+    "ignore_utilities=True": "--ignore-utilities",
+    "or format=...": "or --output-format",
+    ": format='": ": --input-format '",
+    "model.cost(evidence)": "besag info --evidence",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns the exit code."""
+    _open_what_is_closed()
     arguments = _parser().parse_args(argv)
     _escape_what_cannot_be_shown()
     try:
@@ -36,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough; nothing may be written at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BAD_INPUT
+        return CLOSED_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
     except MemoryError as error:  # TooLargeError is one
@@ -62,8 +72,27 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _failed(message: str, code: int) -> int:
-    print(f"besag: {message}", file=sys.stderr)
+    for said, meant in WORDS.items():
+        message = message.replace(said, meant)
+    _tell(message)
     return code
+
+
+def _tell(message: object) -> None:
+    """One line on stderr, if anybody can hear it."""
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(message))
+    with suppress(OSError):
+        print(f"besag: {line}", file=sys.stderr, flush=True)
+
+
+def _open_what_is_closed() -> None:
+    """A shell may start a command without streams (`>&-`): what goes there goes nowhere."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
 def _escape_what_cannot_be_shown() -> None:
@@ -84,7 +113,7 @@ def _warnings_as_lines() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        print(f"besag: {message}", file=sys.stderr)
+        _tell(message)
 
     with warnings.catch_warnings():
         for category in TOLD:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from besag.cli.shared import add_model, read_model
 
@@ -12,14 +13,24 @@ HELP = "write a model in another file format; what that cannot carry is told on 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     add_model(parser, "IN")
-    parser.add_argument("target", metavar="OUT", help="the file to write, in the format that its suffix names")
+    parser.add_argument("target", metavar="OUT", help="the file to write, - for standard output")
+    parser.add_argument(
+        "--output-format", metavar="SUFFIX", help="bif, uai, ..., where the suffix of OUT does not tell"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Reads and writes."""
     from besag.io.formats import format_to_write
-    from besag.io.save import save
+    from besag.io.save import report_losses, save
 
-    format_to_write(arguments.target)  # before a large file is read
+    chosen = format_to_write(arguments.target, arguments.output_format)  # before a large file is read
+    piped = arguments.target == "-"
+    if piped and chosen.where == "native":
+        arguments.refuse("the native format may take two files: give OUT a name")
     model, _ = read_model(arguments)
-    save(model, arguments.target)
+    if piped:
+        sys.stdout.buffer.write(chosen.module.write(model))
+        report_losses(model, chosen)
+    else:
+        save(model, arguments.target, format=arguments.output_format)

@@ -18,6 +18,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ import numpy as np
 from besag.errors import EvidenceError, ModelError, ParseError
 from besag.graph.evidence import Evidence, read_evidence, row_name
 from besag.io.files import read_bytes, suffix_of, text_of
-from besag.io.uai_tasks import read_uai_query, read_uai_samples
+from besag.io.uai_tasks import read_uai_query, samples_of
 from besag.model.model import Model
 from besag.model.variable import Variables
 
@@ -86,13 +87,15 @@ def _single(variables: Variables, item: str) -> Rows | None:
 
 def read_rows(model: Model, path: str) -> Rows:
     """The rows of a file."""
-    if "=" in path and not Path(path).exists():
-        unknown = model.variables.unknown(path.partition("=")[0])
-        raise EvidenceError(f"{path!r} is neither NAME=STATE nor a file: {unknown}")
+    if not Path(path).exists():
+        name, equals, _ = path.partition("=")
+        known = not equals and model.variables.names.find(name) is not None
+        what = f"write {name}=STATE" if known else model.variables.unknown(name) if equals else "there is no such file"
+        raise EvidenceError(f"{path!r} is neither NAME=STATE nor a file: {what}")
     data = read_bytes(path)
     kind = suffix_of(path)
     if kind == ".evid" or (kind not in (".json", ".csv", ".tsv") and _is_uai(data)):
-        return _numbered(read_uai_samples(path, model) or [{}])
+        return _numbered(samples_of(data, path, model) or [{}])
     text = text_of(data, path)
     if kind == ".json" or (kind not in (".csv", ".tsv") and text.lstrip()[:1] in ("{", "[")):
         return _from_json(text, path)
@@ -159,9 +162,10 @@ def _cell(variables: Variables, name: str, cell: str) -> object:
     if v is None or variables.find_state(v, cell) is not None:
         return cell
     try:
-        return float(cell)
+        value = float(cell)
     except ValueError:
         return cell
+    return value if isfinite(value) else cell
 
 
 def read_query(model: Model, items: Sequence[str]) -> list[str]:

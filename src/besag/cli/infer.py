@@ -174,8 +174,8 @@ def _give_up(seconds: float) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    if not text.isdecimal() or len(text) > 12 or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 10^12, got {text!r}")
     return int(text)
 
 

@@ -23,7 +23,7 @@ from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.memory import default_memory_limit
+from besag.infer.memory import default_memory_limit, refuse_samples
 from besag.infer.result import Diagnostics, Result, factor_offsets
 
 BYTES_PER_LABELLING = 48
@@ -60,6 +60,8 @@ class Brute:
         check_wants(self, want)
         graph, rows = problem.graph, problem.evidence.n_rows
         self._refuse(graph)
+        if "samples" in want:
+            refuse_samples(problem, self.n_samples, self.memory_limit)
         out = _Answer(problem, want, self.k, self.n_samples)
         rng = np.random.default_rng(0) if rng is None else rng
         for n in range(graph.n_instances):

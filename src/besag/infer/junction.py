@@ -27,7 +27,7 @@ from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.best import several_best
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.memory import default_memory_limit
+from besag.infer.memory import SMALL, default_memory_limit, refuse_samples
 from besag.infer.relevance import relevant
 from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.kernels import join
@@ -41,7 +41,6 @@ KINDS = frozenset({int(Kind.TABLE)})
 EVERYTHING: frozenset[Want] = frozenset({"factors", "moments", "map", "samples"})  # what needs every variable
 SLAB_ENTRIES = 2**24  # of answers at a time
 LOOSE = 4.0  # times the table entries that rows side by side may take
-SMALL = 2**24  # bytes that any machine has
 KEPT_ENTRIES = 2**20  # of all tables, that are kept in the linear domain from one question to the next
 SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
 
@@ -88,6 +87,7 @@ class JunctionTree:
         if "map" in want:
             answers |= run.best(self.k)
         if "samples" in want:
+            refuse_samples(problem, self.n_samples, self.memory_limit)
             answers |= run.draws(np.random.default_rng(0) if rng is None else rng, self.n_samples)
         limited = None if want & EVERYTHING else self.targets
         return run.result("junction_tree", began, targets=limited, **answers)

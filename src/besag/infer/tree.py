@@ -20,7 +20,7 @@ from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.memory import default_memory_limit
+from besag.infer.memory import default_memory_limit, refuse_samples
 from besag.infer.messages import MessageLog, send_all
 from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.infer.unary import add_unary_moments, base_rows, copy_unary_marginals
@@ -79,6 +79,7 @@ class Tree:
         if "map" in want:
             answer = run.best(answer)
         if "samples" in want:
+            refuse_samples(problem, self.n_samples, self.memory_limit)
             answer = run.draws(answer, np.random.default_rng(0) if rng is None else rng, self.n_samples)
         if "messages" in want:
             answer = replace(answer, message_log=run.messages(Semiring.MAX if "map" in want else Semiring.LOG_SUM))

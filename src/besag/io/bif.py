@@ -86,7 +86,7 @@ class _Reader:
         self.text, self.comments, self.path = text, comments, path
         self.index: dict[str, int] = {}
         self.states: list[tuple[str, ...]] = []
-        self.codes: dict[tuple[str, ...], dict[str, int]] = {}
+        self.codes: dict[int, dict[str, int]] = {}  # by the id of the states: to hash them takes their number
         self.metadata: dict[int, dict[str, Any]] = {}
         self.orders = LabelOrders()
         self.room = Room(len(text))
@@ -306,7 +306,8 @@ class _Reader:
         flat = ",;,".join(labels).split(",")  # ";" keeps count of the labels of a row
         if len(flat) == len(labels) * step - 1 and flat[step - 1 :: step].count(";") == len(labels) - 1:
             try:
-                where = [self._codes(table.scope[0])[label] for label in flat[::step]] if flat else [0]
+                codes = self._codes(table.scope[0])
+                where = [codes[label] for label in flat[::step]] if flat else [0]
                 for i in range(1, step - 1):
                     codes, k = self._codes(table.scope[i]), table.shape[i]
                     where = [row * k + codes[label] for row, label in zip(where, flat[i::step], strict=True)]
@@ -318,9 +319,9 @@ class _Reader:
     def _codes(self, variable: int) -> dict[str, int]:
         """Codes of states, as they stand between the commas of a row: bare, after a space, or in quotes."""
         states = self.states[variable]
-        codes = self.codes.get(states)
+        codes = self.codes.get(id(states))
         if codes is None:
-            codes = self.codes[states] = {f'"{state}"': code for code, state in enumerate(states)}
+            codes = self.codes[id(states)] = {f'"{state}"': code for code, state in enumerate(states)}
             for code, state in enumerate(states):
                 codes[f' "{state}"'] = code
                 if state == state.strip():

@@ -36,7 +36,7 @@ KEYWORD = re.compile(r"\s*+(?:network|variable|probability)\b")
 START = re.compile(KEYWORD.pattern + r"[^;{]*\{")
 
 _LABEL = re.compile(r'"([^"]*+)"|([^\s,"]++)')
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*(?:.*?\*/|.*+)", re.DOTALL)
+_COMMENT = re.compile(rf"{_STRING}|(?<!:)//[^\n]*+|/\*(?:.*?\*/|.*+)", re.DOTALL)  # http:// is none
 _POSITION = re.compile(r"position\s*+=\s*+\(\s*+([-+.\deE]++)\s*+,\s*+([-+.\deE]++)\s*+\)")
 _PLAIN = re.compile(r'(?!.*(?://|/\*))[^\s,;{}()\[\]|"\0]+')
 _LOOSE = re.compile(rf'(?:(?!//|/\*)[^;{{}}"\0]|{_STRING})*+')

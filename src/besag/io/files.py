@@ -26,7 +26,7 @@ from besag.arrays import Array
 from besag.errors import ParseError
 
 PACKED = (".gz", ".xz")
-ROOM = 1 << 28
+ROOM = 1 << 26
 RATIO = 100
 CHUNK = 1 << 15  # bytes of text that become tokens at once: they stay in the cache, and memory stays small
 
@@ -50,13 +50,16 @@ def suffix_of(path: str | PathLike[str]) -> str:
 def read_bytes(path: str | PathLike[str] | IO[bytes]) -> bytes:
     """The content of a file or of an open binary stream, unpacked; ParseError where it is empty or cannot be read."""
     stream = not isinstance(path, (str, PathLike))
-    where = "<stream>" if stream else fspath(path)  # type: ignore[arg-type]
+    if stream and not hasattr(path, "read"):
+        raise TypeError(f"expected the path of a file or a binary stream, got {type(path).__name__}")
+    where = str(getattr(path, "name", "<stream>")) if stream else fspath(path)  # type: ignore[arg-type]
     try:
         data = path.read() if stream else Path(path).read_bytes()  # type: ignore[union-attr,arg-type]
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        raise ParseError(f"the file cannot be read: {error}", path=where) from None
+        why = getattr(error, "strerror", None) or error
+        raise ParseError(f"the file cannot be read: {why}", path=where) from None
     if isinstance(data, str):
         raise ParseError("expected a binary stream, got one of text: open it with mode 'rb'", path=where)
     if data.startswith((_GZIP, _XZ)):
@@ -77,16 +80,24 @@ def packed(data: bytes, path: str | PathLike[str]) -> bytes:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Put data into a file, whole or not at all: it is written beside it and then takes its name."""
-    path = path.resolve()  # a link stays a link, and what it points to is replaced
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    whole = path.resolve()  # a link stays a link, and what it points to is replaced
+    if whole.exists() and not whole.is_file() and not whole.is_dir():
+        whole.write_bytes(data)  # a pipe or a device is no file to be replaced
+        return
+    beside = whole.with_name(f".{secrets.token_hex(8)}")
     try:
         with beside.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if path.exists():
-            beside.chmod(path.stat().st_mode)
-        beside.replace(path)
+        if whole.exists():
+            beside.chmod(whole.stat().st_mode)
+        beside.replace(whole)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        if error.strerror is None:
+            raise
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

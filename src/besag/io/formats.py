@@ -7,8 +7,8 @@ A format is one module of this package, imported when it is first needed, with
     write(model: Model) -> bytes       the file; only where the format can be written
 
 and one entry in FORMATS. `carries` says what a format can hold besides tables: "markov" (factors that are no CPTs),
-"names" (of variables and states), and keys of metadata; what a model has and a format does not carry is reported when
-it is written.
+"names" (of variables and states), and keys of the metadata of variables; `of_model` has the keys of the model's own.
+What a model has and a format does not carry is reported when it is written.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Format(NamedTuple):
     suffixes: tuple[str, ...]
     where: str
     carries: frozenset[str] | None = None
+    of_model: frozenset[str] = frozenset()
 
     @property
     def module(self) -> Any:
@@ -45,14 +46,15 @@ class Format(NamedTuple):
         return import_module(f"besag.io.{self.where}")
 
 
-DRAWN = frozenset({"names", "name", "label", "comment", "position", "properties"})
+DRAWN = frozenset({"names", "label", "comment", "position", "properties"})
+TITLED = frozenset({"name", "comment", "properties"})
 
 FORMATS = (
     Format("UAI", (".uai",), "uai", frozenset({"markov"})),
-    Format("BIF", (".bif",), "bif", DRAWN - {"label"} | {"bif"}),
-    Format("XMLBIF", (".xml", ".xmlbif", ".bifxml"), "xmlbif", DRAWN - {"label"} | {"xmlbif"}),
-    Format("Hugin NET", (".net", ".hkb"), "net", DRAWN | {"net"}),
-    Format("GeNIe XDSL", (".xdsl",), "xdsl", DRAWN | {"xdsl"}),
+    Format("BIF", (".bif",), "bif", DRAWN - {"label"} | {"bif"}, TITLED),
+    Format("XMLBIF", (".xml", ".xmlbif", ".bifxml"), "xmlbif", DRAWN - {"label"} | {"xmlbif"}, TITLED | {"xmlbif"}),
+    Format("Hugin NET", (".net",), "net", DRAWN | {"net"}, TITLED | {"label", "position", "net"}),
+    Format("GeNIe XDSL", (".xdsl",), "xdsl", DRAWN | {"xdsl"}, TITLED | {"xdsl"}),
     Format("native JSON", (".json",), "native", DRAWN | {"markov", "everything"}),
     Format("DSC", (".dsc",), "dsc"),
     Format("GeNIe DSL", (".dsl",), "dsl"),
@@ -91,10 +93,18 @@ def format_of_content(data: bytes, path: str | PathLike[str], suffix: str) -> Fo
     )
 
 
-def format_to_write(path: str | PathLike[str]) -> Format:
-    """The format that a path asks for."""
+def looks_like(data: bytes, chosen: Format) -> Format | None:
+    """The format that a file seems to have by its content, where that is another than the one chosen."""
+    head = data[:HEAD]
+    if chosen.module.matches(head):
+        return None
+    return next((f for f in FORMATS if f is not chosen and f.module.matches(head)), None)
+
+
+def format_to_write(path: str | PathLike[str], name: str | None = None) -> Format:
+    """The format that is named, or else that a path asks for."""
     suffix = suffix_of(path)
-    found = next((f for f in FORMATS if suffix in f.suffixes), None)
+    found = next((f for f in FORMATS if suffix in f.suffixes), None) if name is None else format_named(name)
     if found is None or found.carries is None:
         what = f"{found.name} files can only be read" if found else f"the suffix {suffix!r} names no format"
         raise ModelError(

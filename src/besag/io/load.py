@@ -10,7 +10,7 @@ from typing import IO
 
 from besag.errors import ModelError, ParseError
 from besag.io.files import read_bytes, suffix_of
-from besag.io.formats import Source, format_named, format_of_content
+from besag.io.formats import Source, format_named, format_of_content, looks_like
 from besag.model.model import Model
 
 
@@ -34,8 +34,12 @@ def load(path: str | PathLike[str] | IO[bytes], *, format: str | None = None, ig
     chosen = format_of_content(data, where, suffix_of(where)) if format is None else format_named(format)
     try:
         model: Model = chosen.module.read(Source(data, where, ignore_utilities))
-    except ParseError:
-        raise
+    except ParseError as error:
+        other = looks_like(data, chosen)
+        if other is None:
+            raise
+        hint = f"the content looks like {other.name}: format={other.suffixes[0][1:]!r}"
+        raise ParseError(f"{error}; {hint}") from None
     except ModelError as error:
         raise ParseError(str(error), path=where) from error
     except MemoryError:

@@ -19,9 +19,12 @@ complete model at every moment.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import lzma
 import re
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,7 @@ from besag.io.native_write import document_of
 from besag.model.model import Model
 
 VERSION = 1
+HEAD = 1024  # bytes of a file in which it names its arrays
 
 _START = re.compile(rb'\s*+\{\s*+"besag"\s*+:')
 _REFERENCE = re.compile(rb'\s*+\{"besag": 1,\s++"kind": "[a-z]++",\s++"arrays": \{"file": "([^"/\\]++)"')
@@ -104,10 +108,23 @@ def _referred(path: Path) -> str | None:
 
 
 def _remove(path: Path, name: str) -> None:
-    """Remove an arrays file, unless the same model packed in another way still needs it."""
-    plain = path.with_suffix("") if path.suffix.lower() in PACKED else path
-    if all(_referred(plain.with_name(plain.name + suffix)) != name for suffix in ("", *PACKED)):
+    """Remove an arrays file, unless another file of the folder, such as a copy of the model, still refers to it."""
+    others = (other for other in path.parent.iterdir() if other.suffix != ".npz" and other.is_file())
+    if not any(_may_refer(other, name) for other in others):
         path.with_name(name).unlink(missing_ok=True)
+
+
+def _may_refer(path: Path, name: str) -> bool:
+    """Whether the beginning of a file, packed or not, names an arrays file; True where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(name) + HEAD)
+        if head.startswith((b"\x1f\x8b", b"\xfd7zXZ")):
+            with gzip.open(path) if head[0] == 0x1F else lzma.open(path) as packed_file:
+                head = packed_file.read(len(name) + HEAD)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError):
+        return True
+    return json.dumps(name, ensure_ascii=False).encode("utf-8", "backslashreplace") in head
 
 
 # Reading --------------------------------------------------------------------------------------------------------------
@@ -144,7 +161,7 @@ def _model(document: Any, path: str) -> Model:
         raise ParseError('expected a model that besag saved, an object that begins with {"besag": 1', path=path)
     version = document["besag"]
     if type(version) is not int or version < 1:
-        raise ParseError(f'expected "besag": 1, got {str(version)[:40]}', path=path)
+        raise ParseError(f'expected "besag": 1, got {type(version).__name__}', path=path)
     if version > VERSION:
         message = f"the file is of version {str(version)[:40]} of the format, and this besag reads up to {VERSION}: "
         raise ParseError(f"{message}update besag", path=path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -120,14 +119,8 @@ def _attributes(metadata: Mapping[str, Any], name: str | None) -> list[str]:
     return lines
 
 
-def _position(position: object) -> str:
-    try:
-        x, y = map(float, position)  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):
-        x = y = inf
-    if not (isfinite(x) and isfinite(y)):
-        raise ModelError(f"metadata 'position' must be two finite numbers (x, y), got {position!r}")
-    return "({} {})".format(*(int(v) if v.is_integer() else v for v in (x, y)))
+def _position(position: tuple[float, float]) -> str:
+    return "({} {})".format(*(int(v) if float(v).is_integer() else v for v in position))
 
 
 def _potential_blocks(nodes: Sequence[Node], names: Sequence[str]) -> list[str]:

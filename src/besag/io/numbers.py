@@ -59,7 +59,7 @@ def _weights(problem: Problem) -> Array:
     logs = problem.log_potentials
     with np.errstate(over="ignore", under="ignore"):
         weights = np.exp(logs)
-    wrong = (weights == np.inf) | ((weights < np.finfo(np.float64).tiny) & (logs > -np.inf))
+    wrong = (weights == np.inf) | ((weights == 0.0) & (logs > -np.inf))
     if wrong.any():
         at = int(np.argmax(wrong))
         table = int(np.searchsorted(problem.table_offsets, at, side="right")) - 1

@@ -9,7 +9,7 @@ from typing import IO
 
 from besag.errors import LossWarning
 from besag.io.files import packed, write_atomically
-from besag.io.formats import Format, format_named, format_to_write
+from besag.io.formats import Format, format_to_write
 from besag.io.load import load
 from besag.model.model import Model
 
@@ -27,15 +27,12 @@ def save(model: Model, path: str | PathLike[str], *, format: str | None = None) 
     >>> besag.load(file).marginals()["rain"].round(2)
     array([0.5, 0.5])
     """
-    chosen = format_to_write(path) if format is None else format_named(format)
+    chosen = format_to_write(path, format)
     if chosen.where == "native":
         chosen.module.save(model, Path(path))
         return
-    data = packed(chosen.module.write(model), path)
-    lost = losses(model, chosen)
-    write_atomically(Path(path), data)
-    if lost:
-        warnings.warn(LossWarning(f"{chosen.name} cannot carry {', '.join(lost)}"), stacklevel=2)
+    write_atomically(Path(path), packed(chosen.module.write(model), path))
+    report_losses(model, chosen)
 
 
 def convert(
@@ -54,6 +51,13 @@ def convert(
     save(load(source, ignore_utilities=ignore_utilities), target)
 
 
+def report_losses(model: Model, chosen: Format) -> None:
+    """A LossWarning where a format cannot carry all of a model."""
+    lost = losses(model, chosen)
+    if lost:
+        warnings.warn(LossWarning(f"{chosen.name} cannot carry {', '.join(lost)}"), stacklevel=3)
+
+
 def losses(model: Model, chosen: Format) -> list[str]:
     """What a model has and a format cannot carry."""
     carries = chosen.carries or frozenset()
@@ -63,7 +67,7 @@ def losses(model: Model, chosen: Format) -> list[str]:
             lost.append("the names of variables")
         if any(space != tuple(map(str, range(len(space)))) for space in model.variables.spaces):
             lost.append("the names of states")
-    of_model = [key for key in model.metadata if key not in carries]
+    of_model = [key for key in model.metadata if key not in chosen.of_model]
     of_variables = {key for entries in model.variables.metadata.values() for key in entries if key not in carries}
     lost += [f"the model's {key}" for key in of_model] + [f"the variables' {key}" for key in sorted(of_variables)]
     if model.shape is not None:

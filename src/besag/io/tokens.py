@@ -13,6 +13,7 @@ nothing here recurses.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -109,12 +110,12 @@ def shown(text: str) -> str:
 class Cursor:
     """A place in a text; each method takes what it names from there, or raises a ParseError with line and column."""
 
-    __slots__ = ("at", "path", "text", "_line", "_line_at")
+    __slots__ = ("_ends", "at", "path", "text")
 
     def __init__(self, source: Source, comment: str) -> None:
         self.text, self.path = without_comments(text_of(source.data, source.path), comment), source.path
         self.at = 0
-        self._line, self._line_at = 1, 0
+        self._ends: list[int] | None = None
 
     def fail(self, message: str, at: int | None = None) -> ParseError:
         """The error of an offset, else of this place."""
@@ -150,11 +151,10 @@ class Cursor:
         return [numbers[parent] for parent in given]
 
     def line(self, at: int) -> int:
-        """The line of an offset; cheap where offsets only grow."""
-        start = self._line_at if at >= self._line_at else 0
-        self._line = (self._line if start else 1) + self.text.count("\n", start, at)
-        self._line_at = at
-        return self._line
+        """The line of an offset."""
+        if self._ends is None:
+            self._ends = [match.start() for match in re.finditer("\n", self.text)]
+        return bisect_left(self._ends, at) + 1
 
     def peek(self) -> str:
         """The first character of the next token, "" at the end."""

@@ -228,7 +228,8 @@ def _bayes(numbers: Numbers, variables: Variables, functions: _Functions) -> Mod
     try:
         weights = normalised(variables, pools, weights)
     except TableError as error:
-        raise numbers.fail(int(functions.table_starts[error.position]), str(error)) from None
+        hint = "a file of kind MARKOV may hold any weights"
+        raise numbers.fail(int(functions.table_starts[error.position]), f"{error}; {hint}") from None
     return model_of(variables, pools, *energies_of(weights), conditional=True)
 
 

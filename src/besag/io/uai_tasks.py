@@ -63,7 +63,12 @@ def read_uai_evidence(path: str | PathLike[str], model: Model | None = None) -> 
 
 def read_uai_samples(path: str | PathLike[str], model: Model | None = None) -> list[dict[str, str]]:
     """All samples of a UAI .evid file; none where it begins with 0."""
-    numbers = Numbers(_COMMENT.sub(b"", read_bytes(path)), fspath(path))
+    return samples_of(read_bytes(path), fspath(path), model)
+
+
+def samples_of(data: bytes, path: str, model: Model | None = None) -> list[dict[str, str]]:
+    """The same from the content of a file."""
+    numbers = Numbers(_COMMENT.sub(b"", data), path)
     first = numbers.integer(0, 0, len(numbers), "a number of observations or of samples")
     if first == 0:
         return []

@@ -18,10 +18,8 @@ elements, without id, stay with the variables.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from math import isfinite
 from typing import Any
 
-from besag.errors import ModelError
 from besag.io.files import is_number
 from besag.io.xml_tree import Element
 
@@ -71,16 +69,11 @@ def update_node(node: Element, variable: str, shared: Mapping[str, Any]) -> None
 
 
 def position_in(shared: Mapping[str, Any]) -> Position | None:
-    """The position that metadata have; ModelError where it is not two finite numbers."""
+    """The position that metadata have."""
     if "position" not in shared:
         return None
-    try:
-        x, y = (float(value) for value in shared["position"])
-    except (TypeError, ValueError):
-        x = y = float("nan")
-    if not (isfinite(x) and isfinite(y)):
-        raise ModelError(f"metadata 'position' must be two finite numbers (x, y), got {shared['position']!r}")
-    return x, y
+    x, y = shared["position"]
+    return float(x), float(y)
 
 
 def _rectangle(node: Element) -> tuple[float, ...] | None:

@@ -5,6 +5,9 @@ effect Y_i, and so have all causes that are not in the model, the leak Y_0; the 
 
     P(Y not stronger than y | x_1..x_n) = q_0(y) prod_i q_i(x_i, y),   q(y) = sum of p(y') over y' from y to the weakest
 
+P(Y = y) is the difference of two such products, which would lose what is small. It is taken cause by cause instead, by
+Q q - Q' q' = P q + Q' p, all of it positive: P, Q of the causes before, p, q of the next, ' of the next weaker state.
+
     parameters   columns (K,), one after the other: for each parent one for each of its states, and last the leak's
     strengths    for each parent its states, as numbers from 0, in the order of its columns, the strongest first; its
                  last one is the distinguished state, whose effect is none: the column 0 ... 0 1
@@ -37,8 +40,9 @@ def expanded(parameters: Array, strengths: Sequence[int], cardinalities: Sequenc
     sums = columns.sum(axis=1, keepdims=True)
     if not ((columns >= 0).all() and (np.abs(sums - 1) <= ROW_TOLERANCE).all()):
         raise ModelError("must have columns of probabilities that sum to 1")
-    not_stronger = np.cumsum((columns / sums)[:, ::-1], axis=1)[:, ::-1]
-    table = not_stronger[-1]
+    effects = columns / sums
+    not_stronger = np.cumsum(effects[:, ::-1], axis=1)[:, ::-1]
+    table, below = effects[-1], not_stronger[-1]
     for begin, end in pairwise(offsets_of(np.array(cardinalities, np.int64)).tolist()):
         order = np.array(strengths[begin:end], np.int64)
         if sorted(order.tolist()) != list(range(end - begin)):
@@ -47,10 +51,12 @@ def expanded(parameters: Array, strengths: Sequence[int], cardinalities: Sequenc
             )
         if (columns[end - 1, :-1] != 0).any():
             raise ModelError("must have the column 0 ... 0 1 for the weakest state of each parent")
-        of_states = np.empty((end - begin, n_states))
-        of_states[order] = not_stronger[begin:end]
-        table = table[..., None, :] * of_states
-    return np.asarray(table - np.append(table[..., 1:], np.zeros((*table.shape[:-1], 1)), axis=-1))
+        p, q = np.empty((end - begin, n_states)), np.empty((end - begin, n_states))
+        p[order], q[order] = effects[begin:end], not_stronger[begin:end]
+        weaker = np.append(below[..., 1:], np.zeros((*below.shape[:-1], 1)), axis=-1)
+        table = table[..., None, :] * q + weaker[..., None, :] * p
+        below = below[..., None, :] * q
+    return np.asarray(table)
 
 
 def still_holds(table: Array, parameters: Sequence[float], strengths: Sequence[int]) -> bool:

@@ -2,8 +2,8 @@
 
 A document type with <!ELEMENT> and <!ATTLIST> declarations is passed over. Refused are entities of a file's own, which
 may grow without bound or name other files; more than MAX_DEPTH elements inside each other; more than MAX_ELEMENTS
-elements, many times what the largest networks have; and more than MAX_ATTRIBUTES declarations of attributes, on which
-expat spends time with every element. So time and memory are linear in the size of the file.
+elements, or one for each 16 characters of a larger file; and more than MAX_ATTRIBUTES declarations of attributes, on
+which expat spends time with every element. So time and memory are linear in the size of the file.
 
 The text is UTF-8 or what the XML declaration says; where that is UTF-8, ASCII or nothing and the bytes are no UTF-8, it
 is Latin-1. White space before the XML declaration is forgiven.
@@ -72,7 +72,7 @@ def parse(data: bytes, path: str) -> Document:
     declaration = _DECLARATION.match(text)
     if declaration is not None:  # blanks in its place, so that lines and columns stay what they are
         text = re.sub(r"[^\n]", " ", declaration.group()) + text[declaration.end() :]
-    return _Builder(path).document(text)
+    return _Builder(path, max(MAX_ELEMENTS, len(text) // 16)).document(text)
 
 
 def _decoded(data: bytes, path: str) -> str:
@@ -96,8 +96,8 @@ def _decoded(data: bytes, path: str) -> str:
 class _Builder:
     """The state of parsing: the elements that are open, each with the pieces of its text."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, most: int) -> None:
+        self.path, self.most = path, most
         self.count = self.declared = 0
         self.in_doctype = False
         self.root: Element | None = None
@@ -133,8 +133,8 @@ class _Builder:
 
     def _add(self, element: Element) -> None:
         self.count += 1
-        if self.count > MAX_ELEMENTS:
-            raise self._fail(f"expected at most {MAX_ELEMENTS} elements, got more")
+        if self.count > self.most:
+            raise self._fail(f"expected at most {self.most} elements in a file of this size, got more")
         if self.stack:
             self.stack[-1][0].children.append(element)
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from besag.model.model import Model
 
 
+SHOWN = 20  # variables of a cycle that a message names
+
+
 def topological(variables: Variables, parents: list[list[int]]) -> list[int]:
     """Variables so that parents come first; ModelError with the cycle where there is one."""
     children: list[list[int]] = [[] for _ in parents]
@@ -26,18 +29,21 @@ def topological(variables: Variables, parents: list[list[int]]) -> list[int]:
             if waiting[child] == 0:
                 order.append(child)
     if len(order) < len(parents):
-        raise ModelError(f"the edges have a cycle: {' -> '.join(_cycle(variables, parents, waiting))}")
+        raise ModelError(f"the edges have a cycle: {_cycle(variables, parents, waiting)}")
     return order
 
 
-def _cycle(variables: Variables, parents: list[list[int]], waiting: list[int]) -> list[str]:
+def _cycle(variables: Variables, parents: list[list[int]], waiting: list[int]) -> str:
     v = next(i for i, n in enumerate(waiting) if n > 0)
-    path: list[int] = []
+    path: dict[int, None] = {}  # in order
     while v not in path:
-        path.append(v)
+        path[v] = None
         v = next(p for p in parents[v] if waiting[p] > 0)
-    loop = path[path.index(v) :]
-    return variables.names_at([v, *reversed(loop)])
+    before = list(path)
+    loop = [v, *reversed(before[before.index(v) :])]
+    if len(loop) <= SHOWN:
+        return " -> ".join(variables.names_at(loop))
+    return f"{' -> '.join(variables.names_at(loop[:SHOWN]))} -> ... ({len(loop) - 1} variables in all)"
 
 
 def parents_of(model: Model) -> list[list[int]]:

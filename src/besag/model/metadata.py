@@ -13,8 +13,11 @@ What only one format knows is kept under a key of its own, such as "xdsl", for t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from besag.errors import ModelError
 
@@ -52,6 +55,29 @@ class Metadata(Mapping[str, Any]):
 
 NONE = Metadata()
 
+TEXTS = ("name", "label", "comment")
+
+
+def checked_metadata(given: Mapping[str, Any] | None, whose: str) -> Metadata:
+    """Metadata in which the keys that all formats share hold what they are to hold; else a ModelError."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ModelError(f"the metadata of {whose} must be a dict, got {type(given).__name__}")
+    entries = Metadata(given)
+    for key in TEXTS:
+        if key in entries and not isinstance(entries[key], str):
+            raise ModelError(f"{key!r} of {whose} must be text, got {entries[key]!r}")
+    position = entries.get("position", (0, 0))
+    if not isinstance(position, tuple) or len(position) != 2 or not all(_is_finite(number) for number in position):
+        raise ModelError(f"'position' of {whose} must be two numbers (x, y), got {position!r}")
+    properties = entries.get("properties", ())
+    if not isinstance(properties, tuple) or not all(isinstance(text, str) for text in properties):
+        raise ModelError(f"'properties' of {whose} must be a list of texts, got {properties!r}")
+    return entries
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
 
 def _key(key: object) -> str:
     if not isinstance(key, str):
@@ -60,6 +86,10 @@ def _key(key: object) -> str:
 
 
 def _frozen(key: str, value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ModelError(f"metadata {key!r} must hold finite numbers, got {value!r}")
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, Metadata):

@@ -22,7 +22,7 @@ from besag.arrays import Array, BoolArray, IntArray, Rebuilt, joined, owned
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from
 from besag.model.layout import Layout
-from besag.model.metadata import NONE, Metadata
+from besag.model.metadata import NONE, checked_metadata
 from besag.model.queries import Queries
 from besag.model.template import Inputs, Template, join_inputs
 from besag.model.variable import Variables
@@ -89,7 +89,8 @@ class Model(Rebuilt, Queries):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
-        object.__setattr__(self, "metadata", Metadata(self.metadata) if self.metadata else NONE)
+        if self.metadata is not NONE:
+            object.__setattr__(self, "metadata", checked_metadata(self.metadata, "the model"))
         object.__setattr__(self, "layout", Layout(group.template for group in self.groups))
         theta = self.layout.check_theta(self.theta)
         if self.support is not None:
@@ -179,7 +180,7 @@ class Model(Rebuilt, Queries):
         ({'name': 'lawn'}, {'position': (10, 20)})
         """
         kept = dict(self.variables.metadata)
-        kept |= {self.variables.index(name): Metadata(given) for name, given in (variables or {}).items()}
+        kept |= {self.variables.index(n): checked_metadata(given, repr(n)) for n, given in (variables or {}).items()}
         return replace(
             self,
             metadata=self.metadata if metadata is None else metadata,

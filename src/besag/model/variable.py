@@ -19,7 +19,7 @@ import numpy as np
 
 from besag.arrays import IntArray, frozen, offsets_of
 from besag.errors import ModelError
-from besag.model.metadata import NONE, Metadata
+from besag.model.metadata import NONE, Metadata, checked_metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,8 @@ class Variables(Sequence[Variable]):
         sizes = np.array([len(space) for space in self.spaces], np.int64)
         self.cardinalities: IntArray = frozen(sizes[self.space_of])
         self.state_offsets: IntArray = frozen(offsets_of(self.cardinalities))
-        self.metadata = {int(v): Metadata(entries) for v, entries in (metadata or {}).items() if entries}
+        given = (metadata or {}).items()
+        self.metadata = {int(v): checked_metadata(entries, repr(names[v])) for v, entries in given if entries}
 
     @classmethod
     def from_states(cls, states: Mapping[str, Sequence[object]]) -> Variables:
