@@ -145,3 +145,52 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
             cli.main([command, "--help"])
         assert stop.value.code == 0
         assert f"usage: besag {command}" in capsys.readouterr().out
+
+
+def shell(command: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    """A command line of bash, in which $BESAG is the command."""
+    env = os.environ | {"BESAG": " ".join(BESAG)}
+    return subprocess.run(["bash", "-c", command], capture_output=True, check=False, cwd=cwd, env=env)
+
+
+def test_evidence_from_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "pair.uai").write_text(PAIR)
+    done = shell("$BESAG infer pair.uai --evidence <(echo 1 0 1) --task MAP --format uai", tmp_path)
+    assert (done.returncode, done.stdout) == (0, b"MAP\n2 1 0\n"), done.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_closed_streams(tmp_path: Path, closed: str) -> None:
+    (tmp_path / "pair.uai").write_text(PAIR)
+    done = shell(f"$BESAG infer pair.uai --task PR {closed}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_convert_into_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "lawn.bif").write_text(LAWN)
+    there, back = "$BESAG convert lawn.bif - --output-format net", "$BESAG convert - back.bif --input-format net"
+    done = shell(f"{there} | {back}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    again = shell("$BESAG convert lawn.bif - --output-format json", tmp_path)
+    assert again.returncode == 2
+    assert b"give OUT a name" in again.stderr
+
+
+def test_messages_have_no_control_characters(write: Write) -> None:
+    done = run("info", str(write("odd.bif", "network x { }\n\x1b]0;title\x07 rubbish")))
+    assert done.returncode == 1
+    assert b"\x1b" not in done.stderr
+    assert b"\\x1b" in done.stderr
+
+
+def test_samples_that_do_not_fit(write: Write) -> None:
+    done = run("infer", str(write("pair.uai", PAIR)), "--task", "SAMPLE", "-n", "100000000", "--memory-limit", "100M")
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert b"draw fewer at a time" in done.stderr
+
+
+def test_words_of_the_command_line(write: Write) -> None:
+    done = run("info", str(write("lawn.xdsl", LAWN)))
+    assert done.returncode == 1
+    assert b"the content looks like BIF: --input-format 'bif'" in done.stderr

@@ -86,9 +86,7 @@ def test_the_number_of_elements_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(xml_tree, "MAX_ELEMENTS", 10)
     assert len(parsed(f"<a>{'<b/>' * 9}</a>").root.children) == 9
     for more in ("<b/>", "<!---->"):
-        with pytest.raises(
-            ParseError, match=r"file.xml:1:40: expected at most 10 elements in a file of"
-        ):
+        with pytest.raises(ParseError, match=r"file.xml:1:40: expected at most 10 elements in a file of"):
             parsed(f"<a>{'<b/>' * 9}{more}</a>")
 
 
