@@ -16,3 +16,13 @@ def tables(model: Model) -> list[tuple[list[str], Array]]:
         weights = np.exp(-model.theta[where]) * (1.0 if model.support is None else model.support[where])
         found.append((model.variables.names_at(group.scopes[at]), weights.reshape(group.template.shape)))
     return found
+
+
+def same_networks(one: Model, two: Model) -> None:
+    """The same names, states, tables and metadata."""
+    assert list(one.variables) == list(two.variables)
+    assert one.metadata == two.metadata
+    for a, b in zip(one.variables, two.variables, strict=True):
+        assert a.metadata == b.metadata
+        assert one.parents(a.name) == two.parents(b.name)
+        np.testing.assert_allclose(one.cpt(a.name), two.cpt(b.name), rtol=0, atol=1e-14)

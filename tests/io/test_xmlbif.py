@@ -13,6 +13,7 @@ from besag.errors import LossWarning, ModelError, ParseError
 from besag.io import load, xmlbif
 from besag.io.formats import Source
 from besag.model.model import Model
+from tests.io.helpers import same_networks
 from tests.io.mutations import attempt, mutated
 
 Write = Callable[..., Path]
@@ -56,16 +57,6 @@ def read(text: str | bytes, ignore_utilities: bool = False) -> Model:
 
 def again(model: Model) -> Model:
     return read(xmlbif.write(model))
-
-
-def same(one: Model, two: Model) -> None:
-    """The same names, states, tables and metadata."""
-    assert list(one.variables) == list(two.variables)
-    assert one.metadata == two.metadata
-    for a, b in zip(one.variables, two.variables, strict=True):
-        assert a.metadata == b.metadata
-        assert one.parents(a.name) == two.parents(b.name)
-        np.testing.assert_allclose(one.cpt(a.name), two.cpt(b.name), rtol=0, atol=1e-14)
 
 
 # Models --------------------------------------------------------------------------------------------------------------
@@ -152,14 +143,14 @@ def test_a_chance_node_below_a_decision() -> None:
 
 def test_all_comes_back() -> None:
     model = read(FULL)
-    same(model, again(model))
+    same_networks(model, again(model))
     assert xmlbif.write(again(model)) == xmlbif.write(model)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_random_networks(seed: int) -> None:
     model = besag.data.random_model("bayesian_network", 12, seed=seed, n_states=(1, 4), zeros=0.2)
-    same(model, again(model))
+    same_networks(model, again(model))
 
 
 def with_metadata(metadata: dict[str, object], of_a: dict[str, object]) -> Model:
@@ -183,7 +174,7 @@ def with_metadata(metadata: dict[str, object], of_a: dict[str, object]) -> Model
 def test_metadata_come_back(entries: dict[str, object]) -> None:
     of_model = {key: value for key, value in entries.items() if key not in ("position", "xmlbif")}
     model = with_metadata({"name": "<net>", **of_model}, entries)
-    same(model, again(model))
+    same_networks(model, again(model))
 
 
 def test_numbers_come_out_as_they_were() -> None:
@@ -228,7 +219,7 @@ def test_all_published_files(data_dir: Path) -> None:
                 load(path)
         else:
             model = load(path)
-            same(model, again(model))
+            same_networks(model, again(model))
 
 
 @pytest.mark.parametrize("name", ["alarm", "hailfinder", "insurance"])
@@ -325,7 +316,7 @@ WORDS = (
 def test_mutations(data: bytes) -> None:
     def read_and_write(source: Source) -> Model:
         model = xmlbif.read(source)
-        same(model, again(model))
+        same_networks(model, again(model))
         return model
 
     attempt(read_and_write, data)
