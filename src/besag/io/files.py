@@ -26,7 +26,7 @@ from besag.arrays import Array
 from besag.errors import ParseError
 
 PACKED = (".gz", ".xz")
-ROOM = 1 << 26
+ROOM = 1 << 24
 RATIO = 100
 CHUNK = 1 << 15  # bytes of text that become tokens at once: they stay in the cache, and memory stays small
 
