@@ -20,7 +20,7 @@ from besag.infer.result import Result
 from besag.infer.tree import Tree, forest_of
 
 ALL_WANTS: frozenset[Want] = frozenset(
-    {"log_partition", "variables", "factors", "moments", "map", "samples", "messages"}
+    {"log_partition", "variables", "factors", "moments", "map", "samples", "messages", "trace"}
 )
 
 
@@ -47,7 +47,7 @@ class Exact:
     ) -> Result:
         """Answers with the engine that fits the graph."""
         engine, reason = self.choose(problem.graph)
-        served = want - {"messages"} if "messages" not in engine.capabilities.wants else want
+        served = want - ({"messages", "trace"} - engine.capabilities.wants)
         try:
             result = engine.infer(problem, served, warm=warm, rng=rng, time_limit=time_limit, on_step=on_step)
         except TooLargeError as error:

@@ -7,12 +7,12 @@ An engine is a frozen dataclass of options. What it can give, and how good it is
     log_partition  log Z, (N,) or (B,)
     variables      all variable marginals
     factors        every factor marginal, stored
-    moments        the gradient of sum_n w_n log Z_n by every number that the Problem holds, (L,): summed where a
-    table is
-                   shared, contracted where it is structured; learning asks for these and never stores factor marginals
+    moments        the gradient of sum_n w_n log Z_n by every number that the Problem holds, (L,): summed where a table
+                   is shared, contracted where it is structured; learning asks for these and stores no factor marginals
     map            the labelling of least energy (the k best where the engine can)
     samples        draws from p
     messages       what was sent, for people to look at
+    trace          how an iterative engine got on, step by step
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.result import Result
 
-Want: TypeAlias = Literal["log_partition", "variables", "factors", "moments", "map", "samples", "messages"]
+Want: TypeAlias = Literal["log_partition", "variables", "factors", "moments", "map", "samples", "messages", "trace"]
 Bound: TypeAlias = Literal["exact", "lower", "upper", "estimate"]
 OnStep: TypeAlias = Callable[[Result], None]
 

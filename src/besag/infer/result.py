@@ -4,7 +4,7 @@ Arrays are kept flat, in the order of the Graph:
 
     log_partition (N,) or (B,)     probabilities (B, S)      factor_marginals (B, sum of table sizes)
     moments (L,)                   labels (B, k, V), best first, energies (B, k) or (N, k)
-    samples (B, n, V)
+    samples (B, n, V)              state: what an iterative engine needs to go on from here (`init=`)
 
 A user sees them by name: r["A"] (K,), or (B, K) for a batch; r.array (V, K), (H, W, K) for a grid. In a union r[i] is
 instance i.
@@ -105,6 +105,7 @@ class Result(Rebuilt):
     sampled: IntArray | None = None
     message_log: Any = None
     trace_log: Any = None
+    state: Mapping[str, Any] | None = None
     targets: tuple[str, ...] | None = None
     infer_again: Callable[[frozenset[Any]], Result] | None = None
 
@@ -266,7 +267,7 @@ class Result(Rebuilt):
     @property
     def trace(self) -> pd.DataFrame:
         """A row for each iteration: iteration, seconds, value, bound, residual."""
-        log: pd.DataFrame = self._asked(self.trace_log, "trace")
+        log: pd.DataFrame = self._asked(self.trace_log, "trace").to_frame()
         return log
 
     def factor(self, key: int | str | tuple[str, ...]) -> Array:
@@ -318,6 +319,7 @@ class Result(Rebuilt):
             energy_bounds=_pick(self.energy_bounds, i),
             sampled=None if sampled is None else sampled[:, :, low:high],
             message_log=None,
+            state=None,
             infer_again=None if self.infer_again is None else partial(_again, self.infer_again, i),
         )
 

@@ -89,7 +89,14 @@ class Tree:
         )
         return replace(answer, diagnostics=told)
 
-    def steps(self, problem: Problem) -> Iterator[Result]:
+    def steps(
+        self,
+        problem: Problem,
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Iterator[Result]:
         """A Result for each message that is sent: `messages` so far, and all marginals with the last one."""
         last = self.infer(problem, frozenset({"log_partition", "variables", "messages"}))
         log = last.message_log

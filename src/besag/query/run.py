@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
+from besag.errors import ConvergenceWarning
 from besag.graph.evidence import Evidence, read_evidence
 from besag.infer.engine import Engine, Want, make_engine
 from besag.infer.result import Result
 from besag.query.conflict import refuse_impossible
+from besag.query.progress import Progress
 
 if TYPE_CHECKING:
     from besag.model.model import Model
+
+
+SHOWS: frozenset[Want] = frozenset({"messages", "trace"})  # of an engine's work
 
 
 class Options(TypedDict, total=False):
@@ -83,16 +90,40 @@ def run(model: Model, want: set[Want], evidence: Any, options: Options, **engine
     check_options(options)
     engine = engine_from(options, **engine_options)
     read = evidence_for(model, evidence)
-    asked: frozenset[Want] = frozenset(want | {"messages"} if options.get("trace") else want)
-    return run_engine(model, engine, read, asked, options)
+    return run_engine(model, engine, read, traced(engine, frozenset(want), options), options)
+
+
+def traced(engine: Engine, want: frozenset[Want], options: Options) -> frozenset[Want]:
+    """A want, with what the engine can show of its work where the options ask for it."""
+    if not options.get("trace"):
+        return want
+    return want | ((engine.capabilities.wants & SHOWS) or SHOWS)
+
+
+def warn_unconverged(result: Result) -> None:
+    """A ConvergenceWarning where an iteration was stopped by one of its limits."""
+    told = result.diagnostics
+    if not told["converged"] and told.get("stopped") in ("max_iterations", "time_limit"):
+        text = f"{told['engine']} stopped at its {told['stopped']} after {told['iterations']} iterations"
+        if told.get("residual") is not None and math.isfinite(told["residual"]):
+            text += f", with a residual of {told['residual']:.2g}"
+        hint = told.get("hint", "give it more iterations or time; r.diagnostics has more")
+        warnings.warn(ConvergenceWarning(f"{text}: the answer is the best so far; {hint}"), stacklevel=5)
 
 
 def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:
     """The same with engine and evidence made."""
     problem = model.problem.with_evidence(evidence)
     rng = generator_for(engine, want, options)
-    call = partial(engine.infer, problem, rng=rng, warm=options.get("init"), time_limit=options.get("time_limit"))
-    result = call(want)
+    limit = options.get("time_limit")
+    on_step = Progress() if options.get("progress") else None
+    call = partial(engine.infer, problem, rng=rng, warm=options.get("init"), time_limit=limit, on_step=on_step)
+    try:
+        result = call(want)
+    finally:
+        if on_step is not None:
+            on_step.end()
     refuse_impossible(model, engine, evidence, result)
+    warn_unconverged(result)
     object.__setattr__(result, "infer_again", call)  # the Result is nobody else's yet
     return result

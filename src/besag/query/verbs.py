@@ -18,11 +18,22 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError, EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer.engine import Want, engine_name
+from besag.infer.engine import REGISTRY, Want, engine_class, engine_name
 from besag.infer.result import Result
 from besag.query import eliminated
+from besag.query.conflict import refuse_impossible
 from besag.query.labels import configurations, labels_frame, read_labels
-from besag.query.run import Options, check_options, engine_from, evidence_for, generator_for, is_whole, run, run_engine
+from besag.query.run import (
+    Options,
+    check_options,
+    engine_from,
+    evidence_for,
+    generator_for,
+    is_whole,
+    run,
+    run_engine,
+    traced,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,9 +49,7 @@ def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, 
     names = _names(model, targets)
     check_options(options)
     engine = engine_from(options, targets=names)
-    asked: frozenset[Want] = frozenset({"log_partition", "variables"})
-    if options.get("trace"):
-        asked |= {"messages"}
+    asked = traced(engine, frozenset({"log_partition", "variables"}), options)
     result = run_engine(model, engine, evidence_for(model, evidence), asked, options)
     own: tuple[str, ...] | None = getattr(engine, "targets", None)  # options of an engine come before keywords
     served = names if own is None else own
@@ -256,7 +265,11 @@ def steps(model: Model, evidence: Any, options: Options) -> Iterator[Result]:
     if hasattr(engine, "choose"):
         engine = engine.choose(model.graph)[0]
     if not hasattr(engine, "steps"):
-        raise CapabilityError(f"engine {engine_name(engine)!r} does not work in steps; tree does")
+        able = [name for name in REGISTRY if hasattr(engine_class(name), "steps")]
+        raise CapabilityError(f"engine {engine_name(engine)!r} does not work in steps; there are {', '.join(able)}")
     read = read_evidence(model.variables, evidence)
-    run_engine(model, engine, read, frozenset({"log_partition"}), options)
-    yield from engine.steps(model.problem.with_evidence(read))
+    problem, want = model.problem.with_evidence(read), LOG_PARTITION
+    rng = generator_for(engine, want, options)
+    for result in engine.steps(problem, warm=options.get("init"), rng=rng, time_limit=options.get("time_limit")):
+        refuse_impossible(model, engine, read, result)
+        yield result

@@ -1,0 +1,183 @@
+"""Iterating: what engines that work in steps share.
+
+A Process is an engine at work on one problem. `iterate` drives it until it converges or one of the limits is reached,
+keeps the trace, shows each step to whoever watches, and turns Ctrl-C into the best answer so far:
+
+    converged        the residual, how much the last step changed, is at most `tolerance`; never where that is 0
+    max_iterations   so many steps were taken
+    time_limit       so many seconds have passed since the question; looked at after each step
+    interrupted      Ctrl-C
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from besag.errors import CapabilityError
+from besag.infer.engine import OnStep, Want
+from besag.infer.result import Diagnostics, Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN: frozenset[Want] = frozenset({"log_partition", "variables"})  # what a step shows
+
+
+class Process(Protocol):
+    """An engine at work on one problem."""
+
+    def step(self) -> float:
+        """Takes one step; how much it changed, inf where that is not known yet."""
+
+    def answer(self, want: frozenset[Want]) -> Result:
+        """The answer as it stands, without diagnostics; its `state` continues the work where it is given as `warm`."""
+
+    def details(self) -> Mapping[str, Any]:
+        """What diagnostics are to say besides engine, converged, iterations, seconds, residual, stopped and rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop; see the module."""
+
+    max_iterations: int
+    tolerance: float
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.max_iterations >= 1:
+            raise CapabilityError(f"max_iterations must be at least 1, got {self.max_iterations!r}")
+        if not 0 <= self.tolerance < math.inf:
+            raise CapabilityError(f"tolerance must be a number from 0 on, got {self.tolerance!r}")
+
+
+class TraceRow(NamedTuple):
+    """One iteration: value is log Z as it stands, summed over rows; bound is on the same, nan where there is none."""
+
+    iteration: int
+    seconds: float
+    value: float
+    bound: float
+    residual: float
+
+
+class Trace:
+    """The rows of r.trace."""
+
+    def __init__(self) -> None:
+        self.rows: list[TraceRow] = []
+
+    def to_frame(self) -> pd.DataFrame:
+        """Columns iteration, seconds, value, bound, residual."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=list(TraceRow._fields))
+
+
+class Course:
+    """How far a Process has come: steps taken, time, residual."""
+
+    def __init__(self, engine: str, process: Process, limits: Limits, began: float, *, traced: bool) -> None:
+        self.engine, self.process, self.limits, self.began = engine, process, limits, began
+        self.iterations, self.residual = 0, math.inf
+        self.stopped: str | None = None
+        self.trace = Trace() if traced else None
+
+    @property
+    def seconds(self) -> float:
+        """Since the question."""
+        return time.perf_counter() - self.began
+
+    def advance(self) -> None:
+        """One step, and whether it was the last."""
+        self.residual = self.process.step()
+        self.iterations += 1
+        if self.limits.tolerance > 0 and self.residual <= self.limits.tolerance:
+            self.stopped = "converged"
+        elif self.iterations >= self.limits.max_iterations:
+            self.stopped = "max_iterations"
+        elif self.limits.time_limit is not None and self.seconds >= self.limits.time_limit:
+            self.stopped = "time_limit"
+
+    def seen(self) -> Result:
+        """The answer as it stands, for people who watch; also noted in the trace."""
+        result = self.told(self.process.answer(SHOWN))
+        if self.trace is not None:
+            assert result.log_partitions is not None
+            value = float(result.log_partitions.sum())
+            bound = value if result.bound in ("lower", "upper", "exact") else math.nan
+            self.trace.rows.append(TraceRow(self.iterations, self.seconds, value, bound, self.residual))
+        return result
+
+    def told(self, result: Result) -> Result:
+        """An answer with its diagnostics and the trace so far."""
+        diagnostics = Diagnostics(
+            engine=self.engine,
+            converged=self.stopped == "converged",
+            iterations=self.iterations,
+            seconds=self.seconds,
+            residual=self.residual,
+            stopped=self.stopped,
+            rows=len(result.log_partitions) if result.log_partitions is not None else 1,
+            **self.process.details(),
+        )
+        return replace(result, diagnostics=diagnostics, trace_log=self.trace)
+
+
+def iterate(
+    engine: str, process: Process, want: frozenset[Want], limits: Limits, began: float, on_step: OnStep | None = None
+) -> Result:
+    """The answer of a process when it has converged or a limit is reached; `began` is time.perf_counter() of then."""
+    course = Course(engine, process, limits, began, traced="trace" in want)
+    due = getattr(on_step, "due", _always)
+    try:
+        while course.stopped is None:
+            course.advance()
+            watched = on_step is not None and due()
+            if watched or course.trace is not None:
+                result = course.seen()
+                if watched and on_step is not None:
+                    on_step(result)
+    except KeyboardInterrupt:
+        course.stopped = "interrupted"
+    return course.told(process.answer(want))
+
+
+def each_step(engine: str, process: Process, want: frozenset[Want], limits: Limits, began: float) -> Iterator[Result]:
+    """A Result for each step, the last one as `iterate` would give it."""
+    course = Course(engine, process, limits, began, traced=True)
+    while course.stopped is None:
+        course.advance()
+        result = course.seen()
+        if course.stopped is None:
+            yield result
+    yield course.told(process.answer(want | SHOWN))
+
+
+def _always() -> bool:
+    return True
+
+
+def warm_state(engine: str, warm: Result | None, like: Mapping[str, tuple[int, ...]]) -> Mapping[str, Any] | None:
+    """The state that a Result was left in by the same engine on a problem of the same shapes; None where there is none.
+
+    like: the shape of each array of the state.
+    """
+    if warm is None:
+        return None
+    state = warm.state
+    if state is None or state.get("engine") != engine:
+        raise CapabilityError(f"init must be a Result of engine {engine!r}, got one of {warm.diagnostics['engine']!r}")
+    for name, shape in like.items():
+        if np.shape(state[name]) != shape:
+            raise CapabilityError(
+                f"init is of another model or another number of rows: its {name} have shape {np.shape(state[name])}, "
+                f"expected {shape}"
+            )
+    return dict(state)

@@ -1,0 +1,109 @@
+"""A problem made ready for approximate engines.
+
+Structured factors are expanded unless the engine knows them; unary factors and evidence are folded into `base` (R, S);
+and states that hard zeros rule out under the evidence of a row are -inf there (`besag.kernels.support`). After that
+every state that is left has, in every factor, an entry above -inf whose other states are left too: a message about it
+is positive whatever the messages before it were. A row in which a variable has no state left has log Z = -inf.
+
+    R rows of evidence, one for a union; S states of all variables; F factors, of which those on one variable are done
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.graph.problem import Problem
+from besag.infer.memory import default_memory_limit
+from besag.infer.result import Diagnostics, Result
+from besag.infer.unary import base_rows
+from besag.kernels.compile import worth_compiling
+from besag.kernels.prepare import Factors
+from besag.kernels.support import allowed_states
+
+
+class Setting:
+    """See the module. `kinds`: the structured factors that the engine knows, none of them tables."""
+
+    def __init__(self, problem: Problem, kinds: frozenset[int], memory_limit: int | None) -> None:
+        self.given = problem
+        self.limit = default_memory_limit() if memory_limit is None else memory_limit
+        self.problem = problem.expanded(kinds, self.limit)
+        self.graph = graph = problem.graph
+        self.n_rows = problem.evidence.n_rows
+        self.factors = Factors(
+            graph.state_offsets,
+            graph.scope_offsets,
+            graph.scope_variables,
+            self.problem.kinds,
+            self.problem.table_of_factor,
+            self.problem.table_offsets,
+            self.problem.log_potentials,
+        )
+        self.compile = worth_compiling(float(self.n_rows) * len(self.problem.log_potentials))
+
+    @cached_property
+    def base(self) -> Array:
+        """(R, S), -inf at the states that are ruled out."""
+        base = np.array(base_rows(self.problem, 0, self.n_rows))
+        if self.has_zeros or (base == -np.inf).any():
+            for row in base:
+                row[~allowed_states(self.factors, row > -np.inf, compile=self.compile)] = -np.inf
+        return np.asarray(frozen(base))
+
+    @cached_property
+    def has_zeros(self) -> bool:
+        """Whether some table has a hard zero."""
+        return bool((self.problem.log_potentials == -np.inf).any())
+
+    @cached_property
+    def possible(self) -> BoolArray:
+        """(R,), or (N,) for a union: whether every variable has a state left."""
+        highest = np.maximum.reduceat(self.base, self.graph.state_offsets[:-1], axis=1)
+        alive = highest > -np.inf
+        if self.graph.n_instances == 1:
+            return np.asarray(alive.all(axis=1))
+        return np.logical_and.reduceat(alive[0], self.graph.instance_offsets[:-1])
+
+    def totals(self, of_variables: Array | None, of_factors: Array | None) -> Array:
+        """Sums over variables (R, V) and factors (R, F) -> (R,), or (N,) for a union."""
+        graph = self.graph
+        if graph.n_instances == 1:
+            parts = [values.sum(axis=1) for values in (of_variables, of_factors) if values is not None]
+            return np.asarray(sum(parts, np.zeros(self.n_rows)))
+        total = np.zeros(graph.n_instances)
+        if of_variables is not None:
+            total += np.add.reduceat(of_variables[0], graph.instance_offsets[:-1])
+        if of_factors is not None:
+            total += np.bincount(graph.factor_instances, weights=of_factors[0], minlength=graph.n_instances)
+        return total
+
+    def spread(self, of_rows: Array) -> Array:
+        """(R,) or (N,) -> (R, S): the number of its row or instance at every state."""
+        if self.graph.n_instances == 1:
+            return np.asarray(np.broadcast_to(of_rows[:, None], self.base.shape))
+        sizes = np.diff(self.graph.state_offsets[self.graph.instance_offsets])
+        return np.repeat(of_rows, sizes)[None]
+
+    def energies(self, codes: IntArray) -> Array:
+        """H of labellings (R, V): (R,), or (N,) for a union."""
+        return self.given.energy(codes if self.graph.n_instances == 1 else codes[0])
+
+    def empty(self, bound: str) -> Result:
+        """A Result to fill."""
+        evidence = self.given.evidence
+        return Result(self.graph, bound, Diagnostics(), evidence.batched, evidence.index)
+
+    def emptied(self, result: Result) -> Result:
+        """The result with log Z = -inf, and nothing but zeros, where no labelling is possible."""
+        if self.possible.all():
+            return result
+        log_z, p = result.log_partitions, result.probabilities
+        return replace(
+            result,
+            log_partitions=None if log_z is None else np.where(self.possible, log_z, -np.inf),
+            probabilities=None if p is None else np.where(self.spread(self.possible), p, 0.0),
+        )

@@ -1,0 +1,41 @@
+"""Progress of an iterative engine, on standard error: one line that is written over on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from besag.infer.result import Result
+
+SECONDS = 0.5  # between two lines
+
+
+class Progress:
+    """Shown at most twice a second; what it shows costs about as much as a step."""
+
+    def __init__(self) -> None:
+        self.last, self.shown = time.perf_counter(), False
+
+    def due(self) -> bool:
+        """Whether it is time for a line."""
+        return time.perf_counter() - self.last >= SECONDS
+
+    def __call__(self, result: Result) -> None:
+        """Show how far an answer has come."""
+        told = result.diagnostics
+        line = f"{told['engine']}: iteration {told['iterations']}, {told['seconds']:.1f} s"
+        if result.log_partitions is not None:
+            line += f", log Z {float(np.sum(result.log_partitions)):.6g}"
+        if told["residual"] is not None and np.isfinite(told["residual"]):
+            line += f", residual {told['residual']:.2g}"
+        over = sys.stderr.isatty()
+        sys.stderr.write(f"\r{line:<78}" if over else f"{line}\n")
+        sys.stderr.flush()
+        self.last, self.shown = time.perf_counter(), over
+
+    def end(self) -> None:
+        """Leave the line that was written over."""
+        if self.shown:
+            sys.stderr.write("\n")
