@@ -67,13 +67,17 @@ def test_second_process_hits_the_cache(tmp_path: Path) -> None:
     assert second[1].startswith("hits 0 misses 1"), "another constant is another entry"
 
 
-def test_a_change_in_any_file_of_the_package_is_seen(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [("pair_passes", "hits 0 misses 1"), ("compile", "hits 0 misses 1"), ("join", "hits 1 misses 0")],
+)
+def test_a_change_in_a_file_that_a_kernel_is_made_of_is_seen(tmp_path: Path, file: str, expected: str) -> None:
     copy = copied(tmp_path)
     environment = {"source": copy, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     run("3", **environment)  # type: ignore[arg-type]
-    other = copy / "besag" / "kernels" / "counter.py"
-    other.write_text(other.read_text() + "\n# changed\n")
-    assert run("3", **environment)[0].startswith("hits 0 misses 1")  # type: ignore[arg-type]
+    changed = copy / "besag" / "kernels" / f"{file}.py"
+    changed.write_text(changed.read_text() + "\n# changed\n")
+    assert run("3", **environment)[0].startswith(expected)  # type: ignore[arg-type]
 
 
 def copied(folder: Path) -> Path:

@@ -353,7 +353,7 @@ def test_verbs_that_take_one_row_refuse_a_batch(ask: Any, verb: str) -> None:
 
 
 def test_steps_need_an_engine_that_works_in_steps() -> None:
-    with pytest.raises(CapabilityError, match="engine 'brute' does not work in steps; there are .*tree"):
+    with pytest.raises(CapabilityError, match=r"engine 'brute' does not work in steps; there are .*tree"):
         next(RAIN.steps(engine="brute"))
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen
 from besag.graph.problem import Problem
 from besag.infer.memory import default_memory_limit
 from besag.infer.result import Diagnostics, Result
@@ -81,7 +81,7 @@ class Setting:
             total += np.bincount(graph.factor_instances, weights=of_factors[0], minlength=graph.n_instances)
         return total
 
-    def spread(self, of_rows: Array) -> Array:
+    def spread(self, of_rows: AnyArray) -> AnyArray:
         """(R,) or (N,) -> (R, S): the number of its row or instance at every state."""
         if self.graph.n_instances == 1:
             return np.asarray(np.broadcast_to(of_rows[:, None], self.base.shape))

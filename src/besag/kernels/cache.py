@@ -3,7 +3,7 @@
 numba's own cache serves functions of one file; ours need four things more:
 
 - a place always: `NUMBA_CACHE_DIR`, beside the package, the user's cache directory, a private temporary directory;
-- freshness against every file of this package, since kernels inline helpers from other files;
+- freshness against every file that a kernel's file imports, since kernels inline helpers from other files;
 - one index file for each set of constants: processes which save different kernels at once into one index can leave an
   entry that names another kernel's machine code;
 - a damaged file, a full disk or a cache of another user costs a compilation, never an error.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import stat
 import tempfile
 from pathlib import Path
@@ -21,21 +22,38 @@ from typing import Any, ClassVar
 
 from numba.core import caching
 
+IMPORTS = re.compile(r"^\s*from besag\.kernels(?:\.(\w+) import|\ import (.+))", re.MULTILINE)
+
 
 @functools.cache
-def _package_stamp() -> str:
-    """A hash of all sources of this package."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+def _source(path: Path) -> tuple[bytes, frozenset[str]]:
+    """The hash of a file, and the files of this package that it imports."""
+    text = path.read_text()
+    names = {name for one, several in IMPORTS.findall(text) for name in re.findall(r"\w+", one or several)}
+    return hashlib.sha256(text.encode()).digest(), frozenset(names)
+
+
+@functools.cache
+def _stamp(file: str) -> str:
+    """A hash of a file of this package and of all the files of it that it imports, directly or not."""
+    first = Path(file)
+    found = {first, first.with_name("compile.py")}
+    waiting = list(found)
+    while waiting:
+        beside = {first.with_name(f"{name}.py") for name in _source(waiting.pop())[1]}
+        new = {path for path in beside if path.exists()} - found
+        found |= new
+        waiting += new
+    return hashlib.sha256(b"".join(_source(path)[0] for path in sorted(found))).hexdigest()
 
 
 class _Stamped:
-    """A locator whose entries are fresh while no file of the package has changed."""
+    """A locator whose entries are fresh while no file that the kernel is made of has changed."""
+
+    _py_file: str
 
     def get_source_stamp(self) -> str:
-        return _package_stamp()
+        return _stamp(self._py_file)
 
 
 class _GivenDirectory(_Stamped, caching.UserProvidedCacheLocator):
