@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from besag.infer.auto import Auto as Auto
     from besag.infer.auto import Exact as Exact
+    from besag.infer.bp import BP as BP
     from besag.infer.brute import Brute as Brute
     from besag.infer.elimination import Elimination as Elimination
     from besag.infer.junction import JunctionTree as JunctionTree
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from besag.infer.tree import Tree as Tree
 
 _WHERE = {
+    "BP": "bp",
     "Auto": "auto",
     "Exact": "auto",
     "Brute": "brute",
@@ -23,7 +25,7 @@ _WHERE = {
     "Tree": "tree",
     "Result": "result",
 }
-__all__ = ["Auto", "Brute", "Elimination", "Exact", "JunctionTree", "Result", "Tree"]
+__all__ = ["BP", "Auto", "Brute", "Elimination", "Exact", "JunctionTree", "Result", "Tree"]
 
 
 def __getattr__(name: str) -> Any:

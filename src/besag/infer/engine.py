@@ -65,6 +65,7 @@ class Engine(Protocol):
 REGISTRY: Mapping[str, tuple[str, str]] = {
     "auto": ("besag.infer.auto", "Auto"),
     "exact": ("besag.infer.auto", "Exact"),
+    "bp": ("besag.infer.bp", "BP"),
     "brute": ("besag.infer.brute", "Brute"),
     "elimination": ("besag.infer.elimination", "Elimination"),
     "junction_tree": ("besag.infer.junction", "JunctionTree"),

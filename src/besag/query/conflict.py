@@ -46,7 +46,8 @@ def _impossible_rows(result: Result) -> np.ndarray[tuple[int], np.dtype[np.bool_
     if result.log_partitions is not None:
         return np.asarray(result.log_partitions == -np.inf)
     if result.energies is not None:
-        return np.asarray(result.energies[:, 0] == np.inf)
+        proven = np.asarray(result.energy_bound) == np.inf  # no engine but an exact one may find no labelling at all
+        return np.atleast_1d((result.energies[:, 0] == np.inf) & proven)
     return np.zeros(1, np.bool_)
 
 

@@ -1,0 +1,349 @@
+"""Loopy belief propagation, 000 (6.36)-(6.40), 001, 002 (34)-(37), (42)-(44): message passing on any graph.
+
+    q_{v->f}(y_v) = prod_{f' != f} m_{f'->v}(y_v)
+    m_{f->v}(y_v) = sum over y_{S_f minus v} of exp(-h_f(y_{S_f})) prod_{u != v} q_{u->f}(y_u)
+
+Messages start as constants and are sent again and again until they no longer change. On a forest the answer is exact;
+with cycles it is an estimate: a fixed point is a stationary point of the Bethe free energy, and log Z is read off there
+(`besag.kernels.bp_beliefs`). With (min, +) in place of (+, x) the messages speak for a labelling of low energy.
+
+Schedules: synchronous (all messages at once), sequential (variables in turn), residual (the message that would change
+most goes first). `damping` is the weight that an old message keeps. What is left after the last step tells how the
+iteration went: `oscillates` in diagnostics says that messages move back and forth, which damping cures.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from besag.arrays import Array, Kind, Semiring, frozen
+from besag.errors import CapabilityError, EvidenceError, TooLargeError
+from besag.graph.problem import Problem
+from besag.infer.bp_messages import PassedMessages
+from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.iterate import Limits, each_step, iterate, warm_state
+from besag.infer.result import Result, factor_offsets
+from besag.infer.setting import Setting
+from besag.infer.tree import forest_of
+from besag.infer.unary import add_unary_moments, copy_unary_marginals
+from besag.kernels.bp import Domain, Passing
+from besag.kernels.bp_links import Links, links_of
+from besag.kernels.threads import run_chunks
+
+KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
+SCHEDULES = ("synchronous", "sequential", "residual")
+ORDERS = ("fixed", "random")
+FINEST = {"float32": 1e-6, "float64": 1e-13}  # changes that rounding alone makes
+PATIENCE = 20  # iterations without a smaller residual, after which adaptive damping grows
+MOST_DAMPING = 0.95
+SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments", "messages", "trace"})
+
+
+@dataclass(frozen=True, slots=True)
+class BP:
+    """Loopy belief propagation.
+
+    schedule: "synchronous", "sequential" or "residual". order: of the variables in the sequential schedule, "fixed" or
+    "random". damping: from 0 to below 1, or "adaptive", which begins at 0 and grows where messages do not settle.
+    dtype: "float64" or "float32".
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(SUMS | {"map"}, "estimate")
+    schedule: str = "synchronous"
+    damping: float | str = 0.0
+    order: str = "fixed"
+    max_iterations: int = 1000
+    tolerance: float = 1e-8
+    dtype: str = "float64"
+    n_threads: int | None = None
+    memory_limit: int | None = None
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        for option, allowed in (("schedule", SCHEDULES), ("order", ORDERS), ("dtype", tuple(FINEST))):
+            if getattr(self, option) not in allowed:
+                raise CapabilityError(f"bp: {option} must be one of {allowed}, got {getattr(self, option)!r}")
+        if self.damping != "adaptive" and not (isinstance(self.damping, (int, float)) and 0 <= self.damping < 1):
+            raise CapabilityError(f"bp: damping must be from 0 to below 1, or 'adaptive', got {self.damping!r}")
+        self.limits(None)
+
+    def limits(self, time_limit: float | None) -> Limits:
+        """When to stop; changes as small as rounding makes them count as none."""
+        tolerance = max(self.tolerance, FINEST[self.dtype]) if self.tolerance else self.tolerance
+        return Limits(self.max_iterations, tolerance, time_limit)
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """Answers by message passing until nothing changes."""
+        began = time.perf_counter()
+        check_wants(self, want)
+        if self.k != 1 and "map" in want:
+            raise CapabilityError(f"engine 'bp' gives one labelling, not the {self.k} best; junction_tree does")
+        limits, setting = self.limits(time_limit), Setting(problem, KINDS, self.memory_limit)
+        answer = None
+        if want & SUMS or not want:
+            process = Process(self, setting, Semiring.SUM, rng, warm)
+            answer = iterate("bp", process, want & SUMS, limits, began, on_step)
+        if "map" in want:
+            process = Process(self, setting, Semiring.MAX, rng, warm if answer is None else None)
+            best = iterate("bp", process, frozenset({"map"}), limits, began, None if answer else on_step)
+            answer = best if answer is None else _with_map(answer, best)
+        assert answer is not None
+        return answer
+
+    def steps(
+        self,
+        problem: Problem,
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Iterator[Result]:
+        """A Result for each iteration, with marginals, log Z and messages."""
+        began = time.perf_counter()
+        process = Process(self, Setting(problem, KINDS, self.memory_limit), Semiring.SUM, rng, warm)
+        yield from each_step("bp", process, SUMS - {"factors", "moments"}, self.limits(time_limit), began)
+
+
+def _with_map(answer: Result, best: Result) -> Result:
+    """Sums and the best labelling in one Result."""
+    converged = answer.diagnostics["converged"] and best.diagnostics["converged"]
+    told = answer.diagnostics.extended(converged=converged, seconds=best.diagnostics["seconds"])
+    return replace(answer, codes=best.codes, energies=best.energies, energy_bounds=best.energy_bounds, diagnostics=told)
+
+
+class Process:
+    """Messages of every row, until the row has converged."""
+
+    def __init__(
+        self,
+        engine: BP,
+        setting: Setting,
+        semiring: Semiring,
+        rng: np.random.Generator | None,
+        warm: Result | None,
+    ) -> None:
+        self.engine, self.setting, self.semiring = engine, setting, semiring
+        self.rng = np.random.default_rng(0) if rng is None else rng
+        graph = setting.graph
+        self.links: Links = graph.plans.get("links", lambda: links_of(setting.factors, compile=setting.compile))
+        self.damping = 0.0 if engine.damping == "adaptive" else float(engine.damping)
+        self.least, self.waited = math.inf, 0
+        self.iterations, self.order = 0, frozen(np.arange(graph.n_variables))
+        self.tolerance = engine.limits(None).tolerance
+        self._refuse()
+        self.passing = [self._begin(row, semiring) for row in range(setting.n_rows)]
+        self.residuals = np.where(self._is_alive(), math.inf, 0.0)
+        self._warm(warm)
+
+    def _refuse(self) -> None:
+        size = np.dtype(self.engine.dtype).itemsize
+        needed = size * (3 * self.setting.n_rows * int(self.links.message_offsets[-1]) + len(self._tables()))
+        if needed > self.setting.limit:
+            raise TooLargeError(
+                f"bp: messages and tables would take {needed} bytes, more than memory_limit={self.setting.limit}"
+                + ("; ask for fewer rows at a time" if self.setting.n_rows > 1 else "; try dtype=float32")
+            )
+
+    def _tables(self) -> Array:
+        return self.setting.problem.log_potentials
+
+    def _is_alive(self) -> Any:
+        """(R,): rows that have a labelling; a union is one row."""
+        possible = self.setting.possible
+        return possible if self.setting.graph.n_instances == 1 else np.array([possible.any()])
+
+    def _domain(self, semiring: Semiring) -> Domain:
+        factors, compile = self.setting.factors, self.setting.compile
+        key, dtype = ("bp", semiring, self.engine.dtype), np.dtype(self.engine.dtype)
+        plans = self.setting.graph.plans
+        make = lambda: Domain(factors, self.links, semiring, dtype, compile)  # noqa: E731
+        return plans.get_for(key, self._tables(), make)
+
+    def _begin(self, row: int, semiring: Semiring) -> Passing:
+        threads = self.engine.n_threads if self.setting.n_rows == 1 else 1
+        passing = Passing(self._domain(semiring), self.setting.base[row], threads)
+        if passing.narrow and semiring == Semiring.SUM:
+            return self._begin(row, Semiring.LOG_SUM)
+        return passing
+
+    def _warm(self, warm: Result | None) -> None:
+        shape = (self.setting.n_rows, int(self.links.message_offsets[-1]))
+        state = warm_state("bp", warm, {"messages": shape})
+        if state is None:
+            return
+        for row, passing in enumerate(self.passing):
+            logs = state["messages"][row]
+            with np.errstate(under="ignore"):
+                passing.messages[:] = np.exp(logs) if passing.domain.semiring == Semiring.SUM else logs
+
+    def step(self) -> float:
+        """One iteration of every row that has not converged."""
+        if self.engine.order == "random" and self.engine.schedule == "sequential":
+            self.order = frozen(self.rng.permutation(self.setting.graph.n_variables))
+        elif self.engine.schedule == "sequential" and self.iterations:
+            self.order = frozen(self.order[::-1])
+        waiting = np.flatnonzero(self.residuals > (self.tolerance if self.tolerance else -1.0))
+        threads = 1 if self.setting.n_rows == 1 else self.engine.n_threads
+        run_chunks(lambda i: self._advance(int(waiting[i])), len(waiting), threads)
+        self.iterations += 1
+        worst = float(self.residuals.max(initial=0.0))
+        self._adapt(worst)
+        return worst
+
+    def _advance(self, row: int) -> None:
+        passing = self.passing[row]
+        change = self._send(passing)
+        if passing.narrow and passing.domain.semiring == Semiring.SUM:
+            self.passing[row] = passing = self._begin(row, Semiring.LOG_SUM)
+            change = self._send(passing)
+        self.residuals[row] = change
+
+    def _send(self, passing: Passing) -> float:
+        if self.engine.schedule == "synchronous":
+            return passing.synchronous(self.damping)
+        if self.engine.schedule == "sequential":
+            return passing.sequential(self.order, self.damping)
+        return passing.residual(self.tolerance, self.damping)
+
+    def _adapt(self, worst: float) -> None:
+        """More damping where the residual has not become smaller for a while."""
+        if worst < 0.9 * self.least:
+            self.least, self.waited = worst, 0
+        else:
+            self.waited += 1
+        if self.engine.damping == "adaptive" and self.waited >= PATIENCE:
+            self.damping = min(MOST_DAMPING, 1 - (1 - self.damping) / 2)
+            self.least, self.waited = worst, 0
+
+    def answer(self, want: frozenset[Want]) -> Result:
+        """What the messages say now."""
+        result = self.setting.empty(self._bound())
+        if "map" in want:
+            result = self._labelling(result)
+        if want & {"log_partition", "variables", "factors", "moments"} or not want:
+            result = self._sums(result, want)
+        if "messages" in want:
+            result = replace(result, message_log=self._messages())
+        return replace(result, state={"engine": "bp", "messages": self._log_messages()})
+
+    def _bound(self) -> str:
+        """On a forest, messages that no longer change are exact."""
+        settled = self.residuals.max(initial=0.0) <= 1e-10 and self.engine.dtype == "float64"
+        return "exact" if settled and forest_of(self.setting.graph) is not None else "estimate"
+
+    def _log_messages(self) -> Array:
+        rows = []
+        for passing in self.passing:
+            linear = passing.domain.semiring == Semiring.SUM
+            with np.errstate(divide="ignore"):
+                rows.append(np.log(passing.messages) if linear else np.array(passing.messages))
+        return np.array(rows)
+
+    def _sums(self, result: Result, want: frozenset[Want]) -> Result:
+        setting, graph, linked = self.setting, self.setting.graph, self.links.factors
+        n_rows, stored = setting.n_rows, "factors" in want
+        of_variables, of_factors = np.zeros((n_rows, graph.n_variables)), np.zeros((n_rows, graph.n_factors))
+        probabilities = np.zeros(setting.base.shape)
+        marginals = np.zeros((n_rows, int(factor_offsets(graph)[-1]) if stored else 0))
+        moments = np.zeros(len(self._tables()) if "moments" in want else 0)
+        nothing, ones = np.zeros(0), self._weights(np.ones(graph.n_instances))
+        for row in np.flatnonzero(self._is_alive()).tolist():
+            out, starts = (marginals[row], factor_offsets(graph)[linked]) if stored else (nothing, linked)
+            said = self.passing[row].beliefs(out=out, out_starts=frozen(starts), weights=ones, stored=True)
+            probabilities[row] = said.variables
+            of_variables[row], of_factors[row, linked] = said.log_z_variables, said.log_z_factors
+            if "moments" in want:
+                starts = self.passing[row].domain.starts
+                weights = ones if setting.problem.weights is None else self._weights(setting.problem.weights)
+                self.passing[row].beliefs(out=moments, out_starts=starts, weights=weights, stored=False)
+        result = setting.emptied(
+            replace(result, log_partitions=setting.totals(of_variables, of_factors), probabilities=probabilities)
+        )
+        assert result.probabilities is not None
+        if stored:
+            copy_unary_marginals(setting.problem, result.probabilities, marginals)
+        if "moments" in want:
+            add_unary_moments(setting.problem, result.probabilities, moments)
+        return replace(
+            result,
+            probabilities=result.probabilities if "variables" in want else None,
+            factor_marginals=marginals if stored else None,
+            table_moments=setting.given.contracted(setting.problem, moments) if "moments" in want else None,
+        )
+
+    def _weights(self, of_instances: Array) -> Array:
+        """(G,): the weight of each linked factor's instance, none where that has no labelling."""
+        graph = self.setting.graph
+        if graph.n_instances == 1:
+            return frozen(np.full(len(self.links.factors), of_instances[0]))
+        kept = np.where(self.setting.possible, of_instances, 0.0)
+        return frozen(kept[graph.factor_instances[self.links.factors]])
+
+    def _labelling(self, result: Result) -> Result:
+        setting = self.setting
+        order = frozen(np.arange(setting.graph.n_variables))
+        codes = np.array([passing.decoded(order) for passing in self.passing])
+        energies = np.where(setting.possible, setting.energies(codes), math.inf)
+        proven = np.where(setting.possible, -math.inf, math.inf)
+        return replace(
+            result,
+            codes=codes[:, None],
+            energies=energies[:, None],
+            energy_bounds=energies if result.bound == "exact" else proven,
+        )
+
+    def _messages(self) -> PassedMessages:
+        if self.setting.given.evidence.batched:
+            raise EvidenceError("messages are traced for one row of evidence, a dict")
+        passing = self.passing[0]
+        passing.gather()
+        return PassedMessages(
+            self.setting.graph, self.links, passing.domain.semiring, np.array(passing.messages), passing.gathered.copy()
+        )
+
+    def details(self) -> Mapping[str, Any]:
+        """How messages were sent, and whether they move back and forth."""
+        told: dict[str, Any] = {
+            "schedule": self.engine.schedule,
+            "damping": self.damping,
+            "updates": sum(passing.updates for passing in self.passing),
+            "domain": "linear" if all(p.domain.semiring == Semiring.SUM for p in self.passing) else "log",
+        }
+        if self.waited >= PATIENCE and self.engine.schedule == "synchronous":
+            told["oscillates"] = self._oscillates()
+            if told["oscillates"]:
+                told["hint"] = "messages move back and forth: damping, as in bp[damping=0.5], cures that"
+        return told
+
+    def _oscillates(self) -> bool:
+        """Whether two more steps of the row that changes most go in opposite directions."""
+        row = int(np.argmax(self.residuals))
+        passing = self.passing[row]
+        kept, updates = passing.messages.copy(), passing.updates
+        passing.synchronous(0.0)
+        one = passing.messages.copy()
+        passing.synchronous(0.0)
+        first, second = _difference(one, kept), _difference(passing.messages, one)
+        passing.messages[:], passing.updates = kept, updates
+        scale = float(np.linalg.norm(first) * np.linalg.norm(second))
+        return scale > 0 and float(first @ second) < -0.5 * scale
+
+
+def _difference(one: Array, other: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(one.astype(np.float64) - other, nan=0.0, posinf=0.0, neginf=0.0)

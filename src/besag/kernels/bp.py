@@ -1,0 +1,247 @@
+"""Belief propagation on one row of evidence: arrays in, arrays out.
+
+`Domain` has the tables of a problem in the domain of a semiring, shared by all rows; `Passing` has the messages of one
+row, sends them by one of the schedules, and says what they mean. In SUM all tables and bases are weights, the largest
+of each being one, what was taken out goes into log Z; where their range, or that of a product of messages, is too wide
+for the type of the numbers, `narrow` says so and the work is to be done in LOG_SUM.
+
+Shapes as in `bp_links`: V variables, S states, G linked factors, E links, M entries of messages, L of tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, IntArray, Kind, Semiring, frozen
+from besag.kernels import bp_any, bp_pairs, bp_schedules
+from besag.kernels.bp_any import Numbers
+from besag.kernels.bp_beliefs import make_factors, make_variables
+from besag.kernels.bp_decode import make_decode
+from besag.kernels.bp_links import Links
+from besag.kernels.compile import kernel_of
+from besag.kernels.prepare import Factors
+from besag.kernels.threads import run_chunks
+
+RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
+CHUNK = 2**17  # entries of messages or tables that a thread takes at a time
+MAX_CONSTANT = 64  # states, up to which kernels are specialised to their number
+WORTH_A_KERNEL = 2**16  # table entries: below this a kernel for one K alone is not worth its compilation
+
+
+class Domain:
+    """The tables of all factors in the domain of a semiring."""
+
+    def __init__(self, factors: Factors, links: Links, semiring: Semiring, dtype: np.dtype[Any], compile: bool) -> None:
+        self.links, self.semiring, self.dtype, self.compile = links, semiring, dtype, compile
+        self.state_offsets = factors.state_offsets
+        self.kinds = frozen(factors.kinds[links.factors])
+        self.tables_read = frozen(factors.table_of_factor[links.factors])
+        self.starts = frozen(factors.table_offsets[self.tables_read])
+        self.shifts, self.narrow = np.zeros(len(links.factors)), False
+        values = factors.log_potentials
+        if semiring == Semiring.SUM and len(links.factors):
+            values = self._weights(factors)
+        self.tables = frozen(values.astype(dtype))
+        sizes = np.diff(factors.state_offsets)
+        self.n_states = int(sizes.max(initial=0))
+        self.arity = int(np.diff(links.link_offsets).max(initial=0))
+        self.is_paired = self._is_paired(factors, sizes)
+
+    def _weights(self, factors: Factors) -> Array:
+        offsets = factors.table_offsets
+        potts = np.zeros(len(offsets) - 1, np.bool_)
+        potts[self.tables_read[self.kinds == Kind.POTTS]] = True
+        sizes = np.diff(offsets)
+        values, is_potts = factors.log_potentials, np.repeat(potts, sizes)
+        high = np.where(potts, 0.0, np.maximum.reduceat(values, offsets[:-1]))
+        high[high == -math.inf] = 0.0
+        relative = values - np.repeat(high, sizes)
+        far = np.where(is_potts, -np.abs(relative), relative)
+        self.narrow = bool(((far < -RANGE[self.dtype]) & (far > -math.inf)).any())
+        self.shifts = high[self.tables_read]
+        with np.errstate(under="ignore"):
+            return np.where(is_potts, values, np.exp(np.minimum(relative, 0.0)))
+
+    def _is_paired(self, factors: Factors, sizes: IntArray) -> bool:
+        """Whether the kernels for tables on two variables of K states serve, and pay."""
+        n = self.n_states
+        return (
+            self.semiring != Semiring.LOG_SUM
+            and self.compile
+            and self.arity == 2
+            and len(self.links.variables) * n * n >= WORTH_A_KERNEL
+            and n <= MAX_CONSTANT
+            and bool((sizes == n).all() and (np.diff(self.links.link_offsets) == 2).all())
+            and bool((self.kinds == Kind.TABLE).all() and (self.starts % (n * n) == self.starts[0] % (n * n)).all())
+        )
+
+
+class Beliefs(NamedTuple):
+    """What messages say."""
+
+    variables: Array  # (S,)
+    log_z_variables: Array  # (V,)
+    log_z_factors: Array  # (G,): log Z_f, less log Z_e of its links
+
+
+class Passing:
+    """The messages of one row of evidence."""
+
+    def __init__(self, domain: Domain, base: Array, n_threads: int | None, messages: AnyArray | None = None) -> None:
+        self.domain, self.links, self.n_threads = domain, domain.links, n_threads
+        self.semiring = int(domain.semiring)
+        self.shifts, self.narrow = np.zeros(len(domain.state_offsets) - 1), domain.narrow
+        self.numbers = Numbers(self._base(base), domain.state_offsets, domain.tables, domain.starts, domain.kinds)
+        n = int(self.links.message_offsets[-1])
+        one = 1.0 if domain.semiring == Semiring.SUM else 0.0
+        self.messages = np.full(n, one, domain.dtype) if messages is None else np.array(messages, domain.dtype)
+        self.gathered = np.empty(n, domain.dtype)
+        self.room = bp_schedules.Room(
+            np.empty(domain.n_states, domain.dtype), np.empty(n, domain.dtype), np.zeros(domain.arity, np.int64)
+        )
+        self.updates = 0
+        self._heap: bp_schedules.Heap | None = None
+
+    def _base(self, base: Array) -> AnyArray:
+        if self.domain.semiring != Semiring.SUM:
+            return frozen(base.astype(self.domain.dtype))
+        sizes = np.diff(self.domain.state_offsets)
+        high = np.maximum.reduceat(base, self.domain.state_offsets[:-1])
+        high[high == -math.inf] = 0.0
+        self.shifts = high
+        relative = base - np.repeat(high, sizes)
+        self.narrow |= bool(((relative < -RANGE[self.domain.dtype]) & (relative > -math.inf)).any())
+        with np.errstate(under="ignore"):
+            return frozen(np.exp(relative).astype(self.domain.dtype))
+
+    def synchronous(self, damping: float) -> float:
+        """All messages at once; the largest change."""
+        self.updates += len(self.links.variables)
+        if self.domain.is_paired:
+            return self._paired(damping)
+        if not self.gather():
+            self.narrow = True
+            return math.inf
+        send = kernel_of(bp_any.make_send, self.semiring, compile=self.domain.compile)
+        sent, new = frozen(self.gathered), self.room.new
+
+        def work(start: int, stop: int) -> float:
+            digits = np.zeros(self.domain.arity, np.int64)
+            return float(send(self.links, self.numbers, sent, damping, start, stop, self.messages, new, digits))
+
+        return self._checked(self._over(len(self.links.factors), len(self.domain.tables), work))
+
+    def gather(self) -> bool:
+        """What variables send to factors, from all messages; False where one has lost its range."""
+        gather = kernel_of(bp_any.make_gather, self.semiring, compile=self.domain.compile)
+        received = frozen(self.messages)
+
+        def work(start: int, stop: int) -> float:
+            room = np.empty(self.domain.n_states, self.domain.dtype)
+            fine = gather(self.links, self.numbers, received, start, stop, self.gathered, room)
+            return 0.0 if fine else math.inf
+
+        return self._over(len(self.links.first) - 1, len(self.messages), work) == 0.0
+
+    def _paired(self, damping: float) -> float:
+        n, links = self.domain.n_states, self.links
+        gather = kernel_of(bp_pairs.make_gather, self.semiring, n, compile=True)
+        send = kernel_of(bp_pairs.make_send, self.semiring, n, int(damping > 0.0), compile=True)
+        base, gathered, messages = (array.reshape(-1, n) for array in (self.numbers.base, self.gathered, self.messages))
+        lead = int(self.domain.starts[0]) % (n * n)
+        tables = self.domain.tables[lead : lead + (len(self.domain.tables) - lead) // (n * n) * n * n]
+        tables, read = frozen(tables.reshape(-1, n, n)), frozen((self.domain.starts - lead) // (n * n))
+        received, sent = frozen(messages), frozen(gathered)
+
+        def collect(start: int, stop: int) -> float:
+            room = np.empty((2, n), self.domain.dtype)
+            fine = gather(base, links.first, links.links_of_variable, received, start, stop, gathered, room)
+            return 0.0 if fine else math.inf
+
+        def distribute(start: int, stop: int) -> float:
+            room = np.zeros((2, n), self.domain.dtype)
+            return float(send(tables, read, sent, damping, start, stop, messages, room))
+
+        lost = self._over(len(base), len(self.messages), collect)
+        return self._checked(max(lost, self._over(len(read), len(self.domain.tables), distribute)))
+
+    def sequential(self, order: IntArray, damping: float) -> float:
+        """Variables in turn; the largest change."""
+        if self.updates == 0 and not self.gather():
+            self.narrow = True
+            return math.inf
+        self.updates += len(self.links.variables)
+        sweep = kernel_of(bp_schedules.make_sweep, self.semiring, compile=self.domain.compile)
+        return self._checked(
+            float(sweep(self.links, self.numbers, order, damping, self.messages, self.gathered, self.room))
+        )
+
+    def residual(self, tolerance: float, damping: float) -> float:
+        """The messages of the largest changes, one after the other; the largest change that is left."""
+        links, compile = self.links, self.domain.compile
+        n_links = len(links.variables)
+        if n_links == 0:
+            return 0.0
+        if self._heap is None:
+            fine = self.gather()
+            self.waiting = np.array(self.messages)
+            self._heap = bp_schedules.Heap(np.arange(n_links), np.arange(n_links), np.zeros(n_links))
+            wait = kernel_of(bp_schedules.make_await_all, self.semiring, compile=compile)
+            if not (
+                wait(links, self.numbers, self.gathered, self.messages, self.waiting, self._heap, self.room) and fine
+            ):
+                self.narrow = True
+                return math.inf
+        kernel = kernel_of(bp_schedules.make_send_largest, self.semiring, compile=compile)
+        numbers, heap = self.numbers, self._heap
+        sent = kernel(
+            links, numbers, n_links, tolerance, damping, self.messages, self.gathered, self.waiting, heap, self.room
+        )
+        if sent < 0:
+            self.narrow = True
+            return math.inf
+        self.updates += sent
+        return float(heap.changes[heap.links[0]])
+
+    def _checked(self, change: float) -> float:
+        self.narrow |= change == math.inf
+        return change
+
+    def _over(self, n: int, work: int, function: Callable[[int, int], float]) -> float:
+        """The largest of what a function returns for the chunks of n things of so much work in all."""
+        n_chunks = max(1, min(n, work // CHUNK))
+        bounds = np.linspace(0, n, n_chunks + 1).astype(np.int64).tolist()
+        found = np.zeros(n_chunks)
+
+        def chunk(c: int) -> None:
+            found[c] = function(bounds[c], bounds[c + 1])
+
+        run_chunks(chunk, n_chunks, self.n_threads)
+        return float(found.max())
+
+    def beliefs(self, *, out: Array, out_starts: IntArray, weights: Array, stored: bool) -> Beliefs:
+        """What the messages say; beliefs of factors are added to out, nothing where that is empty."""
+        links, domain = self.links, self.domain
+        n_variables = len(links.first) - 1
+        answer = Beliefs(np.zeros(len(self.numbers.base)), np.zeros(n_variables), np.zeros(len(links.factors)))
+        kernel = kernel_of(make_variables, self.semiring, compile=domain.compile)
+        received = frozen(self.messages)
+        kernel(links, self.numbers, received, 0, n_variables, answer.variables, answer.log_z_variables)
+        self.gather()
+        of_factors = kernel_of(make_factors, self.semiring, int(stored), compile=domain.compile)
+        digits = np.zeros(domain.arity, np.int64)
+        sent = frozen(self.gathered)
+        of_factors(links, self.numbers, received, sent, out_starts, weights, answer.log_z_factors, out, digits)
+        log_z_variables, log_z_factors = answer.log_z_variables + self.shifts, answer.log_z_factors + domain.shifts
+        return Beliefs(answer.variables, log_z_variables, log_z_factors)
+
+    def decoded(self, order: IntArray) -> IntArray:
+        """The labelling that the messages of MAX speak for, (V,)."""
+        codes = np.full(len(self.links.first) - 1, -1, np.int64)
+        decode = kernel_of(make_decode, compile=self.domain.compile)
+        decode(self.links, self.numbers, frozen(self.messages), order, codes, np.empty(self.domain.n_states))
+        return codes

@@ -1,0 +1,237 @@
+"""Belief propagation for factors of any arity, variables of any cardinality, and all three semirings.
+
+    q_{v->f}(y_v) = base_v(y_v) (x) prod_{f' != f} m_{f'->v}(y_v)                                      002 (34), (42)
+    m_{f->v}(y_v) = (+) over y_{S_f minus v} of T_f(y_{S_f}) (x) prod_{u != v} q_{u->f}(y_u)           002 (35), (43)
+
+    base (S,)    messages, gathered (M,): along the links, see `bp_links`    tables (L,) in the domain of the semiring
+
+A table is read row by row, a row being all states of its last variable at one state of the others: what the others
+send is one number for the row, so that the inner loops are a sum of products and a scaled addition. Messages are
+scaled so that the largest entry is one. In SUM a vector of zeros has lost its range, since every state has support
+(`besag.infer.setting`); in the log domains it belongs to a part of a union that has no labelling, and stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from besag.arrays import AnyArray, IntArray, Kind
+from besag.kernels.bp_links import Links
+from besag.kernels.compile import inlined
+from besag.kernels.semiring import MAX, SUM, one_of, plus, times, zero_of
+
+POTTS = int(Kind.POTTS)
+
+
+class Numbers(NamedTuple):
+    """A row of a problem in the domain of a semiring."""
+
+    base: AnyArray  # (S,)
+    state_offsets: IntArray  # (V + 1,)
+    tables: AnyArray  # (L,)
+    starts: IntArray  # (G,): where the table of each linked factor begins
+    kinds: IntArray  # (G,)
+
+
+@inlined
+def lifted(semiring: int, x: AnyArray, start: int, n: int) -> bool:
+    """Scale x so that its largest entry is one; False where all of them are zero."""
+    high = x[start]
+    for i in range(1, n):
+        high = max(high, x[start + i])
+    if high == zero_of(semiring):
+        return False
+    for i in range(n):
+        x[start + i] = x[start + i] / high if semiring == SUM else x[start + i] - high
+    return True
+
+
+@inlined
+def gather_variable(
+    semiring: int, links: Links, numbers: Numbers, messages: AnyArray, v: int, gathered: AnyArray, room: AnyArray
+) -> bool:
+    """q along all links of a variable; False where one has lost its range. room (K,)."""
+    low, high = links.first[v], links.first[v + 1]
+    base, n = numbers.state_offsets[v], numbers.state_offsets[v + 1] - numbers.state_offsets[v]
+    fine = True
+    for i in range(n):
+        room[i] = numbers.base[base + i]
+    for m in range(low, high):
+        e = links.message_offsets[links.links_of_variable[m]]
+        for i in range(n):
+            gathered[e + i] = room[i]
+            room[i] = times(semiring, room[i], messages[e + i])
+        if m < high - 1:
+            fine = lifted(semiring, room, 0, n) and fine
+    for i in range(n):
+        room[i] = one_of(semiring)
+    for m in range(low + 1, high + 1):
+        e = links.message_offsets[links.links_of_variable[low + high - m]]
+        for i in range(n):
+            gathered[e + i] = times(semiring, gathered[e + i], room[i])
+            room[i] = times(semiring, room[i], messages[e + i])
+        if m < high:
+            fine = lifted(semiring, room, 0, n) and fine
+        fine = lifted(semiring, gathered, e, n) and fine
+    return fine
+
+
+@inlined
+def send_potts(semiring: int, links: Links, numbers: Numbers, gathered: AnyArray, g: int, new: AnyArray) -> None:
+    """Both messages of a factor of log-potential c where its two states differ: in K steps each."""
+    first = links.link_offsets[g]
+    c = numbers.tables[numbers.starts[g]]
+    for side in range(2):
+        source, target = links.message_offsets[first + 1 - side], links.message_offsets[first + side]
+        n = links.message_offsets[first + side + 1] - target
+        best, second, where = zero_of(semiring), zero_of(semiring), 0
+        for i in range(n):
+            q = gathered[source + i]
+            if q > best:
+                second, best, where = best, q, i
+            else:
+                second = max(second, q)
+        total = zero_of(semiring)
+        for i in range(n):
+            if semiring == SUM:
+                total += gathered[source + i]
+            elif best > -math.inf:
+                total += math.exp(gathered[source + i] - best)
+        for i in range(n):
+            q = gathered[source + i]
+            others = second if i == where else best
+            if semiring == SUM:
+                rest = max(total - q, others)
+                new[target + i] = q + math.exp(c) * rest if c <= 0.0 else math.exp(-c) * q + rest
+            elif semiring == MAX or others == -math.inf:
+                new[target + i] = max(q, c + others)
+            else:
+                rest = max(total - math.exp(q - best), math.exp(others - best))
+                new[target + i] = plus(semiring, q, c + best + math.log(rest))
+
+
+@inlined
+def send_table(
+    semiring: int, links: Links, numbers: Numbers, gathered: AnyArray, g: int, new: AnyArray, digits: IntArray
+) -> None:
+    """The messages of a factor to all its variables. digits (arity,)."""
+    first, last = links.link_offsets[g], links.link_offsets[g + 1] - 1
+    zero, one = zero_of(semiring), one_of(semiring)
+    n_rows = 1
+    for e in range(first, last + 1):
+        digits[e - first] = 0
+        if e < last:
+            n_rows *= links.message_offsets[e + 1] - links.message_offsets[e]
+        for i in range(links.message_offsets[e], links.message_offsets[e + 1]):
+            new[i] = zero
+    inner, n = links.message_offsets[last], links.message_offsets[last + 1] - links.message_offsets[last]
+    entry = numbers.starts[g]
+    for _ in range(n_rows):
+        outer = one
+        for e in range(first, last):
+            outer = times(semiring, outer, gathered[links.message_offsets[e] + digits[e - first]])
+        total = zero
+        for j in range(n):
+            value = numbers.tables[entry + j]
+            total = plus(semiring, total, times(semiring, value, gathered[inner + j]))
+            new[inner + j] = plus(semiring, new[inner + j], times(semiring, value, outer))
+        for e in range(first, last):
+            others = total
+            for other in range(first, last):
+                if other != e:
+                    others = times(semiring, others, gathered[links.message_offsets[other] + digits[other - first]])
+            at = links.message_offsets[e] + digits[e - first]
+            new[at] = plus(semiring, new[at], others)
+        entry += n
+        a = last - first - 1
+        while a >= 0:
+            digits[a] += 1
+            if digits[a] < links.message_offsets[first + a + 1] - links.message_offsets[first + a]:
+                break
+            digits[a] = 0
+            a -= 1
+
+
+@inlined
+def send_factor(
+    semiring: int, links: Links, numbers: Numbers, gathered: AnyArray, g: int, new: AnyArray, digits: IntArray
+) -> bool:
+    """The messages of a factor to all its variables, scaled; False where one has lost its range."""
+    if numbers.kinds[g] == POTTS:
+        send_potts(semiring, links, numbers, gathered, g, new)
+    else:
+        send_table(semiring, links, numbers, gathered, g, new, digits)
+    fine = True
+    for e in range(links.link_offsets[g], links.link_offsets[g + 1]):
+        low = links.message_offsets[e]
+        fine = lifted(semiring, new, low, links.message_offsets[e + 1] - low) and fine
+    return fine
+
+
+@inlined
+def change_of(semiring: int, new: AnyArray, old: AnyArray, low: int, high: int) -> float:
+    """The largest difference of two messages."""
+    worst = 0.0
+    for i in range(low, high):
+        if new[i] != old[i]:
+            worst = max(worst, abs(new[i] - old[i]))
+    return worst
+
+
+@inlined
+def mixed(semiring: int, new: AnyArray, low: int, high: int, damping: float, messages: AnyArray) -> None:
+    """A new message in the place of the old one, or the mean of both, `damping` the weight of the old one."""
+    for i in range(low, high):
+        if damping == 0.0 or new[i] == messages[i]:
+            messages[i] = new[i]
+        else:
+            messages[i] = (1.0 - damping) * new[i] + damping * messages[i]
+
+
+def make_gather(semiring: int) -> Callable[..., bool]:
+    """q of variables [start, stop); False where one has lost its range."""
+
+    def gather(
+        links: Links,
+        numbers: Numbers,
+        messages: AnyArray,
+        start: int,
+        stop: int,
+        gathered: AnyArray,
+        room: AnyArray,
+    ) -> bool:
+        fine = True
+        for v in range(start, stop):
+            fine = gather_variable(semiring, links, numbers, messages, v, gathered, room) and fine
+        return fine or semiring != SUM
+
+    return gather
+
+
+def make_send(semiring: int) -> Callable[..., float]:
+    """m of factors [start, stop); the largest change, inf where one has lost its range. new (M,) is room."""
+
+    def send(
+        links: Links,
+        numbers: Numbers,
+        gathered: AnyArray,
+        damping: float,
+        start: int,
+        stop: int,
+        messages: AnyArray,
+        new: AnyArray,
+        digits: IntArray,
+    ) -> float:
+        worst = 0.0
+        for g in range(start, stop):
+            if not send_factor(semiring, links, numbers, gathered, g, new, digits) and semiring == SUM:
+                worst = math.inf
+            low = links.message_offsets[links.link_offsets[g]]
+            high = links.message_offsets[links.link_offsets[g + 1]]
+            worst = max(worst, change_of(semiring, new, messages, low, high))
+            mixed(semiring, new, low, high, damping, messages)
+        return worst
+
+    return send
