@@ -75,7 +75,7 @@ class BP:
 
     def limits(self, time_limit: float | None) -> Limits:
         """When to stop; changes as small as rounding makes them count as none."""
-        tolerance = max(self.tolerance, FINEST[self.dtype]) if self.tolerance else self.tolerance
+        tolerance = max(self.tolerance, FINEST[self.dtype]) if self.tolerance > 0 else self.tolerance
         return Limits(self.max_iterations, tolerance, time_limit)
 
     def infer(

@@ -123,6 +123,7 @@ class Course:
             iterations=self.iterations,
             seconds=self.seconds,
             residual=self.residual,
+            tolerance=self.limits.tolerance,
             stopped=self.stopped,
             rows=len(result.log_partitions) if result.log_partitions is not None else 1,
             **self.process.details(),

@@ -1,0 +1,335 @@
+"""Belief propagation: published answers, schedules, damping, limits, and what it says of itself."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import besag
+from besag.errors import CapabilityError, ConvergenceWarning, EvidenceError, TooLargeError
+from besag.infer.result import Result
+from besag.model.model import Model
+
+SCHEDULES = ("synchronous", "sequential", "residual")
+
+
+def grid(side: int, n_states: int, coupling: float, seed: int = 0) -> Model:
+    """A grid of random unary and pairwise tables."""
+    rng = np.random.default_rng(seed)
+    shapes = ((side, side - 1, n_states, n_states), (side - 1, side, n_states, n_states))
+    pairs = tuple(coupling * rng.normal(size=shape) for shape in shapes)
+    return besag.grid((side, side), n_states, unary=rng.normal(size=(side, side, n_states)), pairwise=pairs)
+
+
+def tables(model: Model) -> list[tuple[tuple[str, ...], Any]]:
+    """(scope, log-potentials) of every factor."""
+    factors = range(model.graph.n_factors)
+    return [(tuple(model.variables.names_at(model.graph.scope(f))), model.problem.table(f)) for f in factors]
+
+
+def largest_error(one: Result, other: Result) -> float:
+    assert one.probabilities is not None
+    assert other.probabilities is not None
+    return float(np.abs(one.probabilities - other.probabilities).max())
+
+
+@pytest.fixture(scope="module")
+def libdai(data_dir: Path) -> Path:
+    return data_dir / "libdai_tests" / "tests"
+
+
+VARIANTS = {
+    "BP_SEQFIX": "sequential",
+    "BP_SEQRND": "sequential,order=random",
+    "BP_SEQMAX": "residual",
+    "BP_PARALL": "synchronous",
+}
+
+
+@pytest.mark.parametrize("method", [name + log for name in VARIANTS for log in ("", "_LOG")])
+def test_libdais_expected_output(libdai: Path, method: str) -> None:
+    expected = {row["method"]: row for row in json.loads((libdai / "testfast_expected.json").read_text())}[method]
+    model = besag.load(libdai / "testfast.fg")
+    result = model.marginals(engine=f"bp[schedule={VARIANTS[method.removesuffix('_LOG')]},tolerance=1e-9]")
+    exact = model.marginals(engine="exact")
+    assert result.log_partition - exact.log_partition == pytest.approx(float(expected["columns"]["logZ_err"]), rel=1e-3)
+    assert largest_error(result, exact) == pytest.approx(float(expected["columns"]["max_var_err"]), rel=1e-3)
+    for name, marginal in expected["marginals"].items():
+        assert_allclose(result[name], marginal, atol=6e-5)  # four digits are printed
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("file", ["hoi1", "hoi2", "hoi3", "hoi4", "twofactors", "zeroes1", "jtreemapbug"])
+def test_libdais_small_models(libdai: Path, file: str, schedule: str) -> None:
+    """Acyclic ones are exact; of the others every schedule finds the same fixed point."""
+    model = besag.load(libdai / f"{file}.fg")
+    result = model.marginals(engine=f"bp[schedule={schedule},tolerance=1e-12]")
+    assert result.diagnostics["converged"]
+    if result.bound == "exact":
+        assert result.log_partition == pytest.approx(model.log_partition(engine="brute"))
+    else:
+        assert largest_error(result, model.marginals(engine="bp[tolerance=1e-12]")) < 1e-8
+
+
+@pytest.mark.parametrize("n_states", [2, 3, 5])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_kernels_for_one_number_of_states_and_for_any_agree(
+    n_states: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = grid(20, n_states, 0.5)
+    engine = f"bp[dtype={dtype},max_iterations=7,tolerance=0]"
+    monkeypatch.setattr("besag.kernels.bp.WORTH_A_KERNEL", 10)
+    fast, fast_map = model.marginals(engine=engine), model.map(engine=engine)
+    monkeypatch.setattr("besag.kernels.bp.WORTH_A_KERNEL", 10**9)
+    same = grid(20, n_states, 0.5)
+    slow, slow_map = same.marginals(engine=engine), same.map(engine=engine)
+    rounding = 1e-12 if dtype == "float64" else 1e-5
+    assert largest_error(fast, slow) < rounding
+    assert fast.log_partition == pytest.approx(slow.log_partition, rel=1e-12 if dtype == "float64" else 1e-6)
+    assert_array_equal(fast_map.labels, slow_map.labels)
+
+
+def test_a_fixed_point_does_not_depend_on_schedule_or_damping() -> None:
+    model = grid(8, 3, 0.4)
+    answers = [
+        model.marginals(engine=f"bp[{options},tolerance=1e-11]")
+        for options in ("schedule=synchronous", "schedule=sequential", "schedule=residual", "damping=0.5")
+    ]
+    for other in answers[1:]:
+        assert largest_error(answers[0], other) < 1e-8
+        assert other.log_partition == pytest.approx(answers[0].log_partition, abs=1e-7)
+
+
+def test_residual_reaches_1e_6_in_fewer_updates_than_synchronous() -> None:
+    model = grid(25, 2, 1.2, seed=3)
+    updates = {}
+    for schedule in ("synchronous", "residual"):
+        result = model.marginals(engine=f"bp[schedule={schedule},tolerance=1e-6,max_iterations=5000]")
+        assert result.diagnostics["converged"]
+        updates[schedule] = result.diagnostics["updates"]
+    assert updates["residual"] < 0.8 * updates["synchronous"]
+
+
+def frustrated() -> Model:
+    """Four variables that all want to differ from one another, with a field."""
+    return besag.ising([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)], -1.0, 0.3)
+
+
+def test_oscillation_is_told_and_damping_cures_it() -> None:
+    with pytest.warns(ConvergenceWarning, match=r"back and forth.*damping"):
+        result = frustrated().marginals(engine="bp[max_iterations=200]")
+    assert result.diagnostics["oscillates"]
+    assert not result.diagnostics["converged"]
+    for damping in ("0.5", "adaptive"):
+        cured = frustrated().marginals(engine=f"bp[damping={damping}]")
+        assert cured.diagnostics["converged"]
+    assert cured.diagnostics["damping"] > 0
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_warm_start_goes_on_where_the_first_run_ended(schedule: str) -> None:
+    model = grid(10, 2, 1.0)
+    begun = model.marginals(engine=f"bp[schedule={schedule},max_iterations=4,tolerance=0]")
+    ended = model.marginals(engine=f"bp[schedule={schedule},tolerance=1e-9]", init=begun)
+    afresh = model.marginals(engine=f"bp[schedule={schedule},tolerance=1e-9]")
+    assert largest_error(ended, afresh) < 1e-7
+    assert model.marginals(engine="bp[tolerance=1e-9]", init=afresh).diagnostics["iterations"] <= 2
+
+
+def test_a_warm_start_of_another_engine_or_model_is_refused() -> None:
+    model = grid(4, 2, 1.0)
+    with pytest.raises(CapabilityError, match="init must be a Result of engine 'bp', got one of 'junction_tree'"):
+        model.marginals(engine="bp", init=model.marginals(engine="junction_tree"))
+    with pytest.raises(CapabilityError, match=r"another model or another number of rows: its messages have shape"):
+        model.marginals(engine="bp", init=grid(5, 2, 1.0).marginals(engine="bp"))
+
+
+def test_steps_trace_and_messages() -> None:
+    model = grid(4, 2, 0.7)
+    steps = list(model.steps(engine="bp[tolerance=1e-6]"))
+    traced = model.marginals(engine="bp[tolerance=1e-6]", trace=True)
+    assert [step.diagnostics["iterations"] for step in steps] == list(range(1, len(steps) + 1))
+    assert_array_equal(steps[-1].array, traced.array)
+    frame = traced.trace
+    assert list(frame.columns) == ["iteration", "seconds", "value", "bound", "residual"]
+    assert_allclose(frame["value"], [step.log_partition for step in steps])
+    assert frame["residual"].is_monotonic_decreasing
+    messages = traced.messages
+    assert_allclose(messages.groupby(["source", "target"])["value"].sum(), 1.0)
+    sent = messages[messages["target"] == "1,1"].groupby("state")["value"].prod().to_numpy()
+    assert len(messages[messages["target"] == "1,1"]) == 4 * 2
+    weights = sent * np.exp(next(t for f, t in tables(model) if f == ("1,1",)))
+    assert_allclose(weights / weights.sum(), traced["1,1"], atol=1e-5)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_answers_do_not_depend_on_the_number_of_threads(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("besag.kernels.bp.CHUNK", 500)
+    model = grid(40, 2, 1.0)
+    result = model.marginals(engine="bp[max_iterations=20,tolerance=0]", n_threads=n_threads)
+    one = model.marginals(engine="bp[max_iterations=20,tolerance=0]", n_threads=1)
+    assert_array_equal(result.array, one.array)
+    assert result.log_partition == one.log_partition
+
+
+def test_rows_are_what_single_questions_give() -> None:
+    import pandas as pd
+
+    model = grid(5, 3, 0.6)
+    frame = pd.DataFrame({"0,0": ["0", "2", None], "1,2": [None, "1", "1"]}, index=["a", "b", "c"])
+    batch = model.marginals(evidence=frame, engine="bp")
+    for row, label in enumerate(frame.index):
+        given = {name: state for name, state in frame.loc[label].items() if isinstance(state, str)}
+        single = model.marginals(evidence=given, engine="bp")
+        assert_allclose(batch["2,2"][row], single["2,2"], atol=1e-9)
+        assert batch.log_partition[row] == pytest.approx(single.log_partition)
+
+
+def test_evidence_that_hard_zeros_contradict_is_impossible() -> None:
+    model = besag.markov_network(
+        {"A": 2, "B": 2, "C": 2},
+        [(("A", "B"), np.eye(2)), (("B", "C"), np.eye(2)), (("A", "C"), np.ones((2, 2)))],
+        given="weight",
+    )
+    with pytest.raises(EvidenceError, match="cannot hold together"):
+        model.marginals(evidence={"A": "0", "C": "1"}, engine="bp")
+    with pytest.raises(EvidenceError, match="cannot hold together"):
+        model.map(evidence={"A": "0", "C": "1"}, engine="bp")
+    assert model.marginals(evidence={"A": "0"}, engine="bp")["C"].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e5])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_ranges_that_weights_cannot_hold_go_through_the_log_domain(scale: float, dtype: str) -> None:
+    """A chain, so that the answer is known."""
+    rng = np.random.default_rng(1)
+    model = besag.chain(scale * rng.normal(size=(12, 3)), scale * rng.normal(size=(3, 3)))
+    exact = model.marginals(engine="tree")
+    result = model.marginals(engine=f"bp[dtype={dtype}]")
+    assert result.diagnostics["domain"] == ("linear" if scale == 1 else "log")
+    assert largest_error(result, exact) < (1e-9 if dtype == "float64" else 1e-2 if scale > 1e4 else 1e-4)
+    assert result.log_partition == pytest.approx(exact.log_partition, rel=1e-6)
+
+
+def test_a_variable_of_a_thousand_factors() -> None:
+    """Products of so many messages leave the range of any type unless they are scaled on the way."""
+    n = 1000
+    rng = np.random.default_rng(0)
+    scopes = np.stack([np.zeros(n, np.int64), np.arange(1, n + 1)], axis=1)
+    model = besag.markov_network([2] * (n + 1), [(scopes, 5 * rng.normal(size=(n, 2, 2)))])
+    exact = model.marginals(engine="tree")
+    for dtype in ("float64", "float32"):
+        result = model.marginals(engine=f"bp[dtype={dtype}]")
+        assert largest_error(result, exact) < (1e-9 if dtype == "float64" else 1e-3)
+    assert model.marginals(engine="bp").bound == "exact"
+
+
+@pytest.mark.parametrize("weight", [0.8, -0.8, 30.0, -30.0])
+def test_potts_factors_are_what_their_tables_are(weight: float) -> None:
+    rng = np.random.default_rng(2)
+    unary = rng.normal(size=(5, 6, 4))
+    weights = (np.full((5, 5), weight), np.full((4, 6), weight))
+    compact = besag.grid((5, 6), 4, unary=unary, pairwise=besag.potts(4), weights=weights)
+    dense = besag.grid((5, 6), 4, unary=unary, pairwise=weight * (np.eye(4) - 1))
+    options = "max_iterations=6,tolerance=0"
+    for schedule in SCHEDULES:
+        one = compact.marginals(engine=f"bp[schedule={schedule},{options}]")
+        other = dense.marginals(engine=f"bp[schedule={schedule},{options}]")
+        assert largest_error(one, other) < 1e-9
+        assert one.log_partition == pytest.approx(other.log_partition)
+    best, table = (model.map(engine=f"bp[{options}]") for model in (compact, dense))
+    assert best.energy == pytest.approx(table.energy)
+    moments = compact.moments(engine=f"bp[{options}]")
+    assert moments.shape == compact.theta.shape
+    expected = dense.moments(engine=f"bp[{options}]")
+    assert moments[: unary.size] == pytest.approx(expected[: unary.size])
+
+
+def test_min_sum_finds_the_least_energy_of_a_submodular_grid() -> None:
+    rng = np.random.default_rng(4)
+    model = besag.ising((7, 7), 0.6, rng.normal(size=(7, 7)))
+    assert model.map(engine="bp[damping=0.5]").energy == pytest.approx(model.map(engine="exact").energy)
+
+
+def test_ties_are_decoded_into_one_labelling() -> None:
+    """Both constant labellings are best; beliefs are flat, and taking each variable's own best could mix them."""
+    model = besag.ising((4, 4), 1.0, 0.0)
+    assert model.map(engine="bp").energy == pytest.approx(-24.0)
+
+
+def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = grid(6, 2, 3.0, seed=5)
+    with pytest.warns(ConvergenceWarning, match="bp stopped at its max_iterations after 3 iterations, with a residual"):
+        stopped = model.marginals(engine="bp[max_iterations=3]")
+    assert stopped.diagnostics["stopped"] == "max_iterations"
+    with pytest.warns(ConvergenceWarning, match="bp stopped at its time_limit after 1 iterations"):
+        assert model.marginals(engine="bp", time_limit=1e-9).diagnostics["iterations"] == 1
+    with pytest.raises(TooLargeError, match=r"messages and tables would take .* bytes, more than memory_limit=100"):
+        model.marginals(engine="bp[memory_limit=100]")
+
+
+def test_ctrl_c_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    from besag.infer.bp import Process
+
+    step, taken = Process.step, list[float]()
+
+    def interrupted(self: Process) -> float:
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+        taken.append(step(self))
+        return taken[-1]
+
+    monkeypatch.setattr(Process, "step", interrupted)
+    result = grid(6, 2, 1.0).marginals(engine="bp")
+    assert result.diagnostics["stopped"] == "interrupted"
+    assert result.diagnostics["iterations"] == 3
+    assert_allclose(result.array.sum(axis=-1), 1.0)
+
+
+def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("besag.query.progress.SECONDS", 0.0)
+    grid(6, 2, 1.0).marginals(engine="bp", progress=True)
+    shown = capsys.readouterr()
+    assert "bp: iteration 1," in shown.err
+    assert "residual" in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("schedule=all", "schedule must be one of"),
+        ("damping=1", "damping must be from 0 to below 1, or 'adaptive', got 1"),
+        ("damping=often", "damping must be from 0"),
+        ("order=best", "order must be one of"),
+        ("dtype=float16", "dtype must be one of"),
+        ("max_iterations=0", "max_iterations must be at least 1, got 0"),
+        ("tolerance=-1", "tolerance must be a number from 0 on, got -1"),
+    ],
+)
+def test_bad_options(option: str, message: str) -> None:
+    with pytest.raises(CapabilityError, match=message):
+        grid(2, 2, 1.0).marginals(engine=f"bp[{option}]")
+
+
+def test_tolerance_zero_never_stops_early() -> None:
+    chain: Any = besag.chain(np.zeros((3, 2)), np.zeros((2, 2)))
+    assert chain.marginals(engine="bp[tolerance=0,max_iterations=17]").diagnostics["iterations"] == 17
+
+
+def test_a_union_with_an_impossible_part() -> None:
+    possible = besag.chain(np.zeros((3, 2)), np.eye(2))
+    shut = besag.markov_network({"A": 2, "B": 2}, [(("A", "B"), [[0.0, 0.0], [0.0, 0.0]])], given="weight")
+    graph = besag.compile_graph(possible, shut)
+    theta = np.concatenate([possible.theta, shut.theta])
+    support = np.concatenate([np.ones(len(possible.theta), np.bool_), np.zeros(len(shut.theta), np.bool_)])
+    engine = besag.infer.BP()
+    result = engine.infer(graph.bind(theta, support=support), frozenset({"log_partition", "variables", "factors"}))
+    assert result.log_partition[0] == pytest.approx(possible.log_partition(engine="brute"))
+    assert result.log_partition[1] == -math.inf
+    assert_allclose(result[0]["0"], possible.marginals()["0"])
+    assert result[1]["A"].tolist() == [0.0, 0.0]
