@@ -95,7 +95,7 @@ class BP:
             raise CapabilityError(f"engine 'bp' gives one labelling, not the {self.k} best; junction_tree does")
         limits, setting = self.limits(time_limit), Setting(problem, KINDS, self.memory_limit)
         answer = None
-        if want & SUMS or not want:
+        if want & SUMS:
             process = Process(self, setting, Semiring.SUM, rng, warm)
             answer = iterate("bp", process, want & SUMS, limits, began, on_step)
         if "map" in want:
@@ -235,7 +235,7 @@ class Process:
         result = self.setting.empty(self._bound())
         if "map" in want:
             result = self._labelling(result)
-        if want & {"log_partition", "variables", "factors", "moments"} or not want:
+        if want & {"log_partition", "variables", "factors", "moments"}:
             result = self._sums(result, want)
         if "messages" in want:
             result = replace(result, message_log=self._messages())
@@ -263,17 +263,17 @@ class Process:
         moments = np.zeros(len(self._tables()) if "moments" in want else 0)
         nothing, ones = np.zeros(0), self._weights(np.ones(graph.n_instances))
         for row in np.flatnonzero(self._is_alive()).tolist():
-            out, starts = (marginals[row], factor_offsets(graph)[linked]) if stored else (nothing, linked)
-            said = self.passing[row].beliefs(out=out, out_starts=frozen(starts), weights=ones, stored=True)
-            probabilities[row] = said.variables
-            of_variables[row], of_factors[row, linked] = said.log_z_variables, said.log_z_factors
+            passing = self.passing[row]
+            probabilities[row], of_variables[row] = passing.of_variables()
+            if stored or "log_partition" in want:
+                out, starts = (marginals[row], factor_offsets(graph)[linked]) if stored else (nothing, linked)
+                of_factors[row, linked] = passing.of_factors(out, frozen(starts), ones, stored=True)
             if "moments" in want:
-                starts = self.passing[row].domain.starts
                 weights = ones if setting.problem.weights is None else self._weights(setting.problem.weights)
-                self.passing[row].beliefs(out=moments, out_starts=starts, weights=weights, stored=False)
-        result = setting.emptied(
-            replace(result, log_partitions=setting.totals(of_variables, of_factors), probabilities=probabilities)
-        )
+                passing.of_factors(moments, passing.domain.starts, weights, stored=False)
+        if "log_partition" in want:
+            result = replace(result, log_partitions=setting.totals(of_variables, of_factors))
+        result = setting.emptied(replace(result, probabilities=probabilities))
         assert result.probabilities is not None
         if stored:
             copy_unary_marginals(setting.problem, result.probabilities, marginals)

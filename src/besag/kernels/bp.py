@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +49,9 @@ class Domain:
         sizes = np.diff(factors.state_offsets)
         self.n_states = int(sizes.max(initial=0))
         self.arity = int(np.diff(links.link_offsets).max(initial=0))
-        self.is_paired = self._is_paired(factors, sizes)
+        self.is_paired = self._is_paired(sizes)
+        if self.is_paired:
+            self.pair_tables, self.pairs_read = self._pairs()
 
     def _weights(self, factors: Factors) -> Array:
         offsets = factors.table_offsets
@@ -66,7 +68,7 @@ class Domain:
         with np.errstate(under="ignore"):
             return np.where(is_potts, values, np.exp(np.minimum(relative, 0.0)))
 
-    def _is_paired(self, factors: Factors, sizes: IntArray) -> bool:
+    def _is_paired(self, sizes: IntArray) -> bool:
         """Whether the kernels for tables on two variables of K states serve, and pay."""
         n = self.n_states
         return (
@@ -79,13 +81,13 @@ class Domain:
             and bool((self.kinds == Kind.TABLE).all() and (self.starts % (n * n) == self.starts[0] % (n * n)).all())
         )
 
-
-class Beliefs(NamedTuple):
-    """What messages say."""
-
-    variables: Array  # (S,)
-    log_z_variables: Array  # (V,)
-    log_z_factors: Array  # (G,): log Z_f, less log Z_e of its links
+    def _pairs(self) -> tuple[AnyArray, IntArray]:
+        """The tables (T, K, K), and which of them each factor reads; unary tables before them may shift their start."""
+        size = self.n_states**2
+        lead = int(self.starts[0]) % size
+        whole = (len(self.tables) - lead) // size * size
+        tables = self.tables[lead : lead + whole].reshape(-1, self.n_states, self.n_states)
+        return frozen(tables), frozen((self.starts - lead) // size)
 
 
 class Passing:
@@ -152,9 +154,7 @@ class Passing:
         gather = kernel_of(bp_pairs.make_gather, self.semiring, n, compile=True)
         send = kernel_of(bp_pairs.make_send, self.semiring, n, int(damping > 0.0), compile=True)
         base, gathered, messages = (array.reshape(-1, n) for array in (self.numbers.base, self.gathered, self.messages))
-        lead = int(self.domain.starts[0]) % (n * n)
-        tables = self.domain.tables[lead : lead + (len(self.domain.tables) - lead) // (n * n) * n * n]
-        tables, read = frozen(tables.reshape(-1, n, n)), frozen((self.domain.starts - lead) // (n * n))
+        tables, read = self.domain.pair_tables, self.domain.pairs_read
         received, sent = frozen(messages), frozen(gathered)
 
         def collect(start: int, stop: int) -> float:
@@ -223,21 +223,23 @@ class Passing:
         run_chunks(chunk, n_chunks, self.n_threads)
         return float(found.max())
 
-    def beliefs(self, *, out: Array, out_starts: IntArray, weights: Array, stored: bool) -> Beliefs:
-        """What the messages say; beliefs of factors are added to out, nothing where that is empty."""
-        links, domain = self.links, self.domain
-        n_variables = len(links.first) - 1
-        answer = Beliefs(np.zeros(len(self.numbers.base)), np.zeros(n_variables), np.zeros(len(links.factors)))
-        kernel = kernel_of(make_variables, self.semiring, compile=domain.compile)
-        received = frozen(self.messages)
-        kernel(links, self.numbers, received, 0, n_variables, answer.variables, answer.log_z_variables)
+    def of_variables(self) -> tuple[Array, Array]:
+        """Beliefs (S,) and log Z_v (V,)."""
+        n_variables = len(self.links.first) - 1
+        beliefs, log_z = np.zeros(len(self.numbers.base)), np.zeros(n_variables)
+        kernel = kernel_of(make_variables, self.semiring, compile=self.domain.compile)
+        kernel(self.links, self.numbers, frozen(self.messages), 0, n_variables, beliefs, log_z)
+        return beliefs, log_z + self.shifts
+
+    def of_factors(self, out: Array, out_starts: IntArray, weights: Array, *, stored: bool) -> Array:
+        """log Z_f, less log Z_e of its links, (G,); the beliefs are added to out, nothing where that is empty."""
         self.gather()
-        of_factors = kernel_of(make_factors, self.semiring, int(stored), compile=domain.compile)
-        digits = np.zeros(domain.arity, np.int64)
-        sent = frozen(self.gathered)
-        of_factors(links, self.numbers, received, sent, out_starts, weights, answer.log_z_factors, out, digits)
-        log_z_variables, log_z_factors = answer.log_z_variables + self.shifts, answer.log_z_factors + domain.shifts
-        return Beliefs(answer.variables, log_z_variables, log_z_factors)
+        log_z = np.zeros(len(self.links.factors))
+        kernel = kernel_of(make_factors, self.semiring, int(stored), compile=self.domain.compile)
+        messages, gathered = frozen(self.messages), frozen(self.gathered)
+        digits = np.zeros(self.domain.arity, np.int64)
+        kernel(self.links, self.numbers, messages, gathered, out_starts, weights, log_z, out, digits)
+        return log_z + self.domain.shifts
 
     def decoded(self, order: IntArray) -> IntArray:
         """The labelling that the messages of MAX speak for, (V,)."""

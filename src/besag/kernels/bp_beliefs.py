@@ -16,7 +16,7 @@ from besag.arrays import Array, IntArray
 from besag.kernels.bp_any import POTTS, Numbers
 from besag.kernels.bp_links import Links
 from besag.kernels.compile import inlined
-from besag.kernels.semiring import SUM, plus, times, zero_of
+from besag.kernels.semiring import SUM, one_of, plus, times, zero_of
 
 
 @inlined
@@ -62,34 +62,66 @@ def make_variables(semiring: int) -> Callable[..., None]:
 
 
 @inlined
-def joint_entry(
-    semiring: int, links: Links, numbers: Numbers, gathered: Array, g: int, entry: int, digits: IntArray
-) -> float:
-    """T prod q at one entry of a factor's table, whose digits are given."""
-    first = links.link_offsets[g]
-    if numbers.kinds[g] == POTTS:
-        c = numbers.tables[numbers.starts[g]]
-        value = 0.0 if digits[0] == digits[1] else c
-        if semiring == SUM:
-            value = math.exp(value)
-    else:
-        value = numbers.tables[numbers.starts[g] + entry]
-    for e in range(first, links.link_offsets[g + 1]):
-        value = times(semiring, value, gathered[links.message_offsets[e] + digits[e - first]])
-    return value
+def entry_of(semiring: int, numbers: Numbers, g: int, entry: int, i: int, j: int) -> float:
+    """An entry of a factor's table; of a Potts factor the one at the states i and j."""
+    if numbers.kinds[g] != POTTS:
+        return numbers.tables[entry]  # type: ignore[no-any-return]
+    value = 0.0 if i == j else numbers.tables[numbers.starts[g]]
+    return math.exp(value) if semiring == SUM else value
 
 
 @inlined
-def next_digits(links: Links, g: int, digits: IntArray) -> None:
-    """The next entry of a table, row-major."""
+def next_row(links: Links, g: int, digits: IntArray) -> None:
+    """The next state of all variables of a factor but its last, row-major."""
     first = links.link_offsets[g]
-    a = links.link_offsets[g + 1] - first - 1
+    a = links.link_offsets[g + 1] - first - 2
     while a >= 0:
         digits[a] += 1
         if digits[a] < links.message_offsets[first + a + 1] - links.message_offsets[first + a]:
             return
         digits[a] = 0
         a -= 1
+
+
+@inlined
+def outer_of(semiring: int, links: Links, gathered: Array, g: int, digits: IntArray) -> float:
+    """The product of what all variables of a factor but its last send, at their states."""
+    first = links.link_offsets[g]
+    outer = times(semiring, one_of(semiring), gathered[links.message_offsets[first] + digits[0]])
+    for e in range(first + 1, links.link_offsets[g + 1] - 1):
+        outer = times(semiring, outer, gathered[links.message_offsets[e] + digits[e - first]])
+    return outer
+
+
+@inlined
+def weight_of(
+    semiring: int, links: Links, numbers: Numbers, gathered: Array, g: int, n_rows: int, digits: IntArray
+) -> float:
+    """Z_f."""
+    last = links.link_offsets[g + 1] - 1
+    inner, n = links.message_offsets[last], links.message_offsets[last + 1] - links.message_offsets[last]
+    total, entry = zero_of(semiring), numbers.starts[g]
+    for _ in range(n_rows):
+        row = zero_of(semiring)
+        for j in range(n):
+            value = entry_of(semiring, numbers, g, entry + j, digits[0], j)
+            row = plus(semiring, row, times(semiring, value, gathered[inner + j]))
+        total = plus(semiring, total, times(semiring, outer_of(semiring, links, gathered, g, digits), row))
+        entry += n
+        next_row(links, g, digits)
+    return total
+
+
+@inlined
+def along_links(semiring: int, links: Links, messages: Array, gathered: Array, g: int) -> float:
+    """The sum of log Z_e over the links of a factor."""
+    total = 0.0
+    for e in range(links.link_offsets[g], links.link_offsets[g + 1]):
+        along = zero_of(semiring)
+        for i in range(links.message_offsets[e], links.message_offsets[e + 1]):
+            along = plus(semiring, along, times(semiring, gathered[i], messages[i]))
+        total += log_of(semiring, along)
+    return total
 
 
 def make_factors(semiring: int, stored: int) -> Callable[..., None]:
@@ -110,30 +142,30 @@ def make_factors(semiring: int, stored: int) -> Callable[..., None]:
         digits: IntArray,
     ) -> None:
         for g in range(len(links.factors)):
-            first, last = links.link_offsets[g], links.link_offsets[g + 1]
-            size = 1
-            for e in range(first, last):
-                size *= links.message_offsets[e + 1] - links.message_offsets[e]
-                digits[e - first] = 0
-            total = zero_of(semiring)
-            for entry in range(size):
-                total = plus(semiring, total, joint_entry(semiring, links, numbers, gathered, g, entry, digits))
-                next_digits(links, g, digits)
+            last, n_rows = links.link_offsets[g + 1] - 1, 1
+            for e in range(links.link_offsets[g], last):
+                n_rows *= links.message_offsets[e + 1] - links.message_offsets[e]
+                digits[e - links.link_offsets[g]] = 0
+            total = weight_of(semiring, links, numbers, gathered, g, n_rows, digits)
             log_z[g] = log_of(semiring, total)
-            if len(out) > 0 and total > zero_of(semiring):
-                for entry in range(size):
-                    value = joint_entry(semiring, links, numbers, gathered, g, entry, digits)
-                    p = value / total if semiring == SUM else math.exp(value - total)
+            if not total > zero_of(semiring):
+                continue
+            log_z[g] -= along_links(semiring, links, messages, gathered, g)
+            if len(out) == 0:
+                continue
+            inner, n = links.message_offsets[last], links.message_offsets[last + 1] - links.message_offsets[last]
+            entry = 0
+            for _ in range(n_rows):
+                outer = outer_of(semiring, links, gathered, g, digits)
+                for j in range(n):
+                    value = entry_of(semiring, numbers, g, numbers.starts[g] + entry + j, digits[0], j)
+                    value = times(semiring, times(semiring, value, outer), gathered[inner + j])
+                    p = weights[g] * (value / total if semiring == SUM else math.exp(value - total))
                     if stored or numbers.kinds[g] != POTTS:
-                        out[out_starts[g] + entry] += weights[g] * p
-                    elif digits[0] != digits[1]:
-                        out[out_starts[g]] += weights[g] * p
-                    next_digits(links, g, digits)
-            for e in range(first, last):
-                along = zero_of(semiring)
-                for i in range(links.message_offsets[e], links.message_offsets[e + 1]):
-                    along = plus(semiring, along, times(semiring, gathered[i], messages[i]))
-                if log_z[g] > -math.inf:
-                    log_z[g] -= log_of(semiring, along)
+                        out[out_starts[g] + entry + j] += p
+                    elif digits[0] != j:
+                        out[out_starts[g]] += p
+                entry += n
+                next_row(links, g, digits)
 
     return factors
