@@ -45,7 +45,7 @@ def python_of(environment: str, folder: Path = ROOT / ".venvs") -> Path:
 def create(place: Path, packages: list[str]) -> None:
     """A new virtual environment with these packages."""
     shutil.rmtree(place, ignore_errors=True)
-    pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     for command in ([sys.executable, "-m", "venv", str(place)], [*pip, *packages]):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

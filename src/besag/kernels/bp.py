@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, Kind, Semiring, frozen
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, frozen
 from besag.kernels import bp_any, bp_pairs, bp_schedules
 from besag.kernels.bp_any import Numbers
 from besag.kernels.bp_beliefs import make_factors, make_variables
 from besag.kernels.bp_decode import make_decode
 from besag.kernels.bp_links import Links
+from besag.kernels.bp_weights import make_weights
 from besag.kernels.compile import kernel_of
 from besag.kernels.prepare import Factors
 from besag.kernels.threads import run_chunks
@@ -42,10 +43,9 @@ class Domain:
         self.tables_read = frozen(factors.table_of_factor[links.factors])
         self.starts = frozen(factors.table_offsets[self.tables_read])
         self.shifts, self.narrow = np.zeros(len(links.factors)), False
-        values = factors.log_potentials
-        if semiring == Semiring.SUM and len(links.factors):
-            values = self._weights(factors)
-        self.tables = frozen(values.astype(dtype))
+        self.tables = (
+            self._weights(factors) if semiring == Semiring.SUM else frozen(factors.log_potentials.astype(dtype))
+        )
         sizes = np.diff(factors.state_offsets)
         self.n_states = int(sizes.max(initial=0))
         self.arity = int(np.diff(links.link_offsets).max(initial=0))
@@ -53,20 +53,19 @@ class Domain:
         if self.is_paired:
             self.pair_tables, self.pairs_read = self._pairs()
 
-    def _weights(self, factors: Factors) -> Array:
-        offsets = factors.table_offsets
-        potts = np.zeros(len(offsets) - 1, np.bool_)
+    def _weights(self, factors: Factors) -> AnyArray:
+        potts = np.zeros(len(factors.table_offsets) - 1, np.bool_)
         potts[self.tables_read[self.kinds == Kind.POTTS]] = True
-        sizes = np.diff(offsets)
-        values, is_potts = factors.log_potentials, np.repeat(potts, sizes)
-        high = np.where(potts, 0.0, np.maximum.reduceat(values, offsets[:-1]))
-        high[high == -math.inf] = 0.0
-        relative = values - np.repeat(high, sizes)
-        far = np.where(is_potts, -np.abs(relative), relative)
-        self.narrow = bool(((far < -RANGE[self.dtype]) & (far > -math.inf)).any())
-        self.shifts = high[self.tables_read]
-        with np.errstate(under="ignore"):
-            return np.where(is_potts, values, np.exp(np.minimum(relative, 0.0)))
+        shifts, self.narrow, values = self.weights(factors.log_potentials, factors.table_offsets, potts)
+        self.shifts = shifts[self.tables_read]
+        return values
+
+    def weights(self, logs: Array, offsets: IntArray, kept: BoolArray) -> tuple[Array, bool, AnyArray]:
+        """Shifts, whether the range is too wide, and weights; see `bp_weights`."""
+        shifts, out = np.zeros(len(kept)), np.empty(len(logs), self.dtype)
+        kernel = kernel_of(make_weights, compile=self.compile)
+        fine = kernel(frozen(logs), frozen(offsets), frozen(kept), RANGE[self.dtype], shifts, out)
+        return shifts, not fine, frozen(out)
 
     def _is_paired(self, sizes: IntArray) -> bool:
         """Whether the kernels for tables on two variables of K states serve, and pay."""
@@ -111,14 +110,10 @@ class Passing:
     def _base(self, base: Array) -> AnyArray:
         if self.domain.semiring != Semiring.SUM:
             return frozen(base.astype(self.domain.dtype))
-        sizes = np.diff(self.domain.state_offsets)
-        high = np.maximum.reduceat(base, self.domain.state_offsets[:-1])
-        high[high == -math.inf] = 0.0
-        self.shifts = high
-        relative = base - np.repeat(high, sizes)
-        self.narrow |= bool(((relative < -RANGE[self.domain.dtype]) & (relative > -math.inf)).any())
-        with np.errstate(under="ignore"):
-            return frozen(np.exp(relative).astype(self.domain.dtype))
+        none = np.zeros(len(self.shifts), np.bool_)
+        self.shifts, narrow, values = self.domain.weights(base, self.domain.state_offsets, none)
+        self.narrow |= narrow
+        return values
 
     def synchronous(self, damping: float) -> float:
         """All messages at once; the largest change."""
