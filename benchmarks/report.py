@@ -133,16 +133,12 @@ def section(result: SuiteResult) -> str:
     where = "{system} {architecture}, {cpus} CPUs".format_map(machine())
     return "\n".join(
         (
-            f"<!-- begin {result.suite} -->",
-            "",
             f"## {result.suite}: {result.title}",
             "",
             f"`{result.command}`, {result.date}; {where}; {used}.",
             "",
             table(result),
             *(f"\n{line}." for line in averages(result)),
-            "",
-            f"<!-- end {result.suite} -->",
         )
     )
 
@@ -160,12 +156,13 @@ def versions(result: SuiteResult) -> dict[str, str]:
 
 def update_results(result: SuiteResult, path: Path) -> None:
     """Rewrite the suite's section of RESULTS.md, or add it; the other sections stay as they are."""
+    update_section(result.suite, section(result), path)
+
+
+def update_section(name: str, body: str, path: Path) -> None:
+    """Put a text between the marks of a section of RESULTS.md, or add it with marks at the end."""
     text = path.read_text(encoding="utf-8") if path.exists() else PREAMBLE
-    name = re.escape(result.suite)
-    old = re.compile(rf"<!-- begin {name} -->.*?<!-- end {name} -->", re.DOTALL)
-    new = section(result)
-    if old.search(text):
-        text = old.sub(lambda _: new, text, count=1)
-    else:
-        text = f"{text.rstrip()}\n\n{new}\n"
+    old = re.compile(rf"<!-- begin {re.escape(name)} -->.*?<!-- end {re.escape(name)} -->", re.DOTALL)
+    new = f"<!-- begin {name} -->\n\n{body}\n\n<!-- end {name} -->"
+    text = old.sub(lambda _: new, text, count=1) if old.search(text) else f"{text.rstrip()}\n\n{new}\n"
     path.write_text(text, encoding="utf-8")

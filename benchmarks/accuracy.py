@@ -1,0 +1,211 @@
+"""How close engines come to published answers within a time limit: UAI 2014, tasks PR and MAR.
+
+    python -m benchmarks.accuracy --seconds 20 --engines auto join_graph bp [--only TEXT] [--update-results]
+
+Each engine answers each instance in a process of its own, which has so many seconds for everything from the first
+import on; a process that takes half as long again is ended, and has no answer. Errors are against the competition's own
+answers, or exact ones where `verify_*.csv` has them:
+
+    log10 Z         |log10 Z - log10 Z*|
+    Hellinger       mean over free variables of sqrt(sum_k (sqrt p_k - sqrt p*_k)^2 / 2)
+    largest         of |p_k - p*_k| over all variables and states
+
+The 2022 competition printed log10 Z to one decimal: its solvers' errors are those of the printed numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import subprocess
+import sys
+import time
+import warnings
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.networks import FOLDER as NETWORKS
+from benchmarks.report import update_section
+
+DATA = NETWORKS.parent / "uai2014"
+LEADERBOARD = NETWORKS.parent / "uai2022_leaderboards" / "scores_long.csv"
+RESULTS = Path(__file__).resolve().parent / "RESULTS.md"
+WRONG = ("relational_1", "relational_2", "relational_3", "relational_4", "relational_5", "sat-grid-pbl-0010.cnf")
+
+
+class Instance(NamedTuple):
+    """A model with evidence, and what is known of it."""
+
+    name: str
+    path: Path
+    log10_z: float
+
+
+def instances(only: str) -> list[Instance]:
+    """All instances whose reference is not known to be wrong."""
+    exact = {}
+    for task in ("MAR", "PR"):
+        with (DATA / f"verify_{task}.csv").open(newline="") as file:
+            for row in csv.DictReader(file):
+                if row["ln_Z_exact"]:
+                    exact[row["name"].removesuffix(".uai")] = float(row["ln_Z_exact"]) / math.log(10)
+    found = []
+    for path in sorted([*(DATA / "MAR").glob("*.uai.gz"), *(DATA / "PR").glob("*.uai.gz")]):
+        name = path.name.removesuffix(".uai.gz")
+        answer = path.with_name(f"{name}.uai.PR")
+        if name not in WRONG and only in name and answer.exists():
+            found.append(Instance(name, path, exact.get(name, float(answer.read_text().split()[1]))))
+    return found
+
+
+def answer(path: Path, engine: str, seconds: float, began: float) -> dict[str, Any]:
+    """What an engine says of an instance, and its errors in the marginals."""
+    import besag
+    from besag.io import read_uai_evidence
+
+    warnings.simplefilter("ignore")
+    model = besag.load(path)
+    evidence = read_uai_evidence(path.with_name(path.name.removesuffix(".gz") + ".evid"))
+    left = max(0.1, seconds - (time.time() - began))
+    result = model.marginals(evidence=evidence, engine=engine, time_limit=left)
+    log_z = result.log_partition if result.log_partitions is not None else math.nan
+    low, high = result.log_partition_bounds if result.log_partitions is not None else (-math.inf, math.inf)
+    told: dict[str, Any] = {
+        "seconds": time.time() - began,
+        "log10_z": log_z / math.log(10),
+        "low": low / math.log(10),
+        "high": high / math.log(10),
+        "bound": result.bound,
+        "engine": result.diagnostics["engine"],
+    }
+    solution = path.with_name(path.name.removesuffix(".gz") + ".MAR")
+    if solution.exists():
+        told |= errors(result, solution, evidence)
+    return told
+
+
+def errors(result: Any, solution: Path, evidence: dict[str, str]) -> dict[str, float]:
+    """Mean Hellinger distance over free variables, and the largest error of all."""
+    _, count, *words = solution.read_text().split()
+    at, distances, largest = 0, [], 0.0
+    for variable in range(int(count)):
+        n = int(words[at])
+        true = np.array(words[at + 1 : at + 1 + n], np.float64)
+        p = result[str(variable)]
+        at += 1 + n
+        largest = max(largest, float(np.abs(p - true).max()))
+        if str(variable) not in evidence:
+            distances.append(math.sqrt(float(((np.sqrt(p) - np.sqrt(true)) ** 2).sum()) / 2))
+    return {"hellinger": float(np.mean(distances)), "largest": largest}
+
+
+def ask(instance: Instance, engine: str, seconds: float) -> dict[str, Any]:
+    """The answer of a process of its own; {"error"} where there is none."""
+    command = [sys.executable, "-m", "benchmarks.accuracy", "--one", str(instance.path), engine, str(seconds)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1.5 * seconds + 5, check=False)
+    except subprocess.TimeoutExpired:
+        return {"error": "no answer in time"}
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "no answer"}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def leaderboard(seconds: int) -> dict[str, dict[str, float]]:
+    """{instance: {solver: log10 Z}} of the 2022 competition at a limit of 20 s; 1200 s beside longer limits."""
+    limit = "20sec" if seconds <= 20 else "1200sec"
+    found: dict[str, dict[str, float]] = {}
+    with LEADERBOARD.open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["phase"] == "tuning_uai2014set" and row["task"] == "PR" and row["timelimit"] == limit:
+                value = float(row["value"]) if row["value"] not in ("", "nan") else math.nan
+                found.setdefault(row["problem"], {})[row["solver"]] = value
+    return found
+
+
+def shown(value: float | None, digits: str = ".2g") -> str:
+    """A number of a table."""
+    return "-" if value is None or math.isnan(value) else "0" if value < 1e-9 else format(value, digits)
+
+
+def table(rows: list[dict[str, Any]], seconds: int) -> str:
+    """A line for each instance and engine, and the best of the 2022 solvers."""
+    board = leaderboard(seconds)
+    lines = [
+        "| instance | engine | log10 Z error | log10 Z within | Hellinger | largest | seconds | best of 2022 |",
+        "| --- | --- | ---: | --- | ---: | ---: | ---: | --- |",
+    ]
+    for row in rows:
+        solvers = {s: abs(v - row["true"]) for s, v in board.get(row["instance"], {}).items() if not math.isnan(v)}
+        best = min(solvers, key=lambda solver: solvers[solver]) if solvers else None
+        peer = f"{best} {shown(solvers[best])}" if best else "-"
+        if "error" in row:
+            lines.append(f"| {row['instance']} | {row['asked']} | {row['error'][:60]} | | | | | {peer} |")
+            continue
+        error, inside = abs(row["log10_z"] - row["true"]), f"{row['low']:.6g} to {row['high']:.6g}"
+        who = row["asked"] if row["engine"] == row["asked"].partition("[")[0] else f"{row['asked']}: {row['engine']}"
+        inside = "exact" if row["bound"] == "exact" else inside
+        lines.append(
+            f"| {row['instance']} | {who} | {shown(error)} | {inside} | {shown(row.get('hellinger'))} "
+            f"| {shown(row.get('largest'))} | {row['seconds']:.1f} | {peer} |"
+        )
+    return "\n".join([*lines, "", *summary(rows, board)])
+
+
+def summary(rows: list[dict[str, Any]], board: dict[str, dict[str, float]]) -> list[str]:
+    """For each engine: how often it is at least as close as the best of the 2022 solvers, to the printed decimal."""
+    lines = []
+    for engine in dict.fromkeys(row["asked"] for row in rows):
+        own = [row for row in rows if row["asked"] == engine]
+        answered = [row for row in own if "error" not in row and not math.isnan(row["log10_z"])]
+        close, compared = 0, 0
+        for row in own:
+            values = [abs(v - row["true"]) for v in board.get(row["instance"], {}).values() if not math.isnan(v)]
+            if values:
+                compared += 1
+                error = abs(row["log10_z"] - row["true"]) if "error" not in row else math.inf
+                close += error <= max(min(values), 0.05)
+        exact = sum(row["bound"] == "exact" for row in answered)
+        lines.append(
+            f"- `{engine}`: {len(answered)} of {len(own)} answered, {exact} of them exactly; at least as close as the "
+            f"best of the 2022 solvers, to its printed decimal, on {close} of {compared}."
+        )
+    return lines
+
+
+def main(arguments: list[str]) -> int:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
+    parser.add_argument("--one", nargs=3, metavar=("PATH", "ENGINE", "SECONDS"), help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--engines", nargs="+", default=["auto"])
+    parser.add_argument("--only", default="", metavar="TEXT", help="only instances with this text in their names")
+    parser.add_argument("--update-results", action="store_true", help="rewrite the section of RESULTS.md")
+    options = parser.parse_args(arguments)
+    if options.one:
+        path, engine, seconds = options.one
+        sys.stdout.write(json.dumps(answer(Path(path), engine, float(seconds), time.time())))
+        return 0
+    rows = []
+    for instance in instances(options.only):
+        for engine in options.engines:
+            found = ask(instance, engine, options.seconds)
+            rows.append({"instance": instance.name, "asked": engine, "true": instance.log10_z, **found})
+            sys.stderr.write(f"{instance.name} {engine}: {found}\n")
+    text = table(rows, options.seconds)
+    sys.stdout.write(text + "\n")
+    if options.update_results:
+        title = f"## uai-{options.seconds}: log Z and marginals of UAI 2014 within {options.seconds} s, two threads"
+        command = f"`python -m benchmarks.accuracy {' '.join(arguments)}`, {date.today().isoformat()}."
+        update_section(f"uai-{options.seconds}", f"{title}\n\n{command}\n\n{text}", RESULTS)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
