@@ -42,6 +42,7 @@ EVERYTHING: frozenset[Want] = frozenset({"factors", "moments", "map", "samples"}
 SLAB_ENTRIES = 2**24  # of answers at a time
 LOOSE = 4.0  # times the table entries that rows side by side may take
 KEPT_ENTRIES = 2**20  # of all tables, that are kept in the linear domain from one question to the next
+SECONDS_AN_ENTRY = 6e-9  # of all marginals on one thread, see besag.query.cost
 SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
 
 
@@ -80,7 +81,7 @@ class JunctionTree:
         """Answers by propagation on the junction tree."""
         began = time.perf_counter()
         check_wants(self, want)
-        run = Run(self, problem)
+        run = Run(self, problem, time_limit=time_limit)
         answers: dict[str, Any] = {}
         if want & {"log_partition", "variables", "factors", "moments"}:
             answers |= run.sums(want)
@@ -118,9 +119,11 @@ def variable_groups(graph: Graph) -> IntArray:
 class Run:
     """One problem, and the plans that it needs."""
 
-    def __init__(self, engine: JunctionTree, problem: Problem, *, dense: bool = True) -> None:
+    def __init__(
+        self, engine: JunctionTree, problem: Problem, *, dense: bool = True, time_limit: float | None = None
+    ) -> None:
         """dense=False is for `drawn` only: structured factors stay as they are, and nothing large is made."""
-        self.given, self.n_threads = problem, engine.n_threads
+        self.given, self.n_threads, self.time_limit = problem, engine.n_threads, time_limit
         self.memory_limit = engine.memory_limit
         ready = not dense or (problem.kinds == Kind.TABLE).all()
         self.problem = problem if ready else problem.expanded(KINDS, self.limit)
@@ -265,12 +268,18 @@ class Run:
         return replace(setting, allowed=frozen(left | ~free & setting.allowed))
 
     def refuse(self, drawn: Sketch) -> None:
-        """TooLargeError where the messages would not fit."""
+        """TooLargeError where the messages would not fit, or the work would take longer than there is time."""
         if self._exceeds(drawn.bytes):
             raise TooLargeError(
                 f"the junction tree would take {drawn.bytes:.3g} bytes, more than memory_limit={self.limit}: width "
                 f"{drawn.order.width}, {drawn.total:.3g} table entries in the best order found; "
                 "use more memory, more evidence or a smaller model"
+            )
+        seconds = SECONDS_AN_ENTRY * drawn.total * self.problem.evidence.n_rows
+        if self.time_limit is not None and seconds > self.time_limit:
+            raise TooLargeError(
+                f"the junction tree would take about {seconds:.3g} s, more than time_limit={self.time_limit:.3g}: "
+                f"width {drawn.order.width}, {drawn.total:.3g} table entries in the best order found; give it more time"
             )
 
     def evidence_rows(self, start: int, stop: int) -> join.Given:

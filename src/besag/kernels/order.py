@@ -174,6 +174,16 @@ def best_order(
     )
 
 
+def within(cardinalities: IntArray, first: IntArray, others: IntArray, entries: float, *, compile: bool = True) -> bool:
+    """Whether the first greedy order makes tables of at most so many entries; a run that makes more ends early."""
+    graph = _prepared(cardinalities, first, others, None, compile)
+    limit = (0, entries, 0.0, NO_LIMIT, 0, 0, 0)
+    found, _ = _tried(
+        kernel_of(make_eliminate, compile=compile), graph, FILL, _in_order(len(cardinalities)), limit, MOST_STEPS
+    )
+    return bool(found.run[0] == DONE)
+
+
 def _prepared(
     cardinalities: IntArray, first: IntArray, others: IntArray, keep: BoolArray | None, compile: bool
 ) -> _Graph:

@@ -33,7 +33,7 @@ from besag.graph.problem import Problem
 from besag.infer.auto import Exact
 from besag.infer.brute import BYTES_PER_LABELLING, Brute, most_labellings
 from besag.infer.engine import Want, engine_name
-from besag.infer.junction import JunctionTree, Run
+from besag.infer.junction import SECONDS_AN_ENTRY, JunctionTree, Run
 from besag.infer.memory import default_memory_limit
 from besag.infer.result import factor_offsets
 from besag.infer.tree import Tree
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 WANT: frozenset[Want] = frozenset({"log_partition", "variables"})
 
-SECONDS_AN_ENTRY = 6e-9
 SECONDS_A_FACTOR = 5e-7
 SECONDS_A_CALL = 4e-4
 SECONDS_A_LABELLING = 25e-9  # of enumeration, for each factor
