@@ -26,7 +26,10 @@ POTTS = int(Kind.POTTS)
 
 
 class Numbers(NamedTuple):
-    """A row of a problem in the domain of a semiring."""
+    """A row of a problem in the domain of a semiring.
+
+    Kernels take the arrays out of it first: a tuple that is handed to an inlined helper counts references each time.
+    """
 
     base: AnyArray  # (S,)
     state_offsets: IntArray  # (V + 1,)
@@ -50,16 +53,27 @@ def lifted(semiring: int, x: AnyArray, start: int, n: int) -> bool:
 
 @inlined
 def gather_variable(
-    semiring: int, links: Links, numbers: Numbers, messages: AnyArray, v: int, gathered: AnyArray, room: AnyArray
+    semiring: int,
+    first: IntArray,
+    links_of_variable: IntArray,
+    offsets: IntArray,
+    base: AnyArray,
+    start: int,
+    messages: AnyArray,
+    v: int,
+    gathered: AnyArray,
+    room: AnyArray,
 ) -> bool:
-    """q along all links of a variable; False where one has lost its range. room (K,)."""
-    low, high = links.first[v], links.first[v + 1]
-    base, n = numbers.state_offsets[v], numbers.state_offsets[v + 1] - numbers.state_offsets[v]
+    """q along all links of a variable whose base begins at start; False where one has lost its range. room (K,)."""
+    low, high = first[v], first[v + 1]
     fine = True
+    if low == high:
+        return fine
+    n = offsets[links_of_variable[low] + 1] - offsets[links_of_variable[low]]
     for i in range(n):
-        room[i] = numbers.base[base + i]
+        room[i] = base[start + i]
     for m in range(low, high):
-        e = links.message_offsets[links.links_of_variable[m]]
+        e = offsets[links_of_variable[m]]
         for i in range(n):
             gathered[e + i] = room[i]
             room[i] = times(semiring, room[i], messages[e + i])
@@ -68,7 +82,7 @@ def gather_variable(
     for i in range(n):
         room[i] = one_of(semiring)
     for m in range(low + 1, high + 1):
-        e = links.message_offsets[links.links_of_variable[low + high - m]]
+        e = offsets[links_of_variable[low + high - m]]
         for i in range(n):
             gathered[e + i] = times(semiring, gathered[e + i], room[i])
             room[i] = times(semiring, room[i], messages[e + i])
@@ -79,13 +93,11 @@ def gather_variable(
 
 
 @inlined
-def send_potts(semiring: int, links: Links, numbers: Numbers, gathered: AnyArray, g: int, new: AnyArray) -> None:
+def send_potts(semiring: int, offsets: IntArray, first: int, c: float, gathered: AnyArray, new: AnyArray) -> None:
     """Both messages of a factor of log-potential c where its two states differ: in K steps each."""
-    first = links.link_offsets[g]
-    c = numbers.tables[numbers.starts[g]]
     for side in range(2):
-        source, target = links.message_offsets[first + 1 - side], links.message_offsets[first + side]
-        n = links.message_offsets[first + side + 1] - target
+        source, target = offsets[first + 1 - side], offsets[first + side]
+        n = offsets[first + side + 1] - target
         best, second, where = zero_of(semiring), zero_of(semiring), 0
         for i in range(n):
             q = gathered[source + i]
@@ -114,41 +126,47 @@ def send_potts(semiring: int, links: Links, numbers: Numbers, gathered: AnyArray
 
 @inlined
 def send_table(
-    semiring: int, links: Links, numbers: Numbers, gathered: AnyArray, g: int, new: AnyArray, digits: IntArray
+    semiring: int,
+    offsets: IntArray,
+    first: int,
+    last: int,
+    tables: AnyArray,
+    entry: int,
+    gathered: AnyArray,
+    new: AnyArray,
+    digits: IntArray,
 ) -> None:
-    """The messages of a factor to all its variables. digits (arity,)."""
-    first, last = links.link_offsets[g], links.link_offsets[g + 1] - 1
+    """The messages along the links first to last of a factor whose table begins at entry. digits (arity,)."""
     zero, one = zero_of(semiring), one_of(semiring)
     n_rows = 1
     for e in range(first, last + 1):
         digits[e - first] = 0
         if e < last:
-            n_rows *= links.message_offsets[e + 1] - links.message_offsets[e]
-        for i in range(links.message_offsets[e], links.message_offsets[e + 1]):
+            n_rows *= offsets[e + 1] - offsets[e]
+        for i in range(offsets[e], offsets[e + 1]):
             new[i] = zero
-    inner, n = links.message_offsets[last], links.message_offsets[last + 1] - links.message_offsets[last]
-    entry = numbers.starts[g]
+    inner, n = offsets[last], offsets[last + 1] - offsets[last]
     for _ in range(n_rows):
         outer = one
         for e in range(first, last):
-            outer = times(semiring, outer, gathered[links.message_offsets[e] + digits[e - first]])
+            outer = times(semiring, outer, gathered[offsets[e] + digits[e - first]])
         total = zero
         for j in range(n):
-            value = numbers.tables[entry + j]
+            value = tables[entry + j]
             total = plus(semiring, total, times(semiring, value, gathered[inner + j]))
             new[inner + j] = plus(semiring, new[inner + j], times(semiring, value, outer))
         for e in range(first, last):
             others = total
             for other in range(first, last):
                 if other != e:
-                    others = times(semiring, others, gathered[links.message_offsets[other] + digits[other - first]])
-            at = links.message_offsets[e] + digits[e - first]
+                    others = times(semiring, others, gathered[offsets[other] + digits[other - first]])
+            at = offsets[e] + digits[e - first]
             new[at] = plus(semiring, new[at], others)
         entry += n
         a = last - first - 1
         while a >= 0:
             digits[a] += 1
-            if digits[a] < links.message_offsets[first + a + 1] - links.message_offsets[first + a]:
+            if digits[a] < offsets[first + a + 1] - offsets[first + a]:
                 break
             digits[a] = 0
             a -= 1
@@ -156,17 +174,25 @@ def send_table(
 
 @inlined
 def send_factor(
-    semiring: int, links: Links, numbers: Numbers, gathered: AnyArray, g: int, new: AnyArray, digits: IntArray
+    semiring: int,
+    offsets: IntArray,
+    first: int,
+    last: int,
+    kind: int,
+    tables: AnyArray,
+    entry: int,
+    gathered: AnyArray,
+    new: AnyArray,
+    digits: IntArray,
 ) -> bool:
-    """The messages of a factor to all its variables, scaled; False where one has lost its range."""
-    if numbers.kinds[g] == POTTS:
-        send_potts(semiring, links, numbers, gathered, g, new)
+    """The messages of a factor along its links, first to last, scaled; False where one has lost its range."""
+    if kind == POTTS:
+        send_potts(semiring, offsets, first, tables[entry], gathered, new)
     else:
-        send_table(semiring, links, numbers, gathered, g, new, digits)
+        send_table(semiring, offsets, first, last, tables, entry, gathered, new, digits)
     fine = True
-    for e in range(links.link_offsets[g], links.link_offsets[g + 1]):
-        low = links.message_offsets[e]
-        fine = lifted(semiring, new, low, links.message_offsets[e + 1] - low) and fine
+    for e in range(first, last + 1):
+        fine = lifted(semiring, new, offsets[e], offsets[e + 1] - offsets[e]) and fine
     return fine
 
 
@@ -203,8 +229,11 @@ def make_gather(semiring: int) -> Callable[..., bool]:
         room: AnyArray,
     ) -> bool:
         fine = True
+        first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
+        base, states = numbers.base, numbers.state_offsets
         for v in range(start, stop):
-            fine = gather_variable(semiring, links, numbers, messages, v, gathered, room) and fine
+            one = gather_variable(semiring, first, of_variable, offsets, base, states[v], messages, v, gathered, room)
+            fine = one and fine
         return fine or semiring != SUM
 
     return gather
@@ -225,11 +254,14 @@ def make_send(semiring: int) -> Callable[..., float]:
         digits: IntArray,
     ) -> float:
         worst = 0.0
+        link_offsets, offsets = links.link_offsets, links.message_offsets
+        tables, starts, kinds = numbers.tables, numbers.starts, numbers.kinds
         for g in range(start, stop):
-            if not send_factor(semiring, links, numbers, gathered, g, new, digits) and semiring == SUM:
+            first, last = link_offsets[g], link_offsets[g + 1] - 1
+            fine = send_factor(semiring, offsets, first, last, kinds[g], tables, starts[g], gathered, new, digits)
+            if semiring == SUM and not fine:
                 worst = math.inf
-            low = links.message_offsets[links.link_offsets[g]]
-            high = links.message_offsets[links.link_offsets[g + 1]]
+            low, high = offsets[first], offsets[last + 1]
             worst = max(worst, change_of(semiring, new, messages, low, high))
             mixed(semiring, new, low, high, damping, messages)
         return worst

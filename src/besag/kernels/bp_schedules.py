@@ -51,17 +51,24 @@ def make_sweep(semiring: int) -> Callable[..., float]:
         room: Room,
     ) -> float:
         worst = 0.0
+        first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
+        link_offsets, factor_of_link = links.link_offsets, links.factor_of_link
+        base, states, tables, starts, kinds = numbers
+        product, new, digits = room
         for v in order:
-            fine = gather_variable(semiring, links, numbers, messages, v, gathered, room.product)
-            for m in range(links.first[v], links.first[v + 1]):
-                own = links.links_of_variable[m]
-                g = links.factor_of_link[own]
-                fine = send_factor(semiring, links, numbers, gathered, g, room.new, room.digits) and fine
-                for e in range(links.link_offsets[g], links.link_offsets[g + 1]):
+            fine = gather_variable(
+                semiring, first, of_variable, offsets, base, states[v], messages, v, gathered, product
+            )
+            for m in range(first[v], first[v + 1]):
+                own = of_variable[m]
+                g = factor_of_link[own]
+                low, high = link_offsets[g], link_offsets[g + 1] - 1
+                sent = send_factor(semiring, offsets, low, high, kinds[g], tables, starts[g], gathered, new, digits)
+                fine = fine and sent
+                for e in range(low, high + 1):
                     if e != own:
-                        low, high = links.message_offsets[e], links.message_offsets[e + 1]
-                        worst = max(worst, change_of(semiring, room.new, messages, low, high))
-                        mixed(semiring, room.new, low, high, damping, messages)
+                        worst = max(worst, change_of(semiring, new, messages, offsets[e], offsets[e + 1]))
+                        mixed(semiring, new, offsets[e], offsets[e + 1], damping, messages)
             if semiring == SUM and not fine:
                 return math.inf
         return worst
@@ -70,53 +77,23 @@ def make_sweep(semiring: int) -> Callable[..., float]:
 
 
 @inlined
-def swap(heap: Heap, i: int, j: int) -> None:
-    """Exchange two places."""
-    a, b = heap.links[i], heap.links[j]
-    heap.links[i], heap.links[j] = b, a
-    heap.place[a], heap.place[b] = j, i
-
-
-@inlined
-def moved(heap: Heap, e: int) -> None:
-    """Bring a link to its place after its change has changed."""
-    i = heap.place[e]
-    while i > 0 and heap.changes[heap.links[(i - 1) // 2]] < heap.changes[e]:
-        swap(heap, i, (i - 1) // 2)
+def moved(queue: IntArray, place: IntArray, changes: Array, e: int) -> None:
+    """Bring a link to its place in the heap after its change has changed."""
+    i = place[e]
+    while i > 0 and changes[queue[(i - 1) // 2]] < changes[e]:
+        parent = queue[(i - 1) // 2]
+        queue[i], place[parent] = parent, i
         i = (i - 1) // 2
-    while 2 * i + 1 < len(heap.links):
+    while 2 * i + 1 < len(queue):
         child = 2 * i + 1
-        if child + 1 < len(heap.links) and heap.changes[heap.links[child + 1]] > heap.changes[heap.links[child]]:
+        if child + 1 < len(queue) and changes[queue[child + 1]] > changes[queue[child]]:
             child += 1
-        if heap.changes[heap.links[child]] <= heap.changes[e]:
-            return
-        swap(heap, i, child)
+        lower = queue[child]
+        if changes[lower] <= changes[e]:
+            break
+        queue[i], place[lower] = lower, i
         i = child
-
-
-@inlined
-def await_factor(
-    semiring: int,
-    links: Links,
-    numbers: Numbers,
-    gathered: AnyArray,
-    g: int,
-    but: int,
-    messages: AnyArray,
-    waiting: AnyArray,
-    heap: Heap,
-    room: Room,
-) -> bool:
-    """What a factor would send now along all its links but one; False where a message has lost its range."""
-    fine = send_factor(semiring, links, numbers, gathered, g, room.new, room.digits)
-    for e in range(links.link_offsets[g], links.link_offsets[g + 1]):
-        if e != but:
-            low, high = links.message_offsets[e], links.message_offsets[e + 1]
-            for i in range(low, high):
-                waiting[i] = room.new[i]
-            heap.changes[e] = change_of(semiring, waiting, messages, low, high)
-            moved(heap, e)
-    return fine
+    queue[i], place[e] = e, i
 
 
 def make_await_all(semiring: int) -> Callable[..., bool]:
@@ -132,8 +109,17 @@ def make_await_all(semiring: int) -> Callable[..., bool]:
         room: Room,
     ) -> bool:
         fine = True
-        for g in range(len(links.factors)):
-            fine = await_factor(semiring, links, numbers, gathered, g, -1, messages, waiting, heap, room) and fine
+        link_offsets, offsets = links.link_offsets, links.message_offsets
+        _, _, tables, starts, kinds = numbers
+        _, _, digits = room
+        queue, place, changes = heap
+        for g in range(len(starts)):
+            low, high = link_offsets[g], link_offsets[g + 1] - 1
+            sent = send_factor(semiring, offsets, low, high, kinds[g], tables, starts[g], gathered, waiting, digits)
+            fine = fine and sent
+            for e in range(low, high + 1):
+                changes[e] = change_of(semiring, waiting, messages, offsets[e], offsets[e + 1])
+                moved(queue, place, changes, e)
         return fine or semiring != SUM
 
     return await_all
@@ -157,24 +143,37 @@ def make_send_largest(semiring: int) -> Callable[..., int]:
         heap: Heap,
         room: Room,
     ) -> int:
+        first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
+        link_offsets, factor_of_link, variables = links.link_offsets, links.factor_of_link, links.variables
+        base, states, tables, starts, kinds = numbers
+        product, new, digits = room
+        queue, place, changes = heap
         for sent in range(n):
-            e = heap.links[0]
-            if heap.changes[e] <= tolerance:
+            top = queue[0]
+            if changes[top] <= tolerance:
                 return sent
-            low, high = links.message_offsets[e], links.message_offsets[e + 1]
-            mixed(semiring, waiting, low, high, damping, messages)
-            lifted(semiring, messages, low, high - low)
-            heap.changes[e] = change_of(semiring, waiting, messages, low, high)
-            moved(heap, e)
-            v = links.variables[e]
-            fine = gather_variable(semiring, links, numbers, messages, v, gathered, room.product)
-            for m in range(links.first[v], links.first[v + 1]):
-                own = links.links_of_variable[m]
-                if own != e:
-                    g = links.factor_of_link[own]
-                    fine = (
-                        await_factor(semiring, links, numbers, gathered, g, own, messages, waiting, heap, room) and fine
-                    )
+            mixed(semiring, waiting, offsets[top], offsets[top + 1], damping, messages)
+            lifted(semiring, messages, offsets[top], offsets[top + 1] - offsets[top])
+            changes[top] = change_of(semiring, waiting, messages, offsets[top], offsets[top + 1])
+            moved(queue, place, changes, top)
+            v = variables[top]
+            fine = gather_variable(
+                semiring, first, of_variable, offsets, base, states[v], messages, v, gathered, product
+            )
+            for m in range(first[v], first[v + 1]):
+                own = of_variable[m]
+                if own == top:
+                    continue
+                g = factor_of_link[own]
+                low, high = link_offsets[g], link_offsets[g + 1] - 1
+                done = send_factor(semiring, offsets, low, high, kinds[g], tables, starts[g], gathered, new, digits)
+                fine = fine and done
+                for e in range(low, high + 1):
+                    if e != own:
+                        for i in range(offsets[e], offsets[e + 1]):
+                            waiting[i] = new[i]
+                        changes[e] = change_of(semiring, waiting, messages, offsets[e], offsets[e + 1])
+                        moved(queue, place, changes, e)
             if semiring == SUM and not fine:
                 return -1 - sent
         return n
