@@ -169,6 +169,15 @@ class Result(Rebuilt):
             return list(self.targets)
         return self.graph.variables.names_at(range(self.graph.n_variables))
 
+    def standard_error(self, name: str) -> Array:
+        """The Monte Carlo standard error of r[name], state by state, where the marginals are means over samples."""
+        errors = None if self.state is None else self.state.get("standard_errors")
+        if errors is None:
+            raise CapabilityError(f"engine {self.diagnostics['engine']!r} does not sample; gibbs has standard errors")
+        v = self.graph.variables.index(name)
+        values = errors[:, self.graph.state_offsets[v] : self.graph.state_offsets[v + 1]]
+        return np.array(values if self.batched else values[0])
+
     @property
     def array(self) -> Array:
         """All marginals, (V, K) or (H, W, K) for a grid, with B in front for a batch; cardinalities must be equal."""
@@ -335,6 +344,12 @@ class Result(Rebuilt):
         from besag.infer.frames import result_frame
 
         return result_frame(self, name)
+
+    def to_arviz(self) -> Any:
+        """The draws of an engine that runs chains, for ArviZ; see `besag.infer.arviz`."""
+        from besag.infer.arviz import to_arviz
+
+        return to_arviz(self)
 
     def __repr__(self) -> str:
         from besag.infer.frames import result_line

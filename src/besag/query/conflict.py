@@ -15,6 +15,7 @@ from besag.errors import EvidenceError, ModelError
 from besag.graph.evidence import Evidence, row_name
 from besag.infer.engine import Engine
 from besag.infer.result import Result
+from besag.infer.setting import Setting
 
 if TYPE_CHECKING:
     from besag.model.model import Model
@@ -28,7 +29,7 @@ def refuse_impossible(model: Model, engine: Engine, evidence: Evidence, result: 
     row = int(np.argmax(impossible))
     one = evidence.row(row)
     conflict = minimal_conflict(model, engine, one)
-    if conflict is None:
+    if not conflict:
         raise ModelError("the model allows no labelling: its hard zeros leave none, so Z = 0")
     found = {model.variables.names[v]: _shown(model, one, v) for v in conflict}
     label = evidence.index[row] if evidence.index is not None else row
@@ -47,6 +48,8 @@ def _impossible_rows(result: Result) -> np.ndarray[tuple[int], np.dtype[np.bool_
         return np.asarray(result.log_partitions == -np.inf)
     if result.energies is not None:
         return np.asarray(result.energies[:, 0] == np.inf)
+    if result.probabilities is not None:  # an engine without log Z leaves zeros where there is no labelling
+        return np.asarray((result.probabilities == 0).all(axis=1))
     return np.zeros(1, np.bool_)
 
 
@@ -55,6 +58,8 @@ def minimal_conflict(model: Model, engine: Engine, evidence: Evidence) -> list[i
 
     def possible(kept: list[int]) -> bool:
         problem = model.problem.with_evidence(_restricted(model, evidence, kept))
+        if "log_partition" not in engine.capabilities.wants:
+            return bool(Setting(problem, frozenset(), None).possible.all())
         answer = engine.infer(problem, frozenset({"log_partition"})).log_partitions
         return answer is not None and float(answer[0]) > -np.inf
 
