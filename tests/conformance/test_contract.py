@@ -91,6 +91,7 @@ def test_the_same_question_has_the_same_answer(case: Case, data: DataObject) -> 
         np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
 
 
+@pytest.mark.filterwarnings("ignore::besag.errors.ConvergenceWarning")
 @each_engine("log_partition", "variables", "factors")
 @examples(15)
 @given(data=st.data())

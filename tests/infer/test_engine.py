@@ -42,7 +42,7 @@ def test_a_root_may_be_named_as_grids_name_their_variables() -> None:
 @pytest.mark.parametrize(
     ("engine", "match"),
     [
-        ("brut", "no engine is named 'brut'; there are auto, brute, elimination, exact, junction_tree, tree"),
+        ("brut", "no engine is named 'brut'; there are .*auto, .*brute, .*exact, .*junction_tree, .*tree"),
         ("", "no engine is named ''"),
         ("brute[k=1", r"'brute\[k=1' opens a bracket and does not close it"),
         ("brute[k]", "expected option=value, got 'k'"),
@@ -94,7 +94,7 @@ def test_engines_are_public_by_class() -> None:
     assert besag.infer.Brute is Brute
     assert besag.infer.Auto is Auto
     assert set(besag.infer.__all__) <= set(dir(besag.infer))
-    with pytest.raises(AttributeError, match=r"besag\.infer has no 'Nothing'; it has Auto, Brute"):
+    with pytest.raises(AttributeError, match=r"besag\.infer has no 'Nothing'; it has .*Auto, .*Brute"):
         _ = besag.infer.Nothing
 
 

@@ -149,7 +149,7 @@ def test_tables_of_structured_factors_are_counted_and_not_made() -> None:
 @pytest.mark.parametrize("engine", ["auto", "exact"])
 def test_the_refusal_says_what_it_would_take(engine: str) -> None:
     width = TOO_LARGE.cost().width
-    with pytest.raises(TooLargeError, match=rf"bytes, more than memory_limit=\d+: width {width}, .* no approximate"):
+    with pytest.raises(TooLargeError, match=rf"bytes, more than memory_limit=\d+: width {width}, .* approximately"):
         TOO_LARGE.marginals(engine=engine)
 
 
@@ -161,7 +161,7 @@ class Guess:
 
 def test_the_refusal_names_engines_that_can_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(REGISTRY, "guess", (__name__, "Guess"))
-    with pytest.raises(TooLargeError, match=r"engines that answer approximately: guess$"):
+    with pytest.raises(TooLargeError, match=r"engines that answer approximately: .*\bguess\b"):
         TOO_LARGE.marginals()
     with pytest.raises(TooLargeError, match="there is no approximate engine"):
         TOO_LARGE.map()

@@ -63,13 +63,18 @@ class Engine(Protocol):
 
 # Engine by text -> module and class; imported when asked for, so that no engine costs anything until it runs.
 REGISTRY: Mapping[str, tuple[str, str]] = {
+    "ais": ("besag.infer.ais", "AIS"),
     "auto": ("besag.infer.auto", "Auto"),
     "exact": ("besag.infer.auto", "Exact"),
     "bp": ("besag.infer.bp", "BP"),
     "brute": ("besag.infer.brute", "Brute"),
     "elimination": ("besag.infer.elimination", "Elimination"),
+    "gibbs": ("besag.infer.gibbs", "Gibbs"),
+    "join_graph": ("besag.infer.join_graph", "JoinGraph"),
     "junction_tree": ("besag.infer.junction", "JunctionTree"),
+    "mean_field": ("besag.infer.mean_field", "MeanField"),
     "tree": ("besag.infer.tree", "Tree"),
+    "trw": ("besag.infer.trw", "TRW"),
 }
 
 COUNTS = frozenset({"n_threads", "memory_limit", "n_samples", "k"})  # options that are whole numbers from 1 on

@@ -58,7 +58,7 @@ class Limits:
 
 
 class TraceRow(NamedTuple):
-    """One iteration: value is log Z as it stands, summed over rows; bound is on the same, nan where there is none."""
+    """One iteration: value is log Z as it stands, summed over rows; bound is on the same; nan where there is none."""
 
     iteration: int
     seconds: float
@@ -109,8 +109,7 @@ class Course:
         """The answer as it stands, for people who watch; also noted in the trace."""
         result = self.told(self.process.answer(SHOWN))
         if self.trace is not None:
-            assert result.log_partitions is not None
-            value = float(result.log_partitions.sum())
+            value = math.nan if result.log_partitions is None else float(result.log_partitions.sum())
             bound = value if result.bound in ("lower", "upper", "exact") else math.nan
             self.trace.rows.append(TraceRow(self.iterations, self.seconds, value, bound, self.residual))
         return result

@@ -135,13 +135,17 @@ class Result(Rebuilt):
     @property
     def log_partition_bounds(self) -> tuple[Any, Any]:
         """(low, high): both log Z where it is exact, infinite where nothing is known."""
+        low, high = self.bound_arrays()
+        return self._number(low), self._number(high)
+
+    def bound_arrays(self) -> tuple[Array, Array]:
+        """The same as arrays, (B,) or (N,)."""
         values = self._asked(self.log_partitions, "log_partition")
+        if self.bounds is not None:
+            return self.bounds
         infinite = np.full(values.shape, np.inf)
         low = values if self.bound in ("exact", "lower") else -infinite
-        high = values if self.bound in ("exact", "upper") else infinite
-        if self.bounds is not None:
-            low, high = self.bounds
-        return self._number(low), self._number(high)
+        return low, values if self.bound in ("exact", "upper") else infinite
 
     def __getitem__(self, key: str | int) -> Any:
         if isinstance(key, (int, np.integer)):
@@ -168,6 +172,15 @@ class Result(Rebuilt):
         if self.targets is not None:
             return list(self.targets)
         return self.graph.variables.names_at(range(self.graph.n_variables))
+
+    def standard_error(self, name: str) -> Array:
+        """The Monte Carlo standard error of r[name], state by state, where the marginals are means over samples."""
+        errors = None if self.state is None else self.state.get("standard_errors")
+        if errors is None:
+            raise CapabilityError(f"engine {self.diagnostics['engine']!r} does not sample; gibbs has standard errors")
+        v = self.graph.variables.index(name)
+        values = errors[:, self.graph.state_offsets[v] : self.graph.state_offsets[v + 1]]
+        return np.array(values if self.batched else values[0])
 
     @property
     def array(self) -> Array:
@@ -335,6 +348,12 @@ class Result(Rebuilt):
         from besag.infer.frames import result_frame
 
         return result_frame(self, name)
+
+    def to_arviz(self) -> Any:
+        """The draws of an engine that runs chains, for ArviZ; see `besag.infer.arviz`."""
+        from besag.infer.arviz import to_arviz
+
+        return to_arviz(self)
 
     def __repr__(self) -> str:
         from besag.infer.frames import result_line

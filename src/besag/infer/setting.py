@@ -98,12 +98,11 @@ class Setting:
         return Result(self.graph, bound, Diagnostics(), evidence.batched, evidence.index)
 
     def emptied(self, result: Result) -> Result:
-        """The result with log Z = -inf, and nothing but zeros, where no labelling is possible."""
+        """The result with log Z = -inf, for certain, and nothing but zeros where no labelling is possible."""
         if self.possible.all():
             return result
         log_z, p = result.log_partitions, result.probabilities
-        return replace(
-            result,
-            log_partitions=None if log_z is None else np.where(self.possible, log_z, -np.inf),
-            probabilities=None if p is None else np.where(self.spread(self.possible), p, 0.0),
-        )
+        if log_z is not None:
+            low, high = (np.where(self.possible, bound, -np.inf) for bound in result.bound_arrays())
+            result = replace(result, log_partitions=np.where(self.possible, log_z, -np.inf), bounds=(low, high))
+        return replace(result, probabilities=None if p is None else np.where(self.spread(self.possible), p, 0.0))

@@ -25,7 +25,7 @@ def compare(
 ) -> pd.DataFrame:
     """Engines side by side on one question: log Z, bound, largest marginal error, seconds, converged.
 
-    The error is against the first engine that is exact; NaN where there is none.
+    The error is against the first engine that is exact; NaN where there is none, and where an engine gives no log Z.
 
     >>> import besag
     >>> besag.compare(besag.data.bundled("sprinkler"), ["brute", "exact"])["bound"].tolist()
@@ -40,7 +40,8 @@ def compare(
         seconds = time.perf_counter() - began
         text = engine if isinstance(engine, str) else engine_text(engine)
         answers.append(result)
-        rows.append((text, result.log_partition, result.bound, seconds, result.diagnostics["converged"]))
+        log_z = float("nan") if result.log_partitions is None else result.log_partition
+        rows.append((text, log_z, result.bound, seconds, result.diagnostics["converged"]))
     frame = pd.DataFrame(rows, columns=["engine", "log_partition", "bound", "seconds", "converged"]).set_index("engine")
     exact = next((r for r in answers if r.bound == "exact"), None)
     frame.insert(2, "error", [_error(r, exact) for r in answers])

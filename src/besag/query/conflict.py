@@ -15,6 +15,7 @@ from besag.errors import EvidenceError, ModelError
 from besag.graph.evidence import Evidence, row_name
 from besag.infer.engine import Engine
 from besag.infer.result import Result
+from besag.infer.setting import Setting
 
 if TYPE_CHECKING:
     from besag.model.model import Model
@@ -27,8 +28,8 @@ def refuse_impossible(model: Model, engine: Engine, evidence: Evidence, result: 
         return
     row = int(np.argmax(impossible))
     one = evidence.row(row)
-    conflict = minimal_conflict(model, engine, one)
-    if conflict is None:
+    conflict = minimal_conflict(model, engine if result.bound == "exact" else None, one)
+    if not conflict:
         raise ModelError("the model allows no labelling: its hard zeros leave none, so Z = 0")
     found = {model.variables.names[v]: _shown(model, one, v) for v in conflict}
     label = evidence.index[row] if evidence.index is not None else row
@@ -44,18 +45,25 @@ def refuse_impossible(model: Model, engine: Engine, evidence: Evidence, result: 
 
 def _impossible_rows(result: Result) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     if result.log_partitions is not None:
-        return np.asarray(result.log_partitions == -np.inf)
+        return np.asarray(result.bound_arrays()[1] == -np.inf)
     if result.energies is not None:
         proven = np.asarray(result.energy_bound) == np.inf  # no engine but an exact one may find no labelling at all
         return np.atleast_1d((result.energies[:, 0] == np.inf) & proven)
+    if result.probabilities is not None:  # an engine without log Z leaves zeros where there is no labelling
+        return np.asarray((result.probabilities == 0).all(axis=1))
     return np.zeros(1, np.bool_)
 
 
-def minimal_conflict(model: Model, engine: Engine, evidence: Evidence) -> list[int] | None:
-    """The variables of a minimal impossible set of observations; None where the model itself is impossible."""
+def minimal_conflict(model: Model, engine: Engine | None, evidence: Evidence) -> list[int] | None:
+    """The variables of a minimal impossible set of observations; None where the model itself is impossible.
+
+    What is impossible, an exact engine says, or without one hard zeros that rule out all states of a variable.
+    """
 
     def possible(kept: list[int]) -> bool:
         problem = model.problem.with_evidence(_restricted(model, evidence, kept))
+        if engine is None:
+            return bool(Setting(problem, frozenset(), None).possible.all())
         answer = engine.infer(problem, frozenset({"log_partition"})).log_partitions
         return answer is not None and float(answer[0]) > -np.inf
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Set as AbstractSet
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -69,7 +68,7 @@ def check_options(options: Options) -> None:
 
 def engine_from(options: Options, **more: Any) -> Engine:
     """The engine that the options name, with what they fill in."""
-    fill = {key: options.get(key) for key in ("memory_limit", "n_threads")}
+    fill = {key: options.get(key) for key in ("memory_limit", "n_threads", "seed")}
     return make_engine(options.get("engine", "auto"), **fill, **more)
 
 
@@ -114,12 +113,15 @@ def warn_unconverged(result: Result) -> None:
 def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:
     """The same with engine and evidence made."""
     problem = model.problem.with_evidence(evidence)
-    rng = generator_for(engine, want, options)
-    limit = options.get("time_limit")
+    init, limit = options.get("init"), options.get("time_limit")
+
+    def call(want: frozenset[Want], on_step: Progress | None = None) -> Result:
+        rng = generator_for(engine, want, options)  # anew each time, so that the same question has the same answer
+        return engine.infer(problem, want, rng=rng, warm=init, time_limit=limit, on_step=on_step)
+
     on_step = Progress() if options.get("progress") else None
-    call = partial(engine.infer, problem, rng=rng, warm=options.get("init"), time_limit=limit, on_step=on_step)
     try:
-        result = call(want)
+        result = call(want, on_step)
     finally:
         if on_step is not None:
             on_step.end()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 2**16
 LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
+POSSIBLE: tuple[Want, Want] = ("log_partition", "variables")  # either of these tells of a row that it is impossible
 
 
 def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, options: Options) -> Result:
@@ -49,7 +50,7 @@ def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, 
     names = _names(model, targets)
     check_options(options)
     engine = engine_from(options, targets=names)
-    asked = traced(engine, frozenset({"log_partition", "variables"}), options)
+    asked = traced(engine, frozenset[Want]({"variables"}) | (LOG_PARTITION & engine.capabilities.wants), options)
     result = run_engine(model, engine, evidence_for(model, evidence), asked, options)
     own: tuple[str, ...] | None = getattr(engine, "targets", None)  # options of an engine come before keywords
     served = names if own is None else own
@@ -181,7 +182,13 @@ def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFram
     """n draws from p(y | evidence), for each row of evidence."""
     if not is_whole(n) or n < 1:
         raise ModelError(f"the number of samples must be a whole number of at least 1, got {n!r}")
-    result = run(model, {"log_partition", "samples"}, evidence, options, n_samples=n)
+    check_options(options)
+    engine = engine_from(options, n_draws=n)
+    if not hasattr(engine, "n_draws"):  # a sampler whose draws are independent, one at a time
+        engine = engine_from(options, n_samples=n)
+    tells: Want = next(want for want in POSSIBLE if want in engine.capabilities.wants)
+    want = frozenset[Want]({"samples", tells})
+    result = run_engine(model, engine, evidence_for(model, evidence), traced(engine, want, options), options)
     n = result.samples.shape[-2]
     codes = result.samples.reshape(-1, len(model.variables))
     index = None
@@ -217,13 +224,24 @@ def to_frame(model: Model, evidence: Any, options: Options) -> pd.DataFrame:
 
 
 def expect(model: Model, h: Callable[[dict[str, str]], Any], evidence: Any, options: Options) -> Any:
-    """E[h(y)] by enumeration; h takes an assignment {name: state} and returns a number or an array."""
-    codes = configurations(model.variables, list(range(len(model.variables))), MAX_ROWS)
+    """E[h(y)], by enumeration, or by the samples of an engine whose answers are estimates, 001.
+
+    h takes an assignment {name: state} and returns a number or an array.
+    """
     read = read_evidence(model.variables, evidence)
     if read.batched:
         raise EvidenceError("expect takes one row of evidence, a dict")
-    log_z = run(model, {"log_partition"}, read, options).log_partition
-    p = np.exp(-model.problem.with_evidence(read).energy(codes) - log_z)
+    check_options(options)
+    can = engine_from(options).capabilities
+    if can.bound == "estimate" and "samples" in can.wants:
+        codes, counts = np.unique(
+            run(model, {"variables", "samples"}, read, options).samples, axis=0, return_counts=True
+        )
+        p = counts / counts.sum()
+    else:
+        codes = configurations(model.variables, list(range(len(model.variables))), MAX_ROWS)
+        log_z = run(model, {"log_partition"}, read, options).log_partition
+        p = np.exp(-model.problem.with_evidence(read).energy(codes) - log_z)
     names = model.variables.names_at(range(len(model.variables)))
     spaces = [model.variables.states(v) for v in range(len(names))]
     total: Any = 0.0
@@ -235,7 +253,9 @@ def expect(model: Model, h: Callable[[dict[str, str]], Any], evidence: Any, opti
 
 def moments(model: Model, evidence: Any, options: Options) -> Array:
     """sum over factors of E[phi_f], (P,): minus the gradient of log Z by theta, 002 (20)."""
-    result = run(model, {"log_partition", "moments"}, evidence, options)
+    wants = engine_from(options).capabilities.wants
+    tells: Want = next(want for want in POSSIBLE if want in wants)
+    result = run(model, {"moments", tells}, evidence, options)
     return model.graph.moments(result.moments, inputs=model.inputs)
 
 

@@ -1,0 +1,225 @@
+"""A chain of clique forests: approximate sums with cliques of bounded size.
+
+Factors are added to a forest of cliques one after the other, as many as the bound on its cliques allows (build). It is
+calibrated (infer), and replaced by a forest with smaller cliques on the variables that the factors still to come need
+(`besag.infer.clique_reduction`), to which these are added then (approximate):
+
+    T_1, A_1, T_2, A_2, .., T_m         T_t holds the factors of stage t and A_(t-1); cliques of A_t are parts of T_t's
+
+This is the incremental build-infer-approximate scheme of Bathla and Vasudevan (arXiv 2202.12003, 2306.00335). With one
+forest it is the junction tree, and exact. Otherwise a first pass gives log Z as the sum of the logs of Z_t, and what
+has come forward, f_t = the product over the cliques of A_t of b_C / b_S, S being shared with the parent. Then, as in
+expectation propagation, from the last stage to the first and again from the first to the last,
+
+    back     g_t = q_t / f_t,  q_t the same product from the marginals of T_(t+1) under factors, f_t and g_(t+1)
+    again    f_t = q_t / g_t,  q_t from the marginals of T_t under factors, f_(t-1) and g_t
+
+until nothing changes. Where all f and g have settled, neighbouring forests agree on the marginals of what they share.
+After a pass back
+
+    log Z = sum over t of log Z_t,      Z_t the sum over T_t of its factors, f_(t-1) and g_t
+
+since f_t g_t = q_t sums to one. Only messages and structure are kept; a pass makes the tables of one forest at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from besag.infer.clique_forest import CliqueForest, calibrated, triangulated
+from besag.infer.clique_reduction import Reduced, reduced
+from besag.infer.clique_tables import Algebra, Scope, Table
+
+GAP_BITS = 3.0  # between the cliques of T and those of A
+
+
+class OutOfTimeError(Exception):
+    """There was no time to finish a chain."""
+
+
+@dataclass(slots=True, eq=False)
+class Stage:
+    """T_t, A_t and the messages between it and the next."""
+
+    forest: CliqueForest
+    factors: list[int]
+    small: Reduced | None = None  # None at the last
+    forward: list[Table] = field(default_factory=list)
+    backward: list[Table] = field(default_factory=list)
+    log_scale: float = 0.0  # of backward
+
+
+class Chain:
+    """Forests for the product of some tables; `order`: variables, those whose factors are to come first first.
+
+    `check` is called now and then, and may raise.
+    """
+
+    def __init__(
+        self,
+        algebra: Algebra,
+        tables: Sequence[Table],
+        order: Sequence[int],
+        bits: float,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.algebra, self.tables, self.check = algebra, tables, check
+        self.bits = max([bits, *(algebra.bits(table.scope) for table in tables)])
+        self.stages: list[Stage] = []
+        self.log_partition = 0.0
+        self._beliefs: list[Table] = []  # of the last stage
+        self._last_total = 0.0
+        place = {v: i for i, v in enumerate(order)}
+        groups: dict[int, list[int]] = {}
+        for f, table in enumerate(tables):
+            groups.setdefault(min([place[v] for v in table.scope]), []).append(f)
+        self._groups = [groups[first] for first in sorted(groups)]
+        self._number()
+        self._build()
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing was left out: one forest holds everything, or none had to be made smaller."""
+        return all(stage.small is None or stage.small.exact for stage in self.stages)
+
+    @property
+    def lost(self) -> float:
+        """The sum of KL(T_t | A_t), nats."""
+        return sum(stage.small.lost for stage in self.stages if stage.small is not None)
+
+    def _build(self) -> None:
+        """Stages, and the first pass."""
+        done, carried, step, keep = 0, list[Table](), len(self._groups), self._keep_bits
+        while done < len(self._groups):
+            stop, forest = self._next(done, [table.scope for table in carried], step)
+            if forest is None and self._split(done):
+                continue
+            if forest is None:  # not even one factor fits: there is nothing for it but smaller cliques
+                keep -= 1.0
+                forest = self._forest(done, done, [table.scope for table in carried], -1.0)
+                assert forest is not None
+            else:
+                keep = self._keep_bits
+            step = max(stop - done, 1)
+            stage = Stage(forest, [f for group in self._groups[done:stop] for f in group])
+            self.stages.append(stage)
+            beliefs, log_total = self._calibrated(stage, carried)
+            self.log_partition += log_total
+            if log_total == -math.inf:
+                return
+            done = stop
+            if done < len(self._groups):
+                carried = self._approximate(stage, beliefs, self._needed(done), keep)
+            else:
+                self._beliefs, self._last_total = beliefs, log_total
+
+    @property
+    def _keep_bits(self) -> float:
+        return max(self.bits - GAP_BITS, 1.0)
+
+    def _approximate(self, stage: Stage, beliefs: list[Table], needed: frozenset[int], bits: float) -> list[Table]:
+        self.check()
+        stage.small, marginals = reduced(self.algebra, stage.forest, beliefs, needed, bits)
+        stage.forward = self._conditionals(stage.small, marginals)
+        return stage.forward
+
+    def _number(self) -> None:
+        self._last_group = {v: g for g, group in enumerate(self._groups) for f in group for v in self.tables[f].scope}
+
+    def _needed(self, done: int) -> frozenset[int]:
+        """The variables of the factors to come."""
+        return frozenset([v for v, last in self._last_group.items() if last >= done])
+
+    def _split(self, done: int) -> bool:
+        """Make the factors of a group groups of their own; False where it is one already."""
+        group = self._groups[done]
+        self._groups[done : done + 1] = [[f] for f in group]
+        self._number()
+        return len(group) > 1
+
+    def _next(self, done: int, scopes: list[Scope], step: int) -> tuple[int, CliqueForest | None]:
+        """The most groups that fit: those that no factor needs any more are summed out where that is cheap."""
+        for exact_bits in (self._keep_bits, -1.0):
+            stop, forest = self._longest(done, scopes, step, exact_bits)
+            if forest is not None:
+                return stop, forest
+        return done, None
+
+    def _longest(self, done: int, scopes: list[Scope], step: int, exact_bits: float) -> tuple[int, CliqueForest | None]:
+        low, high, best = done, len(self._groups) + 1, None
+        while low + 1 < high:
+            self.check()
+            trial = min(low + step, high - 1)
+            forest = self._forest(done, trial, scopes, exact_bits)
+            if forest is None:
+                high = trial
+            else:
+                low, best = trial, forest
+            step = 2 * step if high > len(self._groups) else max((high - low) // 2, 1)
+        return low, best
+
+    def _forest(self, done: int, stop: int, scopes: list[Scope], exact_bits: float) -> CliqueForest | None:
+        new = [self.tables[f].scope for group in self._groups[done:stop] for f in group]
+        last = frozenset() if exact_bits < 0 else self._needed(stop)
+        most = math.inf if stop == done else self.bits
+        return triangulated(self.algebra, scopes + new, most, last, exact_bits)
+
+    def _calibrated(self, stage: Stage, before: list[Table]) -> tuple[list[Table], float]:
+        own = [self.tables[f] for f in stage.factors] + before
+        placed = [(stage.forest.home(table.scope), table) for table in own]
+        if stage.small is not None:
+            placed += zip(stage.small.sources, stage.backward, strict=False)
+        return calibrated(self.algebra, stage.forest, placed)
+
+    def _conditionals(self, small: Reduced, marginals: list[Table]) -> list[Table]:
+        """b_C / b_S of each clique."""
+        answer, algebra = [], self.algebra
+        for table, separator in zip(marginals, small.separators, strict=True):
+            values = np.array(table.values)
+            if separator:
+                shared = algebra.marginal(table, separator)
+                by = algebra.quotient(algebra.ones(separator).values, shared.values)
+                algebra.multiply(Table(table.scope, values), Table(separator, by))
+            answer.append(Table(table.scope, values))
+        return answer
+
+    def back(self) -> Iterator[tuple[Stage, list[Table]]]:
+        """A pass back: the stages from the last to the first with the marginals of their cliques."""
+        beliefs, total = self._beliefs, self._last_total
+        yield self.stages[-1], beliefs
+        for t in range(len(self.stages) - 2, -1, -1):
+            stage = self.stages[t]
+            self._receive(stage, self.stages[t + 1].forest, beliefs)
+            beliefs, log_total = self._calibrated(stage, self.stages[t - 1].forward if t else [])
+            total += log_total + stage.log_scale
+            yield stage, beliefs
+        self.log_partition = total
+
+    def _receive(self, stage: Stage, after: CliqueForest, beliefs: list[Table]) -> None:
+        assert stage.small is not None
+        marginals = [self.algebra.marginal(beliefs[after.home(scope)], scope) for scope in stage.small.scopes]
+        stage.backward, stage.log_scale = [], 0.0
+        for now, came in zip(self._conditionals(stage.small, marginals), stage.forward, strict=True):
+            values, log_scale = self.algebra.message(self.algebra.quotient(now.values, came.values))
+            stage.backward.append(Table(now.scope, values))
+            stage.log_scale += log_scale
+
+    def again(self) -> None:
+        """A pass forward with what came back."""
+        before: list[Table] = []
+        for stage in self.stages:
+            beliefs, log_total = self._calibrated(stage, before)
+            if stage.small is None:
+                self._beliefs, self._last_total = beliefs, log_total
+                return
+            marginals = stage.small.marginals(self.algebra, beliefs)
+            updated = self._conditionals(stage.small, marginals)
+            stage.forward = [
+                Table(now.scope, self.algebra.message(self.algebra.quotient(now.values, came.values))[0])
+                for now, came in zip(updated, stage.backward, strict=True)
+            ]
+            before = stage.forward

@@ -1,0 +1,253 @@
+"""Propagation on a graph of bounded cliques: between belief propagation and the junction tree.
+
+Each row of evidence, or each instance of a union, is a chain of clique forests (`besag.infer.forest_chain`), whose
+cliques have at most 2^bits entries. A step answers with one bound; the next one has a larger bound, until one forest
+holds everything and the answer is exact, or until the largest bound that memory and time allow. After that a step is
+one more pass forward and back over the same forests.
+
+How far the bound goes: to `clique_bound` where it is given; without it, and without a time limit, to 2^16 entries; with
+one, as far as the time that the last bound took lets expect that the next will end. A bound that does not end in time
+is given up, and the answer of the one before stays.
+
+    residual      the largest change of a marginal since the last step
+    diagnostics   clique_bound, the most entries that a clique may have had; forests, in the longest chain; lost, the
+                  sum over a chain of KL(forest | smaller forest) in nats, largest of all rows; log_partition_error, how
+                  much log Z changed with the last bound (with one bound: between its first pass and its last), largest
+                  of all rows. The last is an estimate of the error, not a bound on it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from besag.arrays import Array, Kind
+from besag.errors import CapabilityError, TooLargeError
+from besag.graph.problem import Problem
+from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.forest_chain import OutOfTimeError
+from besag.infer.forest_parts import Part
+from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
+from besag.infer.result import Result, factor_offsets
+from besag.infer.setting import Setting
+from besag.infer.unary import add_unary_moments, copy_unary_marginals
+
+FIRST_BITS = 12.0  # below that a chain takes as long, for it has more forests
+UNTIMED_BITS = 16.0
+STEP_BITS = 4  # the most by which a bound grows
+TABLES_AT_ONCE = 64  # of the largest size that memory must hold
+GROWTH = 2.0  # of the time with each bit
+SHARE = 0.8  # of the time left that the next bound may be expected to take
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGraph:
+    """Chains of clique forests with at most `clique_bound` entries in a clique; None: as time and memory allow."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({"log_partition", "variables", "factors", "moments", "trace"}), "estimate"
+    )
+    clique_bound: int | None = None
+    max_iterations: int = 50
+    tolerance: float = 1e-6
+    n_threads: int | None = None
+    memory_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        bound: object = self.clique_bound
+        if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 2):
+            raise CapabilityError(f"clique_bound must be a whole number of at least 2, got {bound!r}")
+        Limits(self.max_iterations, self.tolerance)
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """Answers with one bound after the other."""
+        began = time.perf_counter()
+        check_wants(self, want)
+        limits = Limits(self.max_iterations, self.tolerance, time_limit)
+        return iterate("join_graph", Propagation(self, problem, warm, time_limit, began), want, limits, began, on_step)
+
+    def steps(
+        self,
+        problem: Problem,
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Iterator[Result]:
+        """A Result for each bound."""
+        began = time.perf_counter()
+        limits = Limits(self.max_iterations, self.tolerance, time_limit)
+        return each_step("join_graph", Propagation(self, problem, warm, time_limit, began), SHOWN, limits, began)
+
+
+class Propagation:
+    """The Process: all rows or instances, and the bound that they have come to."""
+
+    def __init__(
+        self,
+        engine: JoinGraph,
+        problem: Problem,
+        warm: Result | None,
+        time_limit: float | None,
+        began: float,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.setting = setting = Setting(problem, frozenset({int(Kind.TABLE)}), engine.memory_limit)
+        self.clock, self.began, self.time_limit = clock, began, time_limit
+        state = warm_state("join_graph", warm, {})
+        self.bits = 0.0  # of the last bound, 0 before the first
+        self.most_bits = math.log2(max(setting.limit / (8 * TABLES_AT_ONCE), 2.0))
+        if engine.clique_bound is not None:
+            self.most_bits = min(self.most_bits, math.log2(engine.clique_bound))
+        elif time_limit is None:
+            self.most_bits = min(self.most_bits, UNTIMED_BITS)
+        self.first_bits = min(FIRST_BITS if state is None else float(state["bits"]), self.most_bits)
+        self.seconds = 0.0  # that the last bound took
+        self.parts = self._parts(engine.n_threads)
+
+    def _parts(self, n_threads: int | None) -> list[Part | None]:
+        """None where no labelling is possible."""
+        setting, graph = self.setting, self.setting.graph
+        larger = np.diff(graph.scope_offsets) > 1
+        if graph.n_instances == 1:
+            factors, variables = np.flatnonzero(larger), range(graph.n_variables)
+            where = [(row, variables, factors) for row in range(setting.n_rows)]
+        else:
+            bounds, of_factor = graph.instance_offsets.tolist(), graph.factor_instances
+            where = [
+                (0, range(low, high), np.flatnonzero(larger & (of_factor == i)))
+                for i, (low, high) in enumerate(pairwise(bounds))
+            ]
+        possible = setting.possible.tolist()
+        return [
+            Part(setting, row, variables, factors, n_threads) if able else None
+            for able, (row, variables, factors) in zip(possible, where, strict=True)
+        ]
+
+    @property
+    def working(self) -> list[Part]:
+        """What is not exact yet."""
+        return [part for part in self.parts if part is not None and not part.exact]
+
+    def step(self) -> float:
+        """A larger bound, or where there is none another pass."""
+        bits = self._next_bits()
+        if bits is None:
+            return max((part.sweep() for part in self.working), default=0.0)
+        change, first, began = 0.0, self.bits == 0.0, self.clock()
+        try:
+            for part in self.parts if first else self.working:
+                if part is not None:
+                    change = max(change, self._improve(part, bits, first))
+        except OutOfTimeError:
+            self.most_bits = self.bits
+        else:
+            self.bits, self.seconds = bits, self.clock() - began
+        return math.inf if first and self.working else 0.0 if first else change
+
+    def _improve(self, part: Part, bits: float, first: bool) -> float:
+        began = self.clock()
+
+        def check() -> None:
+            if not first and self._left() <= 0:
+                raise OutOfTimeError
+
+        return part.improve(bits, check, lambda: self._left() > self.clock() - began)
+
+    def _left(self) -> float:
+        """Seconds."""
+        return math.inf if self.time_limit is None else self.time_limit - (self.clock() - self.began)
+
+    def _next_bits(self) -> float | None:
+        """The next bound; None where there is to be none."""
+        if self.bits == 0.0:
+            return self.first_bits
+        if self.bits >= self.most_bits or not self.working:
+            return None
+        more = STEP_BITS
+        if self.time_limit is not None:
+            times = SHARE * self._left() / max(self.seconds, 1e-9)
+            more = min(more, math.floor(math.log(times, GROWTH))) if times >= GROWTH else 0
+        return min(self.bits + more, self.most_bits) if more > 0 else None
+
+    def answer(self, want: frozenset[Want]) -> Result:
+        """What the last bound gave."""
+        if self.bits == 0.0:  # interrupted before there was any answer: the quickest there is
+            self.first_bits, self.time_limit = 2.0, 0.0
+            self.step()
+        setting = self.setting
+        log_z = np.array([-math.inf if part is None else part.log_partition for part in self.parts])
+        probabilities = self._probabilities() if want & {"variables", "factors", "moments"} else None
+        factors = moments = None
+        if want & {"factors", "moments"}:
+            assert probabilities is not None
+            factors, moments = self._of_factors(probabilities, want)
+        result = replace(
+            setting.empty("estimate" if self.working else "exact"),
+            log_partitions=log_z,
+            probabilities=probabilities if "variables" in want else None,
+            factor_marginals=factors,
+            table_moments=moments,
+            state={"engine": "join_graph", "bits": self.bits},
+        )
+        return setting.emptied(result)
+
+    def _probabilities(self) -> Array:
+        """(R, S)."""
+        found = np.zeros(self.setting.base.shape)
+        for row, part in enumerate(self.parts):
+            if part is not None:
+                at = slice(part.first_state, part.first_state + part.n_states)
+                found[row if self.setting.graph.n_instances == 1 else 0, at] = part.probabilities
+        return found
+
+    def _of_factors(self, probabilities: Array, want: frozenset[Want]) -> tuple[Array | None, Array | None]:
+        """Factor marginals (R, sum of table sizes) and moments (L,), each where it is wanted."""
+        setting, problem, union = self.setting, self.setting.problem, self.setting.graph.n_instances > 1
+        offsets, moments, factors = factor_offsets(setting.graph), np.zeros(len(problem.log_potentials)), None
+        if "factors" in want:
+            needed = 8 * setting.n_rows * int(offsets[-1])
+            if needed > setting.limit:
+                raise TooLargeError(
+                    f"all factor marginals would take {needed} bytes, more than memory_limit={setting.limit}; "
+                    "moments are their sums and take no room"
+                )
+            factors = np.zeros((setting.n_rows, int(offsets[-1])))
+            copy_unary_marginals(problem, probabilities, factors)
+        for i, part in enumerate(self.parts):
+            weight = 1.0 if problem.weights is None else float(problem.weights[i if union else 0])
+            for f, table in part.factor_marginals() if part is not None else ():
+                start = int(problem.table_offsets[problem.table_of_factor[f]])
+                moments[start : start + len(table)] += weight * table
+                if factors is not None:
+                    factors[0 if union else i, offsets[f] : offsets[f + 1]] = table
+        if "moments" not in want:
+            return factors, None
+        add_unary_moments(problem, probabilities, moments)
+        return factors, setting.given.contracted(problem, moments)
+
+    def details(self) -> Mapping[str, Any]:
+        """See the module."""
+        parts = [part for part in self.parts if part is not None]
+        chains = [part.chain for part in parts if part.chain is not None]
+        return {
+            "clique_bound": int(max([2.0**self.bits, *(2.0**chain.bits for chain in chains)])),
+            "forests": max((len(chain.stages) for chain in chains), default=0),
+            "lost": max((chain.lost for chain in chains), default=0.0),
+            "log_partition_error": max((0.0 if part.exact else part.log_spread for part in parts), default=0.0),
+        }

@@ -1,0 +1,179 @@
+"""The naive family of mean field, 001: q(y) = prod_v q_v(y_v), every variable on its own.
+
+    bound(q) = sum_v sum_k q_v(k) (base_v(k) - ln q_v(k)) + sum_f E_q[log-potential_f] <= log Z
+
+A sweep goes through the variables colour by colour (`besag.kernels.schedule`); pairwise factors of one size have a
+kernel of their own (`besag.kernels.mean_field_pairs`). The bound is always made in float64, from normalised q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, frozen
+from besag.infer.products import add_product_moments, product_marginals
+from besag.infer.setting import Setting
+from besag.kernels.colouring import colours_of
+from besag.kernels.compile import kernel_of
+from besag.kernels.mean_field import make_means, make_sweep
+from besag.kernels.mean_field_pairs import make_binary_sweep, make_pair_means, make_pair_sweep
+from besag.kernels.prepare import Factors
+from besag.kernels.schedule import CHUNK_WORK, Schedule, make_schedule
+from besag.kernels.threads import run_chunks
+
+Pick: TypeAlias = Callable[[AnyArray], Array]  # (A, S) -> (R, S): the best start of each row or instance
+
+MAX_CONSTANT = 64  # states, as a constant of a kernel
+WORTHWHILE = 1_000_000  # table entries of a sweep, from which a kernel of its own pays
+FACTORS_PER_CHUNK = 1 << 15
+
+
+def linked_factors(setting: Setting) -> BoolArray:
+    """(F,): those of two or more variables."""
+    return np.asarray(np.diff(setting.factors.scope_offsets) >= 2)
+
+
+def is_hard(setting: Setting, used: BoolArray) -> bool:
+    """Whether one of the used factors (F,) has a hard zero."""
+    if not setting.has_zeros:
+        return False
+    factors = setting.factors
+    tables = np.zeros(len(factors.table_offsets) - 1, np.bool_)
+    tables[factors.table_of_factor[used]] = True
+    return bool((factors.log_potentials == -np.inf)[np.repeat(tables, np.diff(factors.table_offsets))].any())
+
+
+def factor_means(setting: Setting, used: BoolArray, p: Array, n_threads: int | None) -> Array:
+    """(R, F): E_p[log-potential] of the used factors under a product distribution (R, S), zero for the others."""
+    out, p, factors = np.zeros((len(p), len(used))), frozen(p), setting.factors
+    pairs = used & (np.diff(factors.scope_offsets) == 2) & (factors.kinds == Kind.TABLE)
+    for make, chosen in ((make_pair_means, pairs), (make_means, used & ~pairs)):
+        kernel = kernel_of(make, int(is_hard(setting, chosen)), compile=setting.compile)
+        _in_chunks(kernel, factors, frozen(np.flatnonzero(chosen)), p, out, n_threads)
+    return out
+
+
+def _in_chunks(
+    kernel: Callable[..., None], factors: Factors, numbers: IntArray, p: Array, out: Array, n_threads: int | None
+) -> None:
+    def chunk(i: int) -> None:
+        kernel(factors, numbers, i * FACTORS_PER_CHUNK, min((i + 1) * FACTORS_PER_CHUNK, len(numbers)), p, out)
+
+    run_chunks(chunk, -(-len(numbers) // FACTORS_PER_CHUNK), n_threads)
+
+
+def variable_parts(setting: Setting, p: Array) -> Array:
+    """(R, V): sum over k of p (base - ln p)."""
+    positive = p > 0
+    logs = np.log(p, where=positive, out=np.zeros(p.shape))
+    terms = p * (np.where(positive, setting.base, 0.0) - logs)
+    return np.asarray(np.add.reduceat(terms, setting.graph.state_offsets[:-1], axis=1))
+
+
+class Naive:
+    """Product distributions on one problem; arrays q (A, S), row a of which has the evidence of row a mod R."""
+
+    def __init__(self, setting: Setting, dtype: type[np.floating[Any]], n_threads: int | None) -> None:
+        self.setting, self.dtype, self.n_threads = setting, dtype, n_threads
+        self.linked = linked_factors(setting)
+        self.hard = is_hard(setting, self.linked)
+        self.schedule = setting.graph.plans.get("mean_field", self._schedule)
+        self.base = frozen(setting.base.astype(dtype, copy=False))
+        self.values = frozen(setting.factors.log_potentials.astype(dtype, copy=False))
+        self.kernel = self._pair_kernel() or self._general_kernel()
+
+    def _schedule(self) -> Schedule:
+        factors, compile = self.setting.factors, self.setting.compile
+        colours = self.setting.graph.plans.get("colours", lambda: frozen(colours_of(*factors[:3], compile=compile)))
+        return make_schedule(factors, colours, self.linked)
+
+    def _general_kernel(self) -> Callable[..., None]:
+        factors, plan = self.setting.factors._replace(log_potentials=self.values), self.schedule
+        kernel = kernel_of(make_sweep, int(self.hard), compile=self.setting.compile)
+        fixed = (factors, plan.order, plan.first, plan.factor, plan.axis, self.base)
+        return lambda *task: kernel(*fixed, *task)
+
+    def _pair_kernel(self) -> Callable[..., None] | None:
+        """The kernel of pairwise factors of one size; None where they are of other kinds, or too few."""
+        factors, plan = self.setting.factors, self.schedule
+        sizes, kinds = np.diff(factors.state_offsets), np.unique(factors.kinds[self.linked])
+        n = int(sizes[0])
+        served = 2 <= n <= MAX_CONSTANT and (sizes == n).all() and len(kinds) == 1 and not self.hard
+        worthwhile = self.setting.compile and plan.work >= WORTHWHILE
+        if not (served and worthwhile and (np.diff(factors.scope_offsets)[self.linked] == 2).all()):
+            return None
+        potts = int(kinds[0] == Kind.POTTS)
+        numbers = factors.table_of_factor
+        source, table = self.setting.graph.plans.get_for("mean_field pairs", numbers, self._pairs)  # type: ignore[arg-type]
+        if n == 2:
+            binary = kernel_of(make_binary_sweep, compile=True)
+            fields = (plan.order, plan.first, source, *self._fields(table, potts))
+            return lambda *task: binary(*fields, *task)
+        kernel = kernel_of(make_pair_sweep, n, potts, compile=True)
+        fixed = (plan.order, plan.first, source, table, self.values, self.base)
+        return lambda *task: kernel(*fixed, *task)
+
+    def _pairs(self) -> tuple[AnyArray, AnyArray]:
+        """Where the states of the other variable begin, and twice the place of the table plus the variable's axis."""
+        factors, plan = self.setting.factors, self.schedule
+        other = factors.scope_variables[factors.scope_offsets[plan.factor] + 1 - plan.axis]
+        table = 2 * factors.table_offsets[factors.table_of_factor[plan.factor]] + plan.axis
+        small = max(2 * len(factors.log_potentials), int(factors.state_offsets[-1])) < 2**31
+        dtype = np.int32 if small else np.int64
+        return frozen(factors.state_offsets[other].astype(dtype)), frozen(table.astype(dtype))
+
+    def _fields(self, table: AnyArray, potts: int) -> tuple[AnyArray, AnyArray]:
+        """Coupling (I,) of each pair of binary variables, and bias (R, V)."""
+        values, plan, base = self.setting.factors.log_potentials, self.schedule, self.setting.base
+        place, axis = table >> 1, table & 1
+        if potts:
+            constant, coupling = values[place], -2.0 * values[place]
+        else:
+            constant = values[place + 2 - axis] - values[place]
+            coupling = values[place + 3] - values[place + 1 + axis] - constant
+        owner = np.repeat(plan.order, np.diff(plan.first))
+        told = np.bincount(owner, constant, minlength=len(plan.order))
+        with np.errstate(invalid="ignore"):  # no state is left: NaN
+            bias = base[:, 1::2] - base[:, 0::2] + told
+        return frozen(coupling.astype(self.dtype)), frozen(bias.astype(self.dtype))
+
+    @property
+    def exact(self) -> bool:
+        """Whether the best q is p itself."""
+        return not self.linked.any()
+
+    def add_rows(self, q: AnyArray) -> None:
+        """Rows (A, S) that will be swept."""
+
+    def sweep(self, q: AnyArray, rows: IntArray) -> Array:
+        """One sweep of some rows of q, in their place; how much each changed."""
+        plan, rows = self.schedule, frozen(rows)
+        change = np.zeros((len(plan.chunks) - 1, len(rows)))
+        size = max(1, CHUNK_WORK // plan.work) if len(plan.stages) == 1 else 1
+        n_blocks = -(-len(rows) // size)
+
+        for first, last in plan.stages:
+
+            def task(number: int, first: int = first) -> None:
+                chunk, row = first + number // n_blocks, number % n_blocks * size
+                start, stop = int(plan.chunks[chunk]), int(plan.chunks[chunk + 1])
+                self.kernel(start, stop, rows, row, min(row + size, len(rows)), q, change[chunk])
+
+            run_chunks(task, (last - first) * n_blocks, self.n_threads)
+        return np.asarray(change.max(axis=0, initial=0.0))
+
+    def bounds(self, p: Array, rows: IntArray) -> Array:
+        """The bound of each row, or instance of a union, from normalised p (R, S), which are these rows of q."""
+        means = factor_means(self.setting, self.linked, p, self.n_threads)
+        return self.setting.totals(variable_parts(self.setting, p), means)
+
+    def factor_marginals(self, p: Array, pick: Pick, out: Array) -> None:
+        """Writes factor marginals (R, .)."""
+        product_marginals(self.setting.problem, p, np.ones(len(self.linked), np.bool_), out)
+
+    def add_moments(self, p: Array, pick: Pick, out: Array) -> None:
+        """Adds moments (L,) of the expanded problem."""
+        add_product_moments(self.setting.problem, p, np.ones(len(self.linked), np.bool_), out)

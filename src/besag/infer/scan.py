@@ -1,0 +1,84 @@
+"""In which order a sweep of single-site sampling visits the variables, and what of it may run side by side.
+
+    chromatic    colour by colour, no factor having two variables of one colour: those of a colour at once, on threads
+    systematic   in the model's order
+    random       in a new random order each sweep
+
+Each sweep visits every variable that evidence leaves more than one state exactly once. A stage is a list of pieces
+(start, stop) of the order that may run side by side; stages follow one another. Stages depend on the problem only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from besag.arrays import IntArray, frozen
+from besag.infer.setting import Setting
+from besag.kernels.colouring import colours_of
+from besag.kernels.counter import GAMMA, mix
+from besag.kernels.threads import run_chunks
+
+SCANS = ("chromatic", "systematic", "random")
+PIECE = 1 << 15  # variables of one colour in a task
+WORTH_THREADS = 1 << 16  # states drawn in a stage, below which a pool of threads costs more than it gives
+SMALL_COLOUR = 16  # variables of a colour, on average, below which colours are not worth their calls
+
+Call = Callable[[IntArray, int, int, int, int, int, int], None]  # order, start, stop, block, first unit, last, part
+
+
+class Scan:
+    """The sweeps of a problem; `block` is how many neighbours in the order are independent, at most `most`."""
+
+    def __init__(self, kind: str, setting: Setting, most: int) -> None:
+        graph = setting.graph
+        n_left = np.add.reduceat(setting.base > -np.inf, graph.state_offsets[:-1], axis=1)
+        free = np.flatnonzero((n_left > 1).any(axis=0))
+        self.kind, self.block, self.most = kind, 1, most
+        self.order = np.asarray(free)
+        self.stages = [[(0, len(free))]]
+        if kind == "chromatic":
+            self._by_colour(setting, free)
+        self.order = frozen(self.order)
+        self.n_pieces = sum(len(stage) for stage in self.stages)
+
+    def _by_colour(self, setting: Setting, free: IntArray) -> None:
+        graph = setting.graph
+        scopes = (graph.state_offsets, graph.scope_offsets, graph.scope_variables)
+        colours = graph.plans.get("colours", lambda: frozen(colours_of(*scopes, compile=setting.compile)))
+        self.order = free[np.argsort(colours[free], kind="stable")]
+        sizes = np.bincount(colours[free])
+        if len(free) < SMALL_COLOUR * len(sizes):
+            return
+        self.block = self.most
+        ends = np.cumsum(sizes)
+        self.stages = [
+            [(start, min(start + PIECE, int(end))) for start in range(int(end - size), int(end), PIECE)]
+            for size, end in zip(sizes, ends, strict=True)
+        ]
+
+    def sweep(self, key: int, n_units: int, lanes: int, n_threads: int | None, call: Call) -> None:
+        """One sweep of all units, each of so many lanes."""
+        order = self.order
+        if self.kind == "random":
+            order = frozen(order[np.random.default_rng(key % 2**63).permutation(len(order))])
+        part = 0
+        for stage in self.stages:
+            longest = max(stop - start for start, stop in stage)
+            step = max(1, PIECE // max(1, longest * lanes))
+            units = [(first, min(first + step, n_units)) for first in range(0, n_units, step)]
+            tasks = [(start, stop, *span, part + i) for i, (start, stop) in enumerate(stage) for span in units]
+            drawn = sum(stop - start for start, stop in stage) * n_units * lanes
+            part += len(stage)
+
+            def task(number: int, tasks: list[tuple[int, int, int, int, int]] = tasks) -> None:
+                start, stop, first_unit, last_unit, where = tasks[number]
+                call(order, start, stop, self.block, first_unit, last_unit, where)
+
+            run_chunks(task, len(tasks), n_threads if drawn >= WORTH_THREADS else 1)
+
+
+def sweep_key(key: int, sweep: int) -> int:
+    """The key of one sweep, a signed word."""
+    return (mix(key + GAMMA * (sweep + 1)) + 2**63) % 2**64 - 2**63
