@@ -140,7 +140,7 @@ class Process:
         self.engine, self.setting, self.semiring = engine, setting, semiring
         self.rng = np.random.default_rng(0) if rng is None else rng
         graph = setting.graph
-        self.links: Links = graph.plans.get("links", lambda: links_of(setting.factors, compile=setting.compile))
+        self.links: Links = graph.plans.get("bp links", lambda: links_of(setting.factors, compile=setting.compile))
         self.damping = 0.0 if engine.damping == "adaptive" else float(engine.damping)
         self.least, self.waited = math.inf, 0
         self.iterations, self.order = 0, frozen(np.arange(graph.n_variables))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from besag.errors import ConvergenceWarning
 from besag.graph.evidence import Evidence, read_evidence
+from besag.graph.problem import Problem
 from besag.infer.engine import Engine, Want, make_engine
 from besag.infer.result import Result
 from besag.query.conflict import refuse_impossible
@@ -110,22 +112,36 @@ def warn_unconverged(result: Result) -> None:
         warnings.warn(ConvergenceWarning(f"{text}: the answer is the best so far; {hint}"), stacklevel=5)
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A problem put to an engine, which can be asked again for more; it can be pickled."""
+
+    engine: Engine
+    problem: Problem
+    options: Options
+
+    def __call__(self, want: frozenset[Want], on_step: Progress | None = None) -> Result:
+        """The answer; the generator is made anew each time, so that the same question has the same answer."""
+        return self.engine.infer(
+            self.problem,
+            want,
+            rng=generator_for(self.engine, want, self.options),
+            warm=self.options.get("init"),
+            time_limit=self.options.get("time_limit"),
+            on_step=on_step,
+        )
+
+
 def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:
     """The same with engine and evidence made."""
-    problem = model.problem.with_evidence(evidence)
-    init, limit = options.get("init"), options.get("time_limit")
-
-    def call(want: frozenset[Want], on_step: Progress | None = None) -> Result:
-        rng = generator_for(engine, want, options)  # anew each time, so that the same question has the same answer
-        return engine.infer(problem, want, rng=rng, warm=init, time_limit=limit, on_step=on_step)
-
+    ask = Question(engine, model.problem.with_evidence(evidence), options)
     on_step = Progress() if options.get("progress") else None
     try:
-        result = call(want, on_step)
+        result = ask(want, on_step)
     finally:
         if on_step is not None:
             on_step.end()
     refuse_impossible(model, engine, evidence, result)
     warn_unconverged(result)
-    object.__setattr__(result, "infer_again", call)  # the Result is nobody else's yet
+    object.__setattr__(result, "infer_again", ask)  # the Result is nobody else's yet
     return result
