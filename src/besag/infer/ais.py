@@ -84,7 +84,7 @@ class AIS:
         began = time.perf_counter()
         check_wants(self, want)
         run = Annealing(self, problem, rng)
-        result = iterate("ais", run, want, Limits(self.n_temperatures, 0.0, time_limit), began, on_step)
+        result = iterate("ais", run, want, Limits(self.n_temperatures, None, time_limit), began, on_step)
         return run.judged(result)
 
     def steps(
@@ -98,7 +98,7 @@ class AIS:
         """A Result for each temperature."""
         began, want = time.perf_counter(), frozenset[Want]({"log_partition", "variables"})
         run = Annealing(self, problem, rng)
-        for result in each_step("ais", run, want, Limits(self.n_temperatures, 0.0, time_limit), began):
+        for result in each_step("ais", run, want, Limits(self.n_temperatures, None, time_limit), began):
             yield result if result.diagnostics["stopped"] is None else run.judged(result)
 
 

@@ -144,7 +144,7 @@ class Process:
         self.damping = 0.0 if engine.damping == "adaptive" else float(engine.damping)
         self.least, self.waited = math.inf, 0
         self.iterations, self.order = 0, frozen(np.arange(graph.n_variables))
-        self.tolerance = engine.limits(None).tolerance
+        self.tolerance = engine.limits(None).tolerance or 0.0
         self._refuse()
         self.passing = [self._begin(row, semiring) for row in range(setting.n_rows)]
         self.residuals = np.where(self._is_alive(), math.inf, 0.0)

@@ -107,7 +107,7 @@ class Gibbs:
         engine = replace(self, n_samples=max(self.n_samples, per_chain))
         setting = prepared(problem, self.memory_limit, self.n_chains, engine.n_samples + self.burn_in)
         walk = Walk(engine, setting, want, warm, np.random.default_rng(0) if rng is None else rng)
-        return walk, Limits(walk.burn_in + engine.n_samples, 0.0, time_limit)
+        return walk, Limits(walk.burn_in + engine.n_samples, None, time_limit)
 
 
 def check_count(name: str, value: object, least: int) -> None:

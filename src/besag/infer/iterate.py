@@ -3,7 +3,8 @@
 A Process is an engine at work on one problem. `iterate` drives it until it converges or one of the limits is reached,
 keeps the trace, shows each step to whoever watches, and turns Ctrl-C into the best answer so far:
 
-    converged        the residual, how much the last step changed, is at most `tolerance`; never where that is 0
+    converged        the residual, how much the last step changed, is at most `tolerance`; never where that is 0, nor
+                     where it is None, for engines that judge by other means
     max_iterations   so many steps were taken
     time_limit       so many seconds have passed since the question; looked at after each step
     interrupted      Ctrl-C
@@ -47,13 +48,13 @@ class Limits:
     """When to stop; see the module."""
 
     max_iterations: int
-    tolerance: float
+    tolerance: float | None
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
         if not self.max_iterations >= 1:
             raise CapabilityError(f"max_iterations must be at least 1, got {self.max_iterations!r}")
-        if not 0 <= self.tolerance < math.inf:
+        if self.tolerance is not None and not 0 <= self.tolerance < math.inf:
             raise CapabilityError(f"tolerance must be a number from 0 on, got {self.tolerance!r}")
 
 
@@ -98,7 +99,7 @@ class Course:
         """One step, and whether it was the last."""
         self.residual = self.process.step()
         self.iterations += 1
-        if self.limits.tolerance > 0 and self.residual <= self.limits.tolerance:
+        if self.limits.tolerance and self.residual <= self.limits.tolerance:
             self.stopped = "converged"
         elif self.iterations >= self.limits.max_iterations:
             self.stopped = "max_iterations"

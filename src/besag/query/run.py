@@ -104,7 +104,7 @@ def traced(engine: Engine, want: frozenset[Want], options: Options) -> frozenset
 def warn_unconverged(result: Result) -> None:
     """A ConvergenceWarning where an iteration was stopped by one of its limits."""
     told = result.diagnostics
-    if not told["converged"] and told.get("stopped") in ("max_iterations", "time_limit") and told["tolerance"] > 0:
+    if not told["converged"] and told.get("stopped") in ("max_iterations", "time_limit") and told["tolerance"] != 0:
         text = f"{told['engine']} stopped at its {told['stopped']} after {told['iterations']} iterations"
         if told.get("residual") is not None and math.isfinite(told["residual"]):
             text += f", with a residual of {told['residual']:.2g}"
