@@ -1,0 +1,160 @@
+"""What `auto` does where exact inference does not fit: an estimate, and bounds on both sides of log Z.
+
+    estimate   join_graph, or bp where there are too many variables for it      log Z, marginals, moments
+    above      trw           log Z <= value at every iterate
+    below      mean_field    log Z >= value at every iterate
+    samples    gibbs                              map   bp with (min, +)
+
+The bounds are computed first, with a share of the time each; the estimate has the rest. An estimate that lies outside
+of the bounds is wrong for certain: the nearest bound takes its place, and diagnostics tell what was estimated.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import Array
+from besag.errors import TooLargeError
+from besag.graph.problem import Problem
+from besag.infer.bp import BP
+from besag.infer.engine import Engine, OnStep, Want
+from besag.infer.gibbs import Gibbs
+from besag.infer.join_graph import JoinGraph
+from besag.infer.mean_field import MeanField
+from besag.infer.result import Diagnostics, Result
+from besag.infer.trw import TRW
+
+SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments"})
+LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
+MANY_LINKS = 200_000  # pairs of a factor and a variable, from which on join graphs take too long
+SHARE = {"below": 0.1, "above": 0.15, "samples": 0.4, "map": 0.3}  # of the time, for what is done besides the estimate
+BOUND_ITERATIONS = 200  # where there is no time limit: the bounds hold at every iterate
+DAMPING = "adaptive"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the work may take."""
+
+    n_threads: int | None
+    memory_limit: int | None
+    n_samples: int
+    time_limit: float | None
+
+    def share(self, part: str) -> float | None:
+        """The seconds for one part of the work."""
+        return None if self.time_limit is None else SHARE[part] * self.time_limit
+
+
+def approximate(
+    problem: Problem,
+    want: frozenset[Want],
+    resources: Resources,
+    *,
+    warm: Result | None,
+    rng: np.random.Generator,
+    on_step: OnStep | None,
+) -> Result:
+    """Answers to all wants, each by the engine that suits it."""
+    began = time.perf_counter()
+    parts: dict[str, Result] = {}
+    options: dict[str, Any] = {"n_threads": resources.n_threads, "memory_limit": resources.memory_limit}
+    if "samples" in want:
+        gibbs = Gibbs(**options, n_draws=resources.n_samples)
+        parts["samples"] = gibbs.infer(problem, frozenset({"samples"}), rng=rng, time_limit=resources.share("samples"))
+    if "map" in want:
+        engine = BP(**options, damping=DAMPING)
+        parts["map"] = engine.infer(problem, frozenset({"map"}), rng=rng, time_limit=resources.share("map"))
+    if "log_partition" in want:
+        parts |= _bounds(problem, resources, options, rng)
+    if want & SUMS:
+        left = None if resources.time_limit is None else resources.time_limit - (time.perf_counter() - began)
+        limit = None if left is None else max(left, 1e-3)
+        parts["estimate"] = _estimate(problem, want & (SUMS | {"trace"}), options, limit, warm, rng, on_step)
+    return _joined(parts, time.perf_counter() - began)
+
+
+def _bounds(
+    problem: Problem, resources: Resources, options: dict[str, Any], rng: np.random.Generator
+) -> dict[str, Result]:
+    """Results of the engines that bound log Z from below and from above, where they fit."""
+    iterations = BOUND_ITERATIONS if resources.time_limit is None else 10**6
+    engines: dict[str, Engine] = {
+        "below": MeanField(**options, max_iterations=iterations),
+        "above": TRW(**options, max_iterations=iterations),
+    }
+    found = {}
+    for part, engine in engines.items():
+        try:
+            found[part] = engine.infer(problem, LOG_PARTITION, rng=rng, time_limit=resources.share(part))
+        except TooLargeError:  # what cannot be bounded is still estimated
+            continue
+    return found
+
+
+def _estimate(
+    problem: Problem,
+    want: frozenset[Want],
+    options: dict[str, Any],
+    time_limit: float | None,
+    warm: Result | None,
+    rng: np.random.Generator,
+    on_step: OnStep | None,
+) -> Result:
+    engine: Engine = BP(**options, damping=DAMPING)
+    if len(problem.graph.scope_variables) * problem.evidence.n_rows <= MANY_LINKS:
+        engine = JoinGraph(**options)
+    name = "join_graph" if isinstance(engine, JoinGraph) else "bp"
+    known = None if warm is None or warm.state is None or warm.state.get("engine") != name else warm
+    return engine.infer(problem, want, warm=known, rng=rng, time_limit=time_limit, on_step=on_step)
+
+
+def _joined(parts: dict[str, Result], seconds: float) -> Result:
+    """One Result of all parts."""
+    lead = parts.get("estimate") or parts.get("map") or parts["samples"]
+    told: dict[str, Any] = {**lead.diagnostics, "seconds": seconds}
+    told["engines"] = {part: result.diagnostics["engine"] for part, result in parts.items()}
+    told["converged"] = all(
+        parts[part].diagnostics["converged"] for part in ("estimate", "map", "samples") if part in parts
+    )
+    answer = lead
+    if "samples" in parts:
+        answer = replace(answer, sampled=parts["samples"].sampled)
+    if "map" in parts:
+        best = parts["map"]
+        answer = replace(answer, codes=best.codes, energies=best.energies, energy_bounds=best.energy_bounds)
+    if "below" in parts or "above" in parts:
+        answer, estimated = _within(answer, parts)
+        if estimated is not None:
+            told["estimated"] = estimated
+    return replace(answer, diagnostics=Diagnostics(**told))
+
+
+def _within(answer: Result, parts: dict[str, Result]) -> tuple[Result, list[float] | None]:
+    """The answer with bounds on log Z, and what was estimated where that lies outside of them."""
+    assert answer.log_partitions is not None
+    low, high = (np.array(bound) for bound in answer.bound_arrays())
+    if "below" in parts:
+        low = np.maximum(low, parts["below"].bound_arrays()[0])
+    if "above" in parts:
+        high = np.minimum(high, parts["above"].bound_arrays()[1])
+    high = np.maximum(low, high)  # both may be log Z, up to rounding
+    value: Array = np.clip(answer.log_partitions, low, high)
+    outside = bool((np.abs(value - answer.log_partitions) > 1e-9 * np.maximum(1.0, np.abs(low))).any())
+    estimated = [float(x) for x in answer.log_partitions] if outside else None
+    bound = "exact" if answer.bound == "exact" else "estimate"
+    return replace(answer, log_partitions=value, bounds=(low, high), bound=bound), estimated
+
+
+def interval_text(result: Result) -> str:
+    """How sure log Z is, in words."""
+    if result.log_partitions is None:
+        return "the answer is an estimate"
+    low, high = result.bound_arrays()
+    width = float((high - low).max())
+    return f"log Z is known to within {width:.3g}" if math.isfinite(width) else "log Z is an estimate"
