@@ -4,6 +4,7 @@ Hypothesis is deterministic by default; `pytest --hypothesis-profile explore` lo
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,15 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip("the data folder is absent: set BESAG_DATA to run the tests that read it")
     return folder
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a file and gives its path: write("a.uai", text or bytes)."""
+
+    def made(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return made

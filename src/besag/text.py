@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 
 
@@ -34,6 +35,20 @@ def shortened(names: Sequence[str], shown: int = 8) -> str:
     """
     left = len(names) - shown
     return ", ".join(names if left <= 0 else (*names[:shown], f"... and {left} more"))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question that proposes up to three known words, near in letters of either case; "" where none is.
+
+    >>> did_you_mean("Yes", ["no", "yes"])
+    "did you mean 'yes'?"
+    """
+    folded: dict[str, str] = {}
+    for one in known:
+        folded.setdefault(one.casefold(), one)
+    same = word.casefold()
+    near = [same] if same in folded else difflib.get_close_matches(same, folded)
+    return f"did you mean {', '.join(repr(folded[one]) for one in near)}?" if near else ""
 
 
 def _is_number(cell: str) -> bool:

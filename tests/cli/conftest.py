@@ -29,15 +29,9 @@ Write = Callable[..., str]
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Write:
+def write(write: Callable[..., Path]) -> Write:
     """Writes a file and gives its path as text."""
-
-    def made(name: str, content: str | bytes) -> str:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return str(path)
-
-    return made
+    return lambda name, content: str(write(name, content))
 
 
 @pytest.fixture

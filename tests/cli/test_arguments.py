@@ -1,7 +1,10 @@
 """Evidence and queries of the command line, and options that are refused."""
 
+import gzip
 import json
+import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,6 +48,8 @@ def test_the_later_one_counts(rain: Rain, both: float, write: Write) -> None:
         ("a", '{"wet": ["yes"], "sprinkler": {"off": 0, "on": 2.5}}'),
         ("a.csv", "wet,sprinkler,cloudy\r\nyes,on,\r\n"),
         ("a.csv", 'wet, "sprinkler"\nyes, on\n'),
+        ("a.csv", "wet;sprinkler;cloudy\nyes;on;\n"),
+        ("a.csv", "\n\nwet,sprinkler\ryes,on\r"),
         ("a.tsv", "wet\tsprinkler\nyes\ton\n"),
         ("a.txt", "sprinkler,wet\non,yes\n"),
     ],
@@ -56,6 +61,48 @@ def test_files_of_evidence(rain: Rain, both: float, write: Write, name: str, con
 def test_likelihoods(rain: Rain, write: Write) -> None:
     file = write("soft.json", '{"rain": {"no": 1, "yes": 3}}')
     assert rain(file) == pytest.approx(0.75)
+
+
+def test_virtual_evidence(rain: Rain, write: Write) -> None:
+    assert rain(write("soft.virt", "1\n1 2 0.25 0.75\n")) == pytest.approx(0.75)
+
+
+def test_virtual_evidence_of_merlin(ask_json: AskJson, data_dir: Path) -> None:
+    """Beside a published model: 7 in its two states has the likelihoods 0.7 and 0.5."""
+    stem = data_dir / "peer_test_files" / "merlin" / "ChestClinic"
+    model, files = f"{stem}.uai", (f"{stem}.evid", f"{stem}.virt")
+    hard = ask_json("infer", model, "--evidence", files[0])
+    soft = ask_json("infer", model, "--evidence", *files)
+    p = hard["marginals"]["7"]
+    z = p["0"] * 0.7 + p["1"] * 0.5
+    assert soft["marginals"]["7"]["0"] == pytest.approx(p["0"] * 0.7 / z)
+    assert soft["log_partition"] - hard["log_partition"] == pytest.approx(math.log(z))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ('{"rain": {"no": 1, "yes": 3}}', '{"rain": "yes"}', '{"rain": "yes"}'),
+        ('{"rain": "no"}', '{"rain": {"no": 1, "yes": 3}}', '{"rain": {"no": 1, "yes": 3}}'),
+        ('{"rain": "no", "wet": "yes"}', '{"rain": null}', '{"wet": "yes"}'),
+        ('{"rain": {"no": 1, "yes": 3}}', '{"wet": {"no": 1, "yes": 2}}',
+         '{"rain": {"no": 1, "yes": 3}, "wet": {"no": 1, "yes": 2}}'),
+    ],
+)  # fmt: skip
+def test_the_later_file_counts_whatever_its_kind(
+    ask_json: AskJson, lawn: str, write: Write, first: str, second: str, same: str
+) -> None:
+    one, two, both = write("1.json", first), write("2.json", second), write("3.json", same)
+    expected = pytest.approx(probabilities(ask_json("infer", lawn, "--evidence", both)))
+    assert probabilities(ask_json("infer", lawn, "--evidence", one, two)) == expected
+    rows = write("rows.json", f'[{{"cloudy": "no"}}, {second}]')
+    assert probabilities(ask_json("infer", lawn, "--evidence", one, rows)[1]) == expected
+    rows = write("rows.json", f'[{first}, {{"cloudy": "no"}}]')
+    assert probabilities(ask_json("infer", lawn, "--evidence", rows, two)[0]) == expected
+
+
+def probabilities(answer: Any) -> list[float]:
+    return [p for states in answer["marginals"].values() for p in states.values()]
 
 
 def test_one_row_holds_in_all_rows(ask_json: AskJson, lawn: str, write: Write, rain: Rain) -> None:
@@ -91,6 +138,9 @@ def test_names_with_an_equals_sign(ask_json: AskJson, write: Write) -> None:
     [
         ("wett=yes", "'wett=yes' is neither NAME=STATE nor a file: no variable is named 'wett'; did you mean 'wet'"),
         ("wet=soaked", "'wet' has no state 'soaked'; it has ['no', 'yes']"),
+        ("wet=YES", "'wet' has no state 'YES'; did you mean 'yes'? It has ['no', 'yes']"),
+        ("WET=yes", "no variable is named 'WET'; did you mean 'wet'?"),
+        ("wet", "'wet' is neither NAME=STATE nor a file: write wet=STATE"),
         ("absent.evid", "'absent.evid' is neither NAME=STATE nor a file: there is no such file"),
     ],
 )
@@ -107,16 +157,21 @@ def test_evidence_that_is_wrong(ask: Ask, lawn: str, item: str, match: str) -> N
         ("a.json", "[" * 100_000, "expected JSON"),
         ("a.json", '{"wet": {"no": NaN, "yes": 1}}', "must be finite"),
         ("a.json", '{"rain": "heavy"}', "'rain' has no state 'heavy'"),
-        ("a.json", '[{"wet": "no"}, {"rain": "heavy"}]', "row '1': 'rain' has no state 'heavy'"),
+        ("a.json", '[{"wet": "no"}, {"rain": "heavy"}]', "a.json:1: 'rain' has no state 'heavy'"),
+        ("a.json", '[{"wet": "no"},\n\n {"wet": ["no, ]"]}, {"rain": "no"}]', "a.json:3: 'wet' has no state 'no, ]'"),
         ("a.csv", "wet,rain\nyes\n", ":2: expected 2 cells, as in the first line, got 1"),
         ("a.csv", "wet,wet\nyes,no\n", ":1: 2 columns are named 'wet'"),
         ("a.csv", "wet,rain\n", ":1: expected rows below the line of names, got none"),
         ("a.csv", 'wet\n"yes\n', "expected CSV"),
-        ("a.csv", "hail\nyes\n", "no variable is named 'hail'"),
+        ("a.csv", "hail\nyes\n", "a.csv:1: no variable is named 'hail'"),
+        ("a.csv", "wets;rains\nyes;no\n", "a.csv:1: no variable is named 'wets'; did you mean 'wet'"),
+        ("a.csv", "wet\nyes\n\nmaybe\n", "a.csv:4: 'wet' has no state 'maybe'"),
+        ("a.csv", "wet,rain\nyes,No\n", "a.csv:2: 'rain' has no state 'No'; did you mean 'no'"),
         ("a.csv", "wet\nyes\n\0\n", "zero byte"),
         ("a.evid", "1 9 0", ":1: expected a variable, an integer from 0 to 3, got 9"),
         ("a.evid", "1 3 2", ":1: expected a state of variable wet"),
         ("a.evid", "", "the file is empty"),
+        ("a.virt", "1 3 3 1 1 1", ":1: expected the cardinality of variable wet, an integer from 2 to 2, got 3"),
     ],
 )
 def test_files_that_are_wrong(ask: Ask, lawn: str, write: Write, name: str, content: str, match: str) -> None:
@@ -128,6 +183,29 @@ def test_files_that_are_wrong(ask: Ask, lawn: str, write: Write, name: str, cont
 def test_two_files_of_several_rows(ask: Ask, lawn: str, write: Write) -> None:
     rows = write("rows.csv", "wet\nyes\nno\n")
     assert "only one file may have several" in ask("infer", lawn, "--evidence", rows, rows, code=1)
+
+
+IMPOSSIBLE = "the evidence has probability zero: rain=no, sprinkler=off, wet=yes cannot hold together"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "where"),
+    [
+        ("a.csv", "rain,sprinkler\nyes,off\nno,on\n\nno,off\nno,off\n", ":5: "),
+        ("a.csv", ",rain,sprinkler\nmon,yes,off\ntue,no,off\n", ":3: row 'tue': "),
+        ("a.json", '[{"rain": "yes"},\n{"rain": "no", "sprinkler": "off"}]', ":2: "),
+        ("a.evid", "2\n1 1 1\n2 1 0 2 0\n", ":3: "),
+    ],
+)
+@pytest.mark.parametrize("task", ["PR", "MAR", "MAP", "MMAP"])
+def test_an_impossible_row_is_told_by_file_and_line(
+    ask: Ask, lawn: str, write: Write, task: str, name: str, content: str, where: str
+) -> None:
+    """Nothing is printed of the other rows: `ask` sees to that."""
+    path = write(name, content)
+    query = ("--query", "cloudy") if task == "MMAP" else ()
+    message = ask("infer", lawn, "--task", task, *query, "--evidence", path, "wet=yes", code=1)
+    assert message.startswith(f"besag: {path}{where}{IMPOSSIBLE}")
 
 
 def test_impossible_evidence_names_the_conflict(ask: Ask, lawn: str) -> None:
@@ -144,9 +222,29 @@ def test_a_query_file(ask_json: AskJson, lawn: str, write: Write) -> None:
     assert list(found) == ["wet", "rain", "sprinkler"]
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("names.txt", "wet\n\n  rain \r\nwet\n"),
+        ("lawn.query", "wet\nrain"),
+        ("numbers", "2 3 1"),
+        ("lawn.query.gz", gzip.compress(b"2\n3\n1\n")),
+    ],
+)
+def test_files_of_queries(ask_json: AskJson, lawn: str, write: Write, name: str, content: str | bytes) -> None:
+    assert list(ask_json("infer", lawn, "--query", write(name, content))["marginals"]) == ["wet", "rain"]
+
+
+def test_names_that_are_numbers_are_names_in_a_file_of_names(ask_json: AskJson, pair: str, write: Write) -> None:
+    assert list(ask_json("infer", pair, "--query", write("names.txt", "1\n0\n"))["marginals"]) == ["1", "0"]
+    assert list(ask_json("infer", pair, "--query", write("pair.query", "1\n0\n"))["marginals"]) == ["0"]
+
+
 def test_queries_that_are_wrong(ask: Ask, lawn: str, write: Write) -> None:
     assert "'rian' is neither a variable nor a file" in ask("infer", lawn, "--query", "rian", code=1)
     assert "expected a variable" in ask("infer", lawn, "--query", write("a.query", "1 7"), code=1)
+    path = write("names.txt", "wet\nrian\n")
+    assert f"{path}:2: no variable is named 'rian'; did you mean 'rain'" in ask("infer", lawn, "--query", path, code=1)
 
 
 # Usage ---------------------------------------------------------------------------------------------------------------
@@ -155,7 +253,9 @@ def test_queries_that_are_wrong(ask: Ask, lawn: str, write: Write) -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (["--task", "MPE"], "invalid choice: 'MPE'"),
+        (["--task", "mar"], "argument --task: expected PR, MAR, MAP, MMAP or SAMPLE, got 'mar'; did you mean 'MAR'"),
+        (["--format", "xml"], "argument --format: expected table, json or uai, got 'xml'"),
+        (["--evidense", "wet=yes"], "unexpected argument '--evidense'; did you mean '--evidence'?"),
         (["--task", "MMAP"], "--task MMAP needs --query"),
         (["--task", "MAP", "--query", "rain"], "--query goes with MAR and MMAP, not with MAP"),
         (["-k", "3"], "-k goes with MAP, not with MAR"),
@@ -173,7 +273,8 @@ def test_queries_that_are_wrong(ask: Ask, lawn: str, write: Write) -> None:
 def test_bad_usage(ask: Ask, lawn: str, options: list[str], match: str) -> None:
     message = ask("infer", lawn, *options, code=2)
     assert match in message
-    assert "usage: besag infer" in message
+    assert message.endswith(" (see besag infer --help)\n")
+    assert message.count("\n") == 1
 
 
 def test_several_rows_have_no_uai_form(ask: Ask, lawn: str, write: Write) -> None:

@@ -59,12 +59,22 @@ def test_an_error_of_the_library_is_one_line(
     assert capsys.readouterr().err == "besag: no asia\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["demo", "--nonsense"]])
-def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: COMMAND (see besag --help)"),
+        (["demos"], "expected infer, info, convert or demo, got 'demos'; did you mean 'demo'? (see besag --help)"),
+        (["demo", "--nonsense"], "unexpected argument '--nonsense' (see besag demo --help)"),
+        (["demo", "--oot=x"], "unexpected argument '--oot=x'; did you mean '--out'? (see besag demo --help)"),
+        (["demo", "more"], "unexpected argument 'more' (see besag demo --help)"),
+        (["--nonsense", "demo"], "unexpected argument '--nonsense' (see besag --help)"),
+    ],
+)
+def test_bad_usage_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
     assert stop.value.code == 2
-    assert "usage: besag" in capsys.readouterr().err
+    assert capsys.readouterr() == ("", f"besag: {message}\n")
 
 
 def test_version() -> None:

@@ -2,10 +2,14 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from besag.cli import infer
+from besag.infer.result import Result
 from tests.cli.conftest import Ask, Write
 
 WET = ("--evidence", "wet=yes")
@@ -147,6 +151,33 @@ def test_json_of_samples(ask_json: AskJson, lawn: str) -> None:
     assert all(len(column) == 7 for column in samples.values())
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_numbers_that_json_has_not(
+    ask_json: AskJson, lawn: str, write: Write, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = infer._answer
+
+    def odd(*arguments: Any) -> Result:
+        result = answer(*arguments)
+        assert result.probabilities is not None
+        return replace(
+            result,
+            bound="lower",
+            log_partitions=np.full(rows, np.nan),
+            probabilities=np.full_like(result.probabilities, np.inf),
+            diagnostics=result.diagnostics.extended(residual=np.float64("nan"), sizes=np.array([1.0, -np.inf])),
+        )
+
+    monkeypatch.setattr(infer, "_answer", odd)
+    found = ask_json("infer", lawn, "--evidence", write("rows.csv", "wet\n" + "yes\n" * rows))
+    for one in found if rows > 1 else [found]:
+        assert one["log_partition"] is one["log10_partition"] is None
+        assert one["log_partition_bounds"] == [None, "Infinity"]
+        assert one["marginals"]["wet"] == {"no": "Infinity", "yes": "Infinity"}
+        assert one["diagnostics"]["residual"] is None
+        assert one["diagnostics"]["sizes"] == [1.0, "-Infinity"]
+
+
 # Rows of evidence ----------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +207,18 @@ def test_best_of_each_row(ask: Ask, lawn: str, write: Write) -> None:
     assert [row[:2] for row in found] == [["0", "1"], ["0", "2"], ["1", "1"], ["1", "2"]]
     assert [row[-1] for row in found] == ["yes", "yes", "no", "no"]
     assert len(lines(ask("infer", lawn, "--task", "MMAP", "--query", "rain", "--evidence", rows))) == 1 + 2
+
+
+def test_tables_of_many_parts(ask: Ask, lawn: str, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table is the same in whatever parts it is made."""
+    rows = write("rows.csv", ",wet,cloudy\n" + "mon,yes,\ntue,no,yes\nwed,,\n" * 5)
+    tasks = (("PR",), ("MAR",), ("MAP", "-k", "3"), ("SAMPLE", "-n", "4"), ("MMAP", "--query", "rain", "wet"))
+    for task in tasks:
+        command = ("infer", lawn, "--task", *task, "--evidence", rows)
+        whole = ask(*command)
+        monkeypatch.setattr("besag.cli.tables.CELLS", 11)
+        assert ask(*command) == whole
+        monkeypatch.undo()
 
 
 # Terminals -----------------------------------------------------------------------------------------------------------
@@ -215,9 +258,13 @@ def test_names_cannot_steer_a_terminal(ask: Ask, write: Write) -> None:
         "evil.bif",
         'network a { }\nvariable "x\x1b[2J" { type discrete [ 1 ] { s }; }\nprobability ( "x\x1b[2J" ) { table 1.0; }',
     )
-    text = ask("infer", model)
-    assert "\x1b" not in text
-    assert "x\\x1b[2J" in text
+    rows = write("rows.tsv", "\tx\x1b[2J\n\x1b[1m\ts\n\x1b[0m\ts\n")
+    for task in (("MAR",), ("MAP",), ("SAMPLE",), ("MMAP", "--query", "x\x1b[2J")):
+        for evidence in ((), ("--evidence", rows)):
+            text = ask("infer", model, "--task", *task, *evidence)
+            assert "\x1b" not in text
+            assert "x\\x1b[2J" in text
+            assert ("\\x1b[1m" in text) == bool(evidence)
 
 
 def test_progress_is_told_on_request(lawn: str, capsys: pytest.CaptureFixture[str]) -> None:

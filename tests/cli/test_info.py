@@ -92,10 +92,28 @@ def test_metadata_is_told_briefly(ask: Ask, ask_json: AskJson, lawn: str, monkey
     told = pairs(ask("info", lawn))
     assert told["name"] == "lawn"
     assert told["comment"] == "first line ..."
-    assert told["variables' position"] == "of 2"
+    assert told["variables' position"] == "2 of 4"
+    assert told["variables' label"] == "1 of 4"
     found = ask_json("info", lawn)
     assert found["metadata"]["comment"] == "first line\nsecond line"
     assert found["variables_metadata"]["rain"] == {"position": [1, 2]}
+
+
+def test_metadata_is_no_python(ask: Ask, lawn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {
+        "comment": "",
+        "properties": [f"key{i} = {i}" for i in range(40)],
+        "xdsl": {"version": 1.0, "genie": {"tag": "genie", "children": ["a", "b"]}},
+    }
+    model = besag.load(lawn).with_metadata(entries)
+    monkeypatch.setattr("besag.cli.info.read_model", lambda _: (model, format_named("bif")))
+    assert ask("info", lawn).partition("properties\t")[2].splitlines() == [
+        "key0 = 0",
+        *(f"\tkey{i} = {i}" for i in range(1, 5)),
+        "\t... and 35 more",
+        "xdsl\tversion = 1.0",
+        "\tgenie = 2 items",
+    ]
 
 
 def test_what_does_not_fit_is_no_failure(ask: Ask, write: Write) -> None:

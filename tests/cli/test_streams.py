@@ -5,11 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from besag import cli
+from besag.cli import infer
+from besag.infer.result import Result
 from tests.cli.conftest import LAWN, PAIR, Ask, Write
 
 BESAG = [sys.executable, "-m", "besag"]
@@ -84,6 +88,35 @@ def test_too_late() -> None:
         assert process.stderr.read().startswith(b"besag: no answer within --time-limit 0.2 s")
 
 
+def test_too_late_for_the_work(write: Write) -> None:
+    """Forty thousand rows on a grid of 12 x 12 take minutes."""
+    n = 12
+    edges = [(v, v + 1) for v in range(n * n) if (v + 1) % n] + [(v, v + n) for v in range(n * n - n)]
+    scopes = " ".join(f"2 {a} {b}" for a, b in edges)
+    model = write("grid.uai", f"MARKOV {n * n} {'2 ' * n * n} {len(edges)} {scopes} {'4 2 1 1 2 ' * len(edges)}")
+    rows = write("rows.csv", "0\n" + "0\n1\n" * 20_000)
+    done = run("infer", model, "--evidence", rows, "--threads", "1", "--time-limit", "1")
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr.startswith(b"besag: no answer within --time-limit 1 s")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("format_", ["table", "json", "uai"])
+def test_the_best_so_far_is_printed(
+    lawn: str, format_: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["infer", lawn, "--format", format_, "--query", "rain"][: 4 if format_ == "uai" else None]
+    answer = infer._answer
+
+    def stopped(*arguments: Any) -> Result:
+        result = answer(*arguments)
+        return replace(result, diagnostics=result.diagnostics.extended(converged=False))
+
+    monkeypatch.setattr(infer, "_answer", stopped)
+    assert cli.main(command) == 3
+    assert "0.5" in capsys.readouterr().out
+
+
 def test_in_time(lawn: str) -> None:
     done = run("infer", lawn, "--task", "PR", "--time-limit", "1000")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -118,6 +151,34 @@ def test_a_reader_that_stops_early(lawn: str) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 141
+
+
+@pytest.mark.parametrize("format_", ["table", "json"])
+def test_head(tmp_path: Path, format_: str) -> None:
+    """More than a pipe holds: the writer must see that the reader has gone."""
+    (tmp_path / "pair.uai").write_text(PAIR)
+    (tmp_path / "rows.csv").write_text("0\n" + "1\n" * 20_000)
+    command = f"$BESAG infer pair.uai --evidence rows.csv --format {format_} | head -c 4; echo ${{PIPESTATUS[0]}}"
+    done = shell(command, tmp_path)
+    assert done.stderr == b""
+    assert done.stdout.endswith(b"141\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is always full")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "infer pair.uai > /dev/full",
+        "infer pair.uai --task SAMPLE -n 100000 --format json > /dev/full",
+        "convert pair.uai - --output-format uai > /dev/full",
+        "convert pair.uai /dev/full --output-format uai",
+    ],
+)
+def test_a_full_disk(tmp_path: Path, command: str) -> None:
+    (tmp_path / "pair.uai").write_text(PAIR)
+    done = shell(f"$BESAG {command}", tmp_path)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"besag: cannot write: No space left on device\n"
 
 
 def test_letters_that_the_output_cannot_show(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_orders_of_rows(write: Write, last_is_fastest: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("network a { }", "a.bif: expected at least one variable block"),
+        ("network a { }", "a.bif:1: expected at least one variable block, but the file ends"),
         ("hello", "a.bif:1: expected a network, variable or probability block, got hello"),
         (TWO + "\nvariable C {", r"a.bif:10: expected a block \{ ... \} with its end, got variable C \{"),
         (TWO + "variable { type discrete [1] {a}; }", "a.bif:9: expected the name of a variable"),
@@ -266,7 +266,7 @@ def test_orders_of_rows(write: Write, last_is_fastest: bool) -> None:
         (network("probability ( A | C ) { table 1 0; }"), "a.bif:9: no variable is named 'C'; 2 are declared"),
         (network("probability ( A | B, B ) { table 1 0; }"), "names a variable twice"),
         (network("probability ( A | A ) { table 1 0; }"), "names a variable twice"),
-        (network(ROWS, "probability ( A | B ) { default 1 0; }"), "a.bif: the edges have a cycle: A -> B -> A"),
+        (network(ROWS, "probability ( A | B ) { default 1 0; }"), "a.bif:9: the edges have a cycle: A -> B -> A"),
         (b_given_a("(no) 0.2 0.3 0.5;"), r"a.bif:12: row \(A=yes\) is missing, and there is no default"),
         (b_given_a("property function max; (no) 1 0 0;"), r"row \(A=yes\) is missing, and property function is not"),
         (b_given_a(""), r"row \(A=no\) is missing"),

@@ -1,6 +1,7 @@
 """CFN: every branch of the reader on small files, and published problems."""
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,6 +67,48 @@ def test_the_shortest_form(write: Write) -> None:
     np.testing.assert_array_equal(energies(model, 2), [0, np.inf])
 
 
+@pytest.mark.parametrize("n", [3, 300])
+def test_long_lists(write: Write, n: int) -> None:
+    costs, states = np.arange(n * n) / 8 - 3, [f"{i + 0.5}" for i in range(n)]
+    words = [repr(c) for c in costs.tolist()]
+    tuples = " ".join(f"{i} {i} {i / 4}" for i in range(n))
+    text = f"{{{{p <99999}} [{' '.join(['2'] * n)} {n} [{' '.join(states)}]] {{"
+    text += f"{{[{n} {n + 1}] [{' '.join(words)}]}} {{[{n} {n + 1}] 0.5 [{tuples}]}} }}}}"
+    model = load(write("a.cfn", text))
+    assert len(model.variables) == n + 2
+    assert model.variables[n + 1].states == tuple(states)
+    np.testing.assert_array_equal(energies(model, 0), costs.reshape(n, n))
+    np.testing.assert_array_equal(np.diag(energies(model, 1)), np.arange(n) / 4)
+    strict = {"problem": {"name": "p", "mustbe": "<99999"}, "variables": [2] * n + [n, [i + 0.5 for i in range(n)]]}
+    strict["functions"] = {
+        "f": {"scope": [n, n + 1], "costs": costs.tolist()},
+        "g": {"scope": [n, n + 1], "defaultcost": 0.5, "costs": [w for i in range(n) for w in (i, i, i / 4)]},
+    }
+    same = load(write("b.cfn", json.dumps(strict)))
+    assert same.variables[n + 1].states == model.variables[n + 1].states
+    np.testing.assert_array_equal(same.theta, model.theta)
+
+
+def test_errors_in_long_lists(write: Write) -> None:
+    zeros = " 0" * 300
+    for costs, message in (
+        (f"{zeros} 1-2", "a.cfn:2: function 0: expected a cost, got '1-2'"),
+        (zeros, "a.cfn:2: function 0: expected 2 costs, 2, got 300"),
+    ):
+        with pytest.raises(ParseError, match=message):
+            load(write("a.cfn", f"{{{{p <9}} [2] {{{{[0]\n[{costs}]}}}}}}"))
+    with pytest.raises(ParseError, match=r"a\.cfn:2: function 0: expected a scope of at most 60 variables"):
+        load(write("a.cfn", f"{{{{p <9}} [2] {{{{\n[{zeros}] [1 2]}}}}}}"))
+
+
+def test_lines_where_names_are_the_same(write: Write) -> None:
+    text = '{"problem": {"name": "A", "mustbe": "<9"},\n"variables": {"A": 2},\n"functions": {\n"A": {"scope": ["A"],\n'
+    with pytest.raises(ParseError, match=r"a\.cfn:5: function 'A': expected 2 costs"):
+        load(write("a.cfn", text + '"costs": [1]}}}'))
+    with pytest.raises(ParseError, match=r"a\.cfn:2: function 1: no variable is 5; there are 1"):
+        load(write("a.cfn", "{{p <9} [2] {{[0] [1 2]}\n{[5] [1 2]}}}"))
+
+
 def test_maximisation_negates(write: Write) -> None:
     text = '{"problem": {"name": "m", "mustbe": ">1.5"}, "variables": {"A": 3}, "functions": {"f": {"scope": ["A"], '
     model = load(write("a.cfn", text + '"costs": [2, 1.5, 7]}}}'))
@@ -106,7 +149,7 @@ def _file(functions: str, variables: str = '{"A": 2, "B": 3}', problem: str = '{
         ('{"problem": {}, "problem": {}}', "the file: expected keys that are different texts, got 'problem'"),
         ("{{} {} {} {}}", "the file: expected problem, variables, functions, got 4 things"),
         ('{"problem": {}, "variables"}', "the file: the last key, 'variables', has no value"),
-        (_file("", problem='{"name": "x"}'), 'a.cfn: expected "mustbe": "<number" or ">number", got None'),
+        (_file("", problem='{"name": "x"}'), 'a.cfn:1: expected "mustbe": "<number" or ">number", got None'),
         (_file("", problem='{"name": "x", "mustbe": "=5"}'), "a.cfn:1: expected \"mustbe\": .*, got '=5'"),
         (_file("", problem='{"name": "x", "mustbe": "<y"}'), "expected \"mustbe\": .*, got '<y'"),
         (_file("", problem='{"name": "x", "mustbe": "<nan"}'), "expected \"mustbe\": .*, got '<nan'"),
@@ -114,8 +157,8 @@ def _file(functions: str, variables: str = '{"A": 2, "B": 3}', problem: str = '{
         (_file("", '{"A": 0}'), "variable 0: expected a cardinality or a list of states, got 0"),
         (_file("", '{"A": []}'), r"variable 0: expected a cardinality or a list of states, got \[\]"),
         (_file("", '{"A": 2.5}'), "variable 0: expected a cardinality or a list of states, got 2.5"),
-        (_file("", '{"A": ["x", "x"]}'), "states of 'A' must be one or more distinct names"),
-        (_file("", '{"A": 2, "A": 2}'), "variable names must differ; 'A' is given twice"),
+        (_file("", '{"A": ["x", "x"]}'), r"a.cfn:2: variable 0: states must be distinct names, got \['x', 'x'\]"),
+        (_file("", '{"A": 2, "A": 2}'), "a.cfn:2: two variables are named 'A'"),
         (_file("", '{"A": 999999999}'), "a.cfn:2: a variable has 999999999 states, more than this file can mean"),
         (_file('"f": 3'), "a.cfn:4: function 'f': expected .*, got 3"),
         (_file('"f": {"scope": ["A"]}'), "a.cfn:4: function 'f': expected scope, defaultcost and costs, got 'scope'"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from besag.errors import ParseError
-from besag.io import dsc, load
+from besag.io import dsc, load, tokens
 from besag.io.formats import Source
 from besag.model.metadata import Metadata
 from besag.model.model import Model
@@ -120,6 +120,30 @@ def test_forms_of_rows(body: str) -> None:
     np.testing.assert_allclose(read(b_given_a(body)).cpt("B"), CPT, rtol=1e-15)
 
 
+@pytest.mark.parametrize("piece", [1, 100, 1 << 20])
+@pytest.mark.parametrize("label", ["({0}): ", "( {0} ) :", "(0, 0): "])
+def test_many_nodes(monkeypatch: pytest.MonkeyPatch, piece: int, label: str) -> None:
+    monkeypatch.setattr(tokens, "PIECE", piece)
+    n, k = 30, 4
+    cpts = np.random.default_rng(0).dirichlet(np.ones(k), (n, k))
+    text = 'belief network "x"\n' + "".join(
+        f"node v{i} {{ type: discrete[{k}] = {{ a, b, c, d }}; }}\n" for i in range(n)
+    )
+    for i, cpt in enumerate(cpts.tolist()):
+        rows = [f"{label.format(j)}{', '.join(map(repr, row))};" for j, row in enumerate(cpt)]
+        if i == 20 and label != "(0, 0): ":
+            rows = rows[::-1]
+        body = " ".join(rows) if i else f"{', '.join(map(repr, cpt[0]))};"
+        text += f"probability(v{i}{f' | v{i - 1}' if i else ''})\n{{ {body} }}\n"
+    model = read(text)
+    for i in range(1, n):
+        np.testing.assert_allclose(model.cpt(f"v{i}"), cpts[i], rtol=1e-14)
+    lines = text.split("\n")
+    lines[1 + n + 2 * 25 + 1] = lines[1 + n + 2 * 25 + 1].replace("; (", ", 0.1; (", 1)
+    with pytest.raises(ParseError, match=r"a\.dsc:83:.*row of 'v25': expected 4 numbers, got 5"):
+        read("\n".join(lines))
+
+
 @pytest.mark.parametrize("body", ["0.25, 0.75;", "(): 0.25 0.75;", "default: 0.25, 0.75;"])
 def test_forms_of_a_root(body: str) -> None:
     np.testing.assert_allclose(read(A + f"probability(A) {{ {body} }}").cpt("A"), [0.25, 0.75], rtol=1e-15)
@@ -172,7 +196,7 @@ def test_decisions_are_an_error_or_left_out(text: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('belief network "x"', "a.dsc: expected at least one variable, got none"),
+        ('belief network "x"', "a.dsc:1:19: expected at least one node, but the file ends"),
         ("hello world", "a.dsc:1:1: expected belief network, got hello"),
         (A + "hello", "a.dsc:3:1: expected node or probability, got hello"),
         (A + "service { ", "a.dsc:3:9: service begins here and has no end: expected '}'"),

@@ -62,11 +62,82 @@ def test_a_missing_file(tmp_path: Path) -> None:
         load(tmp_path / "none.uai")
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+@pytest.mark.parametrize("opened", [False, True])
+def test_every_cut_of_packed_data(write: Write, pack: Callable[[bytes], bytes], opened: bool) -> None:
+    data = pack(UAI.encode())
+    for end in range(1, len(data)):
+        path = write("a.uai.gz", data[:end])
+        module = gzip if pack is gzip.compress else lzma
+        with module.open(path) as stream, pytest.raises(ParseError, match=r"a\.uai\.gz|<stream>"):
+            load(stream if opened else path, format="uai")
+
+
+def test_large_data_are_unpacked_in_pieces(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PIECE", 7)
+    assert len(load(write("a.uai.gz", gzip.compress(UAI.encode()))).variables) == 1
+    assert len(load(write("a.uai.xz", lzma.compress(UAI.encode()))).variables) == 1
+
+
+class Stream:
+    """A stream that gives something, or raises it."""
+
+    def __init__(self, gives: object) -> None:
+        self.gives = gives
+
+    def read(self) -> object:
+        if isinstance(self.gives, BaseException):
+            raise self.gives
+        return self.gives
+
+
+@pytest.mark.parametrize(
+    ("gives", "message"),
+    [
+        (None, "expected a binary stream, got one that gives NoneType"),
+        ("text", "expected a binary stream, got one of text"),
+        (OSError(5, "Input/output error"), "the file cannot be read: Input/output error"),
+        (EOFError("it is cut off"), "the file cannot be read: it is cut off"),
+        (ValueError("read of closed file"), "the file cannot be read: read of closed file"),
+        (MemoryError(), "the file cannot be read: it does not fit into memory"),
+    ],
+)
+def test_streams_that_cannot_be_read(gives: object, message: str) -> None:
+    with pytest.raises(ParseError, match=f"<stream>: {message}"):
+        load(Stream(gives))  # type: ignore[arg-type]
+
+
+def test_streams_of_bytes_of_any_kind() -> None:
+    for data in (UAI.encode(), bytearray(UAI.encode()), memoryview(UAI.encode())):
+        assert len(load(Stream(data)).variables) == 1  # type: ignore[arg-type]
+
+
+def test_a_file_that_may_not_be_read(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    path = write("a.uai", UAI)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(ParseError, match=r"a\.uai: the file cannot be read: Permission denied"):
+        load(path)
+
+
+def test_a_hint_keeps_the_line(write: Write) -> None:
+    with pytest.raises(ParseError, match=r"a\.uai:1: .*the content looks like BIF") as caught:
+        load(write("a.uai", BIF))
+    assert (caught.value.line, str(caught.value.path).endswith("a.uai")) == (1, True)
+
+
 def test_what_cannot_be_read(tmp_path: Path, write: Write) -> None:
     with pytest.raises(ParseError, match=r"the file cannot be read: .*directory"):
         load(tmp_path)
     with pytest.raises(ParseError, match="the file cannot be read"):
         load(str(tmp_path / "a\0b.uai"))
+    with pytest.raises(ParseError, match="the file cannot be read: Not a directory"):
+        load(write("a.uai", UAI) / "b.uai")
+    (tmp_path / "loop.uai").symlink_to(tmp_path / "loop.uai")
+    with pytest.raises(ParseError, match=r"loop\.uai: the file cannot be read"):
+        load(tmp_path / "loop.uai")
     with pytest.raises(ParseError, match=r"a\.bif: the file is empty"):
         load(write("a.bif", "  \n"))
 

@@ -1,8 +1,6 @@
 """The native format: every model comes back as it was; broken and hostile files are refused."""
 
-import gzip
 import hashlib
-import io
 import json
 import tempfile
 from collections.abc import Callable
@@ -21,7 +19,7 @@ from besag.io.formats import Source
 from besag.model.model import FactorGroup, Model
 from besag.model.structured import Potts, Scaled
 from besag.model.template import Pattern, Template
-from besag.model.variable import GridNames, NameList, RangeNames, Variables
+from besag.model.variable import GridNames, NameList, Variables
 from tests.io.mutations import attempt, mutated
 from tests.strategies import examples, models
 
@@ -172,93 +170,13 @@ def test_numbers_too_long_for_json(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-# Files ---------------------------------------------------------------------------------------------------------------
-
-
-def test_the_old_arrays_are_removed(tmp_path: Path) -> None:
-    models = large_models()
-    (tmp_path / "other.0123456789ab.npz").write_bytes(b"not ours")
-    save(models["grid"], tmp_path / "a.json")
-    first = set(tmp_path.glob("a.*.npz"))
-    save(models["grid"], tmp_path / "a.json")
-    assert set(tmp_path.glob("a.*.npz")) == first
-    save(models["chain"], tmp_path / "a.json")
-    second = set(tmp_path.glob("a.*.npz"))
-    assert len(second) == 1
-    assert second != first
-    save(besag.ising((2, 2)), tmp_path / "a.json")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "other.0123456789ab.npz"]
-
-
-def test_arrays_that_another_file_needs_stay(tmp_path: Path) -> None:
-    model = large_models()["grid"]
-    save(model, tmp_path / "a.json")
-    save(model, tmp_path / "a.json.gz")
-    save(besag.ising((2, 2)), tmp_path / "a.json")
-    assert_same(load(tmp_path / "a.json.gz"), model)
-
-
-def test_the_same_model_gives_the_same_files(tmp_path: Path) -> None:
-    model = large_models()["grid"]
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        save(model, tmp_path / folder / "a.json.gz")
-    one, two = (sorted((tmp_path / folder).iterdir()) for folder in ("one", "two"))
-    assert [path.name for path in one] == [path.name for path in two]
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
-
-
-def test_missing_and_mixed_arrays(tmp_path: Path) -> None:
-    models = large_models()
-    save(models["grid"], tmp_path / "a.json")
-    save(models["chain"], tmp_path / "b.json")
-    (one,), (two,) = tmp_path.glob("a.*.npz"), tmp_path.glob("b.*.npz")
-    content = one.read_bytes()
-    one.write_bytes(two.read_bytes())
-    with pytest.raises(ParseError, match=r"a\.json: 'a\..*npz' is not the arrays file that this model was saved with"):
-        load(tmp_path / "a.json")
-    one.write_bytes(content[:-1])
-    with pytest.raises(ParseError, match="its SHA-256 differs"):
-        load(tmp_path / "a.json")
-    one.unlink()
-    with pytest.raises(ParseError, match="which is not in its folder; keep both together"):
-        load(tmp_path / "a.json")
-    one.mkdir()
-    with pytest.raises(ParseError, match="which cannot be read"):
-        load(tmp_path / "a.json")
-
-
-def test_streams(tmp_path: Path) -> None:
-    small, large = besag.ising((2, 2)), large_models()["grid"]
-    save(small, tmp_path / "a.json")
-    save(large, tmp_path / "b.json")
-    assert_same(load(io.BytesIO((tmp_path / "a.json").read_bytes())), small)
-    with (tmp_path / "b.json").open("rb") as file:
-        assert_same(load(file), large)
-    with pytest.raises(ParseError, match="but a stream has no folder: load it by its path"):
-        load(io.BytesIO((tmp_path / "b.json").read_bytes()))
-
-
-def test_links_lead_to_the_arrays(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "a.json").symlink_to(tmp_path / "real" / "b.json")
-    model = large_models()["grid"]
-    assert_same(through(model, tmp_path, "a.json"), model)
-    assert_same(load(tmp_path / "real" / "b.json"), model)
-
-
-def test_names_are_kept_in_their_form(tmp_path: Path) -> None:
-    for model, kind in (
-        (besag.chain([[0.0, 1.0]] * 3, np.zeros((2, 2))), RangeNames),
-        (besag.ising((2, 3)), GridNames),
-    ):
-        assert isinstance(through(model, tmp_path).variables.names, kind)
-
-
-def test_packed_by_content(tmp_path: Path) -> None:
-    data = gzip.compress(json.dumps(document()).encode())
-    (tmp_path / "model").write_bytes(data)
-    assert load(tmp_path / "model").is_bayesian_network
+def test_too_many_small_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("besag.io.json_text.SPARE", 100)
+    model = besag.markov_network([2], []).with_metadata({"many": ((),) * 1000})
+    with pytest.raises(ModelError, match="too many small lists and dicts to be read again"):
+        save(model, tmp_path / "a.json")
+    brackets = besag.markov_network([2], []).with_metadata({"name": "[" * 1000})
+    assert through(brackets, tmp_path).metadata["name"] == "[" * 1000
 
 
 # Errors --------------------------------------------------------------------------------------------------------------
@@ -292,6 +210,39 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         at = at[step]
     at[last] = value
     return found
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        ("besag", 2, "besag"),
+        ("kind", "estimator", "kind"),
+        ("extra", 1, "extra"),
+        ("variables/names", ["A"], "names"),
+        ("variables/names", {"range": 10**12}, "range"),
+        ("variables/spaces", [["no", 1]], "spaces"),
+        ("variables/space_of", [0, 1], "space_of"),
+        ("variables/metadata", {"0": {}, "2": {}}, "2"),
+        ("variables/names", ["A", "A"], "variables"),
+        ("templates/1/n_inputs", 10**12, "n_inputs"),
+        ("templates/1/support", [1, 0], "support"),
+        ("groups/1/scopes", {"shape": [2, 1], "values": [0]}, "scopes"),
+        ("groups/0/conditional", 1, "conditional"),
+        ("theta", [1.0] * 5, "theta"),
+        ("theta", "x", "theta"),
+        ("support", [True], "support"),
+        ("shape", [3], "shape"),
+        ("metadata", {"name": float("nan")}, "metadata"),
+        ("arrays", {"file": "x"}, "arrays"),
+    ],
+)
+def test_lines(write: Write, path: str, value: Any, where: str) -> None:
+    text = json.dumps(changed(path, value), indent=1)
+    with pytest.raises(ParseError) as caught:
+        load(write("a.json", text))
+    line = caught.value.line
+    assert line is not None
+    assert text.split("\n")[line - 1].strip().startswith(f'"{where}":')
 
 
 def test_the_document_is_sound(write: Write) -> None:
@@ -376,7 +327,7 @@ CSR = {"shape": [1, 1], "data": [1.0], "indices": [0], "indptr": [0, 1]}
         ("groups/0/positions", [0], "the positions of the groups must be the numbers 0 to 1, each once"),
         ("groups/0/positions", [0, 1], "groups 0: expected 1 positions, one for each factor"),
         ("groups/0/names", ["a", "b"], "groups 0: expected 1 names, one for each factor, got 2"),
-        ("groups/1/scopes", {"shape": [1, 2], "values": [1, 0]}, "a variable has two"),
+        ("groups/1/scopes", {"shape": [1, 2], "values": [1, 0]}, "variable 'A' has two"),
         ("theta", [1.0] * 6, "groups 0 is conditional, but its rows do not sum to one"),
         ("theta", [1.0] * 5, "theta must have shape"),
         ("theta", [1.0] * 5 + [float("nan")], "theta must be finite"),
@@ -402,18 +353,26 @@ def test_cycles_are_found(write: Write) -> None:
     found = changed("groups", [both])
     del found["templates"][0]
     found["theta"] = found["theta"][:4]
-    with pytest.raises(ParseError, match="the edges have a cycle"):
-        load(write("a.json", json.dumps(found)))
+    with pytest.raises(ParseError, match=r"a\.json:\d+: .*the edges have a cycle: A -> B -> A") as caught:
+        load(write("a.json", json.dumps(found, indent=0)))
+    assert json.dumps(found, indent=0).split("\n")[caught.value.line - 2 :][:2] == ['"groups": [', "{"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ('{"besag": 1,\r\r x}', "a.json:3:2: expected JSON"),
+        ('{"besag": 1,\n"a": {"b": "b:{", "c": [{}]},\n"a": 2}', "a.json:3: the key 'a' is given twice"),
+        ('{"besag": 1,\n"a": {"b": 1,\n"\\u0062": 2}}', "a.json:3: the key 'b' is given twice"),
+        (
+            '{"besag": 1, "x": ' + "[{},\n" * (1 << 17),
+            "a.json: 262145 lists and objects in .* are too many to be meant",
+        ),
         ("[1, 2]", "expected a model that besag saved"),
         ('{"a": 1}', "expected a model that besag saved"),
         ('{"besag": 1,\n x}', "a.json:2:2: expected JSON"),
         ('{"besag": 1, "besag": 1}', "the key 'besag' is given twice"),
-        ('{"besag": ' + "1" * 5000 + "}", "a.json: .*digits"),
+        ('{"besag": ' + "1" * 5000 + "}", "a.json:1: .*digits"),
         ("[" * 200_000, "the brackets are nested too deeply"),
         ('{"besag": 1, "kind": "model", "metadata": {"a": ' + "[" * 700 + "]" * 700 + "}}", "a.json"),
         ('{"besag": 1\0}', "expected text, but there is a zero byte"),
@@ -425,8 +384,8 @@ def test_other_errors(write: Write, text: str, message: str) -> None:
 
 
 def test_metadata_nested_too_deeply(write: Write) -> None:
-    text = json.dumps(document()).replace('"metadata": {}', '"metadata": {"a": ' + "[" * 700 + "]" * 700 + "}")
-    with pytest.raises(ParseError, match="the brackets are nested too deeply"):
+    text = json.dumps(document()).replace('"metadata": {}', '\n"metadata": {"a": ' + "[" * 700 + "]" * 700 + "}")
+    with pytest.raises(ParseError, match=r"a\.json:2: .*nested (too|so) deeply"):
         load(write("a.json", text))
 
 
@@ -443,17 +402,3 @@ def test_deep_mutations_are_refused_or_read() -> None:
 )
 def test_mutations(data: bytes) -> None:
     attempt(native.read, data)
-
-
-def test_arrays_that_a_copy_needs_stay(tmp_path: Path) -> None:
-    first, second = (besag.grid((70, 70), 2, unary=np.full((70, 70, 2), value), pairwise=np.eye(2)) for value in (1, 2))
-    path, copy = tmp_path / "a.json", tmp_path / "b.model"
-    besag.save(first, path)
-    copy.write_bytes(path.read_bytes())
-    besag.save(second, path)
-    assert besag.load(copy).theta.tolist() == first.theta.tolist()
-    copy.unlink()
-    before = set(tmp_path.glob("*.npz"))
-    besag.save(first, path)
-    assert len(before) == 2
-    assert len(list(tmp_path.glob("*.npz"))) <= 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import besag
 from besag.errors import ModelError, ParseError
-from besag.io import load, net
+from besag.io import load, net, tokens
 from besag.io.formats import Source
 from besag.model.metadata import Metadata
 from besag.model.model import Model
@@ -119,6 +119,35 @@ def test_the_last_parent_changes_fastest() -> None:
     np.testing.assert_allclose(model.cpt("C"), cpt, rtol=1e-14)
 
 
+def many(n: int, k: int) -> tuple[str, list[list[list[float]]]]:
+    """A chain of n nodes with k states, and its CPTs."""
+    cpts = np.random.default_rng(0).integers(1, 9, (n, k, k)).tolist()
+    text = "".join(f"node v{i} {{ states = ({' '.join(f's{j}' for j in range(k))}); }}\n" for i in range(n))
+    for i, cpt in enumerate(cpts):
+        rows = " ".join(f"({' '.join(map(str, row))})" for row in (cpt if i else cpt[:1]))
+        text += f"potential (v{i}{f' | v{i - 1}' if i else ''}) {{\n data = ({rows}); }}\n"
+    return text, cpts
+
+
+@pytest.mark.parametrize("piece", [1, 100, 1 << 20])
+def test_many_nodes(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    monkeypatch.setattr(tokens, "PIECE", piece)
+    text, cpts = many(40, 3)
+    model = read(text)
+    for i, cpt in enumerate(cpts[1:], 1):
+        np.testing.assert_allclose(model.cpt(f"v{i}"), np.array(cpt) / np.sum(cpt, axis=1, keepdims=True), rtol=1e-15)
+    for wrong, message in ((") x", "expected a number, got x"), (") 5", "each row .* 3 .* with 1|must be 9 numbers")):
+        lines = text.split("\n")
+        lines[40 + 2 * 30 + 1] = lines[40 + 2 * 30 + 1].replace(")", wrong, 1)
+        with pytest.raises(ParseError, match=f"a.net:102:.*{message}"):
+            read("\n".join(lines))
+
+
+def test_lists_that_are_empty_do_not_count() -> None:
+    text = A + B + ROOT + "potential (B | A) { data = (() ((0.2 0.3 0.5) () (1 0 0)) ()); }"
+    np.testing.assert_allclose(read(text).cpt("B"), CPT, rtol=1e-15)
+
+
 def test_expressions_beside_data_are_kept() -> None:
     model = read(A + "potential (A) { model_nodes = (); model_data = (Distribution (1, 3)); data = (1 3); }")
     np.testing.assert_allclose(model.cpt("A"), [0.25, 0.75], rtol=1e-15)
@@ -170,7 +199,7 @@ def b_data(data: str) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("net { }", "a.net: expected at least one variable, got none"),
+        ("net { }", "a.net:1:8: expected at least one node, but the file ends"),
         ("hello", "a.net:1:1: expected net, class, node or potential, got hello"),
         (";", "a.net:1:1: expected net, class, node or potential, got ;"),
         ("net { name = x", "a.net:1:15: expected ';' after the value of name, got the end of the file"),
@@ -201,7 +230,7 @@ def b_data(data: str) -> str:
         (A + ROOT + "potential (Z) { }", "a.net:3:1: no node is named 'Z'; 1 are declared"),
         (A + "potential (A | Z) { data = (1 0); }", "chance node 'A' has the parent 'Z', but no node has that name"),
         (A + "potential (A | A) { data = (1 0 1 0); }", "the edges have a cycle|names a parent twice"),
-        (A + B + ROWS + "potential (A | B) { data = (1 0 1 0 1 0); }", "a.net: the edges have a cycle"),
+        (A + B + ROWS + "potential (A | B) { data = (1 0 1 0 1 0); }", "a.net:3: the edges have a cycle: A -> B -> A"),
         (A + "potential A { }", r"a.net:2:11: expected \( child \| parents \), got A"),
         (A + "potential (A B) { }", r"a.net:2:11: expected \( child \| parents \), got \(A B\)"),
         (A + "potential (A { }", r"expected \( child \| parents \), got \(A {"),
@@ -357,7 +386,7 @@ def test_odd_properties_keep_their_place() -> None:
     [
         ({"label": "\0"}, "no file of text can hold the zero character"),
         ({"label": "\ud800"}, r"no file of text can hold the character '\\ud800'"),
-        ({"net": {"potential": ("a } b",)}}, "metadata 'net' of 'A': expected texts 'key = value', got 'a } b'"),
+        ({"net": {"potential": ("a } b",)}}, "'net/potential/0' of 'A': expected a text 'key = value', got 'a } b'"),
     ],
 )
 def test_what_cannot_be_written(metadata: dict[str, Any], message: str) -> None:

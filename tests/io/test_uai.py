@@ -159,7 +159,7 @@ def test_the_constant_zero_rules_everything_out(write: Write) -> None:
         ("BAYES\n1\n2\n1\n0\n1 1", "a.uai:5: function 0 has an empty scope"),
         ("BAYES\n2\n2 2\n2\n1 0\n1 0\n2 1 0\n2 1 0", "a.uai:6: variable 0 has two CPTs, functions 0 and 1"),
         ("BAYES\n2\n2 2\n1\n1 0\n2 1 0", "a.uai:4: variable 1 has no CPT"),
-        ("BAYES\n2\n2 2\n2\n2 0 1\n2 1 0\n4 1 0 1 0\n4 1 0 1 0", "the edges have a cycle: 0 -> 1 -> 0"),
+        ("BAYES\n2\n2 2\n2\n2 0 1\n2 1 0\n4 1 0 1 0\n4 1 0 1 0", "a.uai:5: the edges have a cycle: 0 -> 1 -> 0"),
         ("BAYES\n2\n2 2\n2\n1 0\n2 0 1\n2 1 0\n4\n1 0 .5 .4", "a.uai:9: row 0=1 of the CPT of '1' sums to 0.9, not 1"),
     ],
 )

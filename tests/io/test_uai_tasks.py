@@ -15,6 +15,7 @@ from besag.io import read_uai_evidence
 from besag.io.uai_tasks import (
     evidence_text,
     query_text,
+    read_uai_likelihoods,
     read_uai_query,
     read_uai_result,
     read_uai_samples,
@@ -118,6 +119,46 @@ def test_evidence_that_cannot_be_written(model: besag.Model) -> None:
         evidence_text({"Z": "none"}, model)
     with pytest.raises(EvidenceError, match="2 samples with 1 observations in all would be read as one sample"):
         evidence_text([{"A": "no"}, {}], model)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("1\n7 2 0.7 0.5\n", {"7": {"0": 0.7, "1": 0.5}}),
+        ("2 # two\n0 2 1 0\n1 3 .5 1e-3 2", {"0": {"0": 1, "1": 0}, "1": {"0": 0.5, "1": 0.001, "2": 2}}),
+        ("0", {}),
+    ],
+)
+def test_likelihoods(write: Write, text: str, found: dict[str, dict[str, float]]) -> None:
+    assert read_uai_likelihoods(write("a.virt", text)) == found
+
+
+def test_likelihoods_by_name(write: Write, model: besag.Model) -> None:
+    found = read_uai_likelihoods(write("a.virt", "1 1 3 1 2 4"), model)
+    assert found == {"B": {"low": 1, "mid": 2, "high": 4}}
+    assert model.log_partition(found) == pytest.approx(math.log(0.25 * (0.2 + 0.6 + 2) + 0.75))
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("1", "a.virt:1: expected a variable, but the file ends"),
+        ("1\n3 2 1 1", "a.virt:2: expected a variable, an integer from 0 to 2, got 3"),
+        ("1\n0 3 1 1 1", "a.virt:2: expected the cardinality of variable A, an integer from 2 to 2, got 3"),
+        ("1\n0 2 1", "a.virt:2: expected 2 numbers of variable A"),
+        ("1\n0 2 0 0", "not all zero"),
+        ("1\n0 2 -1 1", "not negative"),
+        ("1\n0 2 inf 1", "finite"),
+        ("1\n0 2 nan 1", "finite"),
+        ("2\n0 2 1 1\n0 2 1 1", "a.virt:3: variable A has two likelihoods"),
+        ("1\n0 2 1 1\n1", "a.virt:3: expected 1 likelihoods and then the end"),
+        ("1000000000 0 2 1 1", "a.virt:1: expected a number of likelihoods"),
+        ("1\n0 2 much little", "a.virt:2: expected a number, got 'much'"),
+    ],
+)
+def test_likelihoods_that_are_wrong(write: Write, model: besag.Model, text: str, match: str) -> None:
+    with pytest.raises(ParseError, match=match):
+        read_uai_likelihoods(write("a.virt", text), model)
 
 
 # Queries -------------------------------------------------------------------------------------------------------------

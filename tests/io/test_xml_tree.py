@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from besag.errors import ModelError, ParseError
 from besag.io import xml_tree
+from besag.io.kept import Kept
 from besag.io.xml_tree import COMMENT, Document, Element, as_data, from_data, numbers_of, parse, rendered
+from besag.model.metadata import Metadata
 
 
 def parsed(text: str | bytes) -> Document:
@@ -146,11 +148,15 @@ LEAF = st.builds(Element, TAG, st.dictionaries(TAG, TEXT, max_size=2), TEXT)
 TREE = st.recursive(LEAF, lambda inner: st.builds(Element, TAG, children=st.lists(inner, min_size=1, max_size=3)))
 
 
+def kept(data: object) -> Kept:
+    return Kept(Metadata({"xdsl": data})["xdsl"], "xdsl", "'A'")
+
+
 @settings(max_examples=50)
 @given(TREE)
 def test_what_is_written_is_read(element: Element) -> None:
     root, comments = parse(rendered(element, [" c "]), "f")
-    assert as_data(root) == as_data(element) == as_data(from_data(as_data(element)))
+    assert as_data(root) == as_data(element) == as_data(from_data(kept(as_data(element))))
     assert comments == (" c ",)
 
 
@@ -173,7 +179,31 @@ def test_characters_that_xml_has_not(character: str) -> None:
             rendered(element)
 
 
-@pytest.mark.parametrize("data", [5, {}, {"tag": 5}, {"tag": "a", "text": 5}, {"tag": "a", "children": ["b"]}])
-def test_data_that_are_no_element(data: object) -> None:
-    with pytest.raises(ModelError, match="metadata must hold an XML element as it was read"):
-        from_data(data)
+DEEP: dict[str, object] = {"tag": "a"}
+for _ in range(100):
+    DEEP = {"tag": "a", "children": [DEEP]}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (5, "metadata 'xdsl' of 'A': expected a dict, got 5; change it with model.with_metadata"),
+        ({}, "metadata 'xdsl/tag' of 'A': expected the tag of an XML element, got None"),
+        ({"tag": 5}, "'xdsl/tag' of 'A': expected a text, got 5"),
+        ({"tag": "a b"}, "expected the tag of an XML element, got 'a b'"),
+        ({"tag": "1"}, "expected the tag of an XML element, got '1'"),
+        ({"tag": "a", "text": 5}, "'xdsl/text' of 'A': expected a text, got 5"),
+        ({"tag": "a", "text": "\0"}, "'xdsl/text' of 'A': expected characters that XML has, got"),
+        ({"tag": "a", "attributes": [1]}, "'xdsl/attributes' of 'A': expected a dict, got"),
+        ({"tag": "a", "attributes": {"x": 1}}, "'xdsl/attributes/x' of 'A': expected a text, got 1"),
+        ({"tag": "a", "attributes": {"x=": ""}}, "expected names of XML attributes, got {'x=': ''}"),
+        ({"tag": "a", "children": "b"}, "'xdsl/children' of 'A': expected a list, got 'b'"),
+        ({"tag": "a", "children": ["b"]}, "'xdsl/children/0' of 'A': expected a dict, got 'b'"),
+        ({"tag": "!--", "text": "a -- b"}, "'xdsl/text' of 'A': expected the text of an XML comment, without"),
+        ({"tag": "!--", "text": "a -"}, "expected the text of an XML comment"),
+        (DEEP, "expected at most 100 elements inside each other, got"),
+    ],
+)
+def test_data_that_are_no_element(data: object, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        from_data(kept(data))

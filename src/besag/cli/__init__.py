@@ -3,9 +3,7 @@
 A command's module has HELP, one line; `configure(parser)`, which adds its arguments; and `run(arguments)`. What is
 heavy is imported inside `run`, so that `besag --help` answers at once.
 
-Exit codes: 0 answered, 1 bad input, 2 bad usage, 3 no answer within the limits of time and memory, 130 interrupted,
-141 the reader of a pipe has gone.
-What went wrong is one line on stderr, and so is each warning.
+What went wrong is one line on stderr, and so is each warning; `besag.cli.messages` has the exit codes.
 """
 
 from __future__ import annotations
@@ -15,16 +13,23 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TextIO
 
+from besag.cli.messages import (
+    BAD_INPUT,
+    BEYOND_LIMITS,
+    CLOSED_PIPE,
+    INTERRUPTED,
+    Parser,
+    not_among,
+    tell,
+)
 from besag.errors import ApproximationWarning, BesagError, ConvergenceWarning, LossWarning
 
 COMMANDS = ("infer", "info", "convert", "demo")
 TOLD = (LossWarning, ApproximationWarning, ConvergenceWarning)
-
-BAD_INPUT, BEYOND_LIMITS, INTERRUPTED, CLOSED_PIPE = 1, 3, 130, 141
 
 # What messages of the library say for Python, in the words of the command line.
 WORDS = {
@@ -38,14 +43,14 @@ WORDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns the exit code."""
     _open_what_is_closed()
-    arguments = _parser().parse_args(argv)
+    arguments = _parsed(sys.argv[1:] if argv is None else argv)
     _escape_what_cannot_be_shown()
     try:
         with _warnings_as_lines():
-            arguments.run(arguments)
+            code = arguments.run(arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough; nothing may be written at exit either
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        _write_no_more()
         return CLOSED_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -54,13 +59,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BesagError as error:
         return _failed(str(error), BAD_INPUT)
     except OSError as error:
-        known = error.strerror is not None and error.filename is not None
-        return _failed(f"{error.filename}: {error.strerror}" if known else str(error), BAD_INPUT)
-    return 0
+        if error.filename is None:  # such as a disk that is full
+            _write_no_more()
+        where = "cannot write" if error.filename is None else error.filename
+        return _failed(f"{where}: {error.strerror or error}", BAD_INPUT)
+    return int(code)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="besag", description="Learning and inference in discrete graphical models.")
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    parser = _parser()
+    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        parser.error(not_among(argv[0], COMMANDS))
+    return parser.parse_args(argv)
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="besag", description="Learning and inference in discrete graphical models.")
     parser.add_argument("--version", action="version", version=f"besag {import_module('besag').__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name in COMMANDS:
@@ -74,15 +88,13 @@ def _parser() -> argparse.ArgumentParser:
 def _failed(message: str, code: int) -> int:
     for said, meant in WORDS.items():
         message = message.replace(said, meant)
-    _tell(message)
+    tell(message)
     return code
 
 
-def _tell(message: object) -> None:
-    """One line on stderr, if anybody can hear it."""
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(message))
-    with suppress(OSError):
-        print(f"besag: {line}", file=sys.stderr, flush=True)
+def _write_no_more() -> None:
+    """What is left in the buffer of stdout must not fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_what_is_closed() -> None:
@@ -113,7 +125,7 @@ def _warnings_as_lines() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        _tell(message)
+        tell(message)
 
     with warnings.catch_warnings():
         for category in TOLD:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from besag.cli.messages import ANSWERED
 from besag.cli.shared import add_model, read_model
 
 HELP = "write a model in another file format; what that cannot carry is told on stderr"
@@ -19,10 +20,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int:
     """Reads and writes."""
     from besag.io.formats import format_to_write
-    from besag.io.save import report_losses, save
+    from besag.io.save import encoded, report, save
 
     chosen = format_to_write(arguments.target, arguments.output_format)  # before a large file is read
     piped = arguments.target == "-"
@@ -30,7 +31,9 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.refuse("the native format may take two files: give OUT a name")
     model, _ = read_model(arguments)
     if piped:
-        sys.stdout.buffer.write(chosen.module.write(model))
-        report_losses(model, chosen)
+        data, lost = encoded(model, chosen)
+        sys.stdout.buffer.write(data)
+        report(lost, chosen)
     else:
         save(model, arguments.target, format=arguments.output_format)
+    return ANSWERED

@@ -7,6 +7,7 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from besag.cli.messages import ANSWERED
 from besag.errors import CapabilityError
 from besag.text import table
 
@@ -25,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int:
     """Prints the example and draws it."""
     from besag.data.textbook import bundled
 
@@ -47,6 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"  {', '.join(f'{name}={state}' for name, state in best.assignment.items() if name not in EVIDENCE)}\n")
     print(f"Engine: {after.diagnostics['engine']} ({after.bound}); {after.diagnostics['reason']}.\n")
     print(picture(model, before, after, arguments.out, known))
+    return ANSWERED
 
 
 def marginals_table(model: Model, before: Result, after: Result) -> str:

@@ -16,13 +16,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from besag.cli.shared import add_evidence, add_model, read_model
+from besag.cli.messages import ANSWERED, BEYOND_LIMITS
+from besag.cli.shared import add_choice, add_evidence, add_model, read_model
+from besag.errors import EvidenceError
 
 if TYPE_CHECKING:
+    from besag.cli.rows import Rows
     from besag.graph.evidence import Evidence
     from besag.infer.result import Result
     from besag.model.model import Model
@@ -37,7 +40,7 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     add_model(parser)
-    parser.add_argument("--task", choices=TASKS, default="MAR", help="what is asked (default: MAR)")
+    add_choice(parser, "--task", TASKS, "MAR", "what is asked")
     add_evidence(parser)
     parser.add_argument(
         "--query", nargs="+", action="extend", metavar="NAME|FILE", help="the variables that MAR or MMAP is asked for"
@@ -49,16 +52,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=_count, metavar="N", help="at most so many (default: all cores)")
     parser.add_argument("--time-limit", type=_seconds, metavar="S", help="give up after so many seconds")
     parser.add_argument("--memory-limit", type=_bytes, metavar="BYTES", help="use at most so many, as in 500M or 4G")
-    parser.add_argument("--format", choices=FORMATS, default="table", help="of the answer (default: table)")
+    add_choice(parser, "--format", FORMATS, "table", "of the answer")
     parser.add_argument("--progress", action="store_true", help="tell on stderr what is being done")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int:
     """Answers and prints."""
     _check(arguments)
-    from besag.cli.answers import answers, table_of
-    from besag.cli.evidence import bound_to, gathered, read_query
-    from besag.cli.output import on_terminal, print_json, print_table
+    from besag.cli.evidence import gathered, read_query
     from besag.query.run import engine_from
 
     options, say = _options(arguments), _teller(arguments.progress)
@@ -67,24 +68,33 @@ def run(arguments: argparse.Namespace) -> None:
         say(f"reading {arguments.model}")
         model, _ = read_model(arguments)
         given = gathered(model, arguments.evidence)
-        if arguments.format == "uai" and len(given.rows) > 1:
-            arguments.refuse(f"--format uai holds one answer, and the evidence has {len(given.rows)} rows")
-        evidence = bound_to(model.variables, given)
+        if arguments.format == "uai" and len(given) > 1:
+            arguments.refuse(f"--format uai holds one answer, and the evidence has {len(given)} rows")
         query = None if arguments.query is None else read_query(model, arguments.query)
         say(f"{model!r}")
-        say(f"answering {arguments.task} with engine {arguments.engine}, {len(given.rows)} rows of evidence")
-        result = _ask(arguments, model, evidence, query, options)
+        say(f"answering {arguments.task} with engine {arguments.engine}, {len(given)} rows of evidence")
+        result = _ask(arguments, model, given, query, options)
         say(f"{result!r}")
     if arguments.format == "uai":
         from besag.io.uai_tasks import result_text
 
         sys.stdout.write(result_text(arguments.task, result, model, query))
-        return
-    found = answers(arguments.task, arguments.model, result, given.labels)
-    if arguments.format == "json":
-        print_json(found if result.batched else found[0])
     else:
-        print_table(*table_of(found, on_terminal()))
+        _show(arguments, result, given.labels)
+    return ANSWERED if result.diagnostics.get("converged", True) else BEYOND_LIMITS
+
+
+def _show(arguments: argparse.Namespace, result: Result, labels: Sequence[str]) -> None:
+    from besag.cli.answers import answers
+    from besag.cli.output import on_terminal, print_json, print_json_list, print_table
+    from besag.cli.tables import table_of
+
+    if arguments.format == "table":
+        print_table(*table_of(arguments.task, result, labels, on_terminal()))
+    elif result.batched:
+        print_json_list(answers(arguments.task, arguments.model, result, labels))
+    else:
+        print_json(next(answers(arguments.task, arguments.model, result, labels)))
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -117,7 +127,14 @@ def _options(arguments: argparse.Namespace) -> Options:
     }
 
 
-def _ask(
+def _ask(arguments: argparse.Namespace, model: Model, given: Rows, query: list[str] | None, options: Options) -> Result:
+    try:
+        return _answer(arguments, model, given.evidence(), query, options)
+    except EvidenceError as error:
+        raise given.located(error) from None
+
+
+def _answer(
     arguments: argparse.Namespace, model: Model, evidence: Evidence, query: list[str] | None, options: Options
 ) -> Result:
     from besag.query.run import run as run_query
@@ -170,7 +187,7 @@ def _ended_by(seconds: float | None) -> Iterator[None]:
 def _give_up(seconds: float) -> None:
     message = f"no answer within --time-limit {seconds:g} s; `besag info` estimates what exact inference takes"
     print(f"besag: {message}", file=sys.stderr, flush=True)
-    os._exit(3)
+    os._exit(BEYOND_LIMITS)
 
 
 def _count(text: str) -> int:

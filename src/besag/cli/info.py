@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from besag.cli.shared import add_evidence, add_model, read_model
+from besag.cli.messages import ANSWERED
+from besag.cli.shared import add_choice, add_evidence, add_model, read_model
 
 if TYPE_CHECKING:
     from besag.cli.facts import Oddity
@@ -27,6 +30,7 @@ COST = (
     "rule",
 )
 LONGEST = 60
+LINES = 5
 SIZES = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -34,20 +38,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     add_model(parser)
     add_evidence(parser)
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="of the answer (default: table)")
+    add_choice(parser, "--format", ("table", "json"), "table", "of the answer")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int:
     """Prints what there is to know."""
-    from besag.cli.evidence import bound_to, gathered
+    from besag.cli.evidence import gathered
     from besag.cli.facts import oddities, size_of
     from besag.cli.output import print_json, print_pairs
     from besag.io.notes import noted
 
     with noted() as notes:
         model, format_ = read_model(arguments)
-    evidence = bound_to(model.variables, gathered(model, arguments.evidence))
-    cost, odd = model.cost(evidence), oddities(model)
+    cost, odd = model.cost(gathered(model, arguments.evidence).evidence()), oddities(model)
     told = {
         "model": arguments.model,
         "format": format_.name,
@@ -68,6 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         rows = [*_size_rows(told), *_cost_rows(cost), *_odd_rows(odd, notes), *_metadata_rows(model)]
         print_pairs(rows)
+    return ANSWERED
 
 
 def _size_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
@@ -121,15 +125,31 @@ def _odd_text(what: str, times: int, names: list[str]) -> str:
 
 
 def _metadata_rows(model: Model) -> list[tuple[str, str]]:
-    rows = [(key, _brief(value)) for key, value in model.metadata.items()]
-    counts: dict[str, int] = {}
-    for entries in model.variables.metadata.values():
-        for key in entries:
-            counts[key] = counts.get(key, 0) + 1
-    return rows + [(f"variables' {key}", f"of {count}") for key, count in counts.items()]
+    """What the file says of the model, in a few lines, and of how many variables it says something."""
+    rows = []
+    for key, value in model.metadata.items():
+        lines = _metadata_lines(value)
+        rows += [(key if i == 0 else "", line) for i, line in enumerate(lines[:LINES])]
+        rows += [("", f"... and {len(lines) - LINES} more")] if len(lines) > LINES else []
+    counts = Counter(key for entries in model.variables.metadata.values() for key in entries)
+    return rows + [(f"variables' {key}", f"{count} of {len(model.variables)}") for key, count in counts.items()]
+
+
+def _metadata_lines(value: object) -> list[str]:
+    """A line for each entry; an empty text has none."""
+    if isinstance(value, Mapping):
+        return [f"{key} = {_brief(item)}" for key, item in value.items()]
+    return [_brief(item) for item in (value if isinstance(value, tuple) else (value,)) if item != ""]
 
 
 def _brief(value: object) -> str:
-    text = value if isinstance(value, str) else repr(value)
+    """A value in part of a line; of what is nested only how much there is.
+
+    >>> _brief("first line\\nsecond line"), _brief((1, 2)), _brief({"color": "red"})
+    ('first line ...', '2 items', '1 item')
+    """
+    if isinstance(value, (Mapping, tuple)):
+        return f"{len(value)} item{'' if len(value) == 1 else 's'}"
+    text = str(value)
     first = text.partition("\n")[0].strip()
     return first if first == text and len(first) <= LONGEST else first[:LONGEST].rstrip() + " ..."

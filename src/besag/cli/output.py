@@ -17,9 +17,11 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from besag.cli.messages import escaped
 from besag.text import table
 
 LEAST_WIDTH = 20
+STRICT = json.JSONEncoder(allow_nan=False)
 
 
 def on_terminal() -> bool:
@@ -27,15 +29,18 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def print_table(notes: Sequence[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Notes, and a table below them."""
-    cells = [tuple(map(escaped, row)) for row in (header, *rows)]
+def print_table(notes: Sequence[str], header: Sequence[str], parts: Iterable[Sequence[Sequence[str]]]) -> None:
+    """Notes, and a table below them, whose parts are columns of escaped cells."""
+    names, above = tuple(map(escaped, header)), list(map(escaped, notes))
     if on_terminal():
         width = shutil.get_terminal_size().columns
-        lines = [*map(escaped, notes), *([""] if notes else []), *table(cells[0], cells[1:]).splitlines()]
+        rows = [row for columns in parts for row in zip(*columns, strict=True)]
+        lines = [*above, *([""] if above else []), *table(names, rows).splitlines()]
         print("\n".join(cut(line, width) for line in lines))
-    else:
-        print("\n".join([f"# {escaped(note)}" for note in notes] + ["\t".join(line) for line in cells]))
+        return
+    print("\n".join([*(f"# {note}" for note in above), "\t".join(names)]))
+    for columns in parts:
+        print("\n".join(map("\t".join, zip(*columns, strict=True))))
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
@@ -60,20 +65,29 @@ def cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: max(width - 3, 0)] + "..."
 
 
-def escaped(text: str) -> str:
-    r"""Text with control characters written out.
-
-    >>> escaped("a\tb")
-    'a\\tb'
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
 def print_json(answer: Any) -> None:
     """JSON: indented for people, in one line otherwise."""
-    print(json.dumps(plain(answer), allow_nan=False, indent=2 if on_terminal() else None))
+    print(json.dumps(plain(answer), allow_nan=False, indent=2) if on_terminal() else _encoded(answer))
+
+
+def print_json_list(answers: Iterable[Any]) -> None:
+    """The same of a list, which is not kept as a whole: a line an item."""
+    if on_terminal():
+        print_json(list(answers))
+        return
+    before = "["
+    for answer in answers:
+        sys.stdout.write(before + _encoded(answer))
+        before = ",\n"
+    print("]")
+
+
+def _encoded(answer: Any) -> str:
+    """JSON in one line; only where there are numbers that JSON has not, or arrays, is it made plain first."""
+    try:
+        return STRICT.encode(answer)
+    except (TypeError, ValueError):
+        return STRICT.encode(plain(answer))
 
 
 def plain(value: Any) -> Any:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import io
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from besag.cli.messages import not_among
 
 if TYPE_CHECKING:
     from besag.io.formats import Format
@@ -31,8 +34,20 @@ def add_evidence(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="FILE|NAME=STATE",
-        help="what is known: files (UAI .evid, JSON, CSV with one query a row) and single states; the later one counts",
+        help="what is known: states, and files (.evid, .virt, .json, .csv with a query a row); the later one counts",
     )
+
+
+def add_choice(parser: argparse.ArgumentParser, option: str, names: Sequence[str], default: str, what: str) -> None:
+    """One of some words."""
+
+    def chosen(text: str) -> str:
+        if text not in names:
+            raise argparse.ArgumentTypeError(not_among(text, names))
+        return text
+
+    words = f"{{{','.join(names)}}}"
+    parser.add_argument(option, type=chosen, metavar=words, default=default, help=f"{what} (default: {default})")
 
 
 def read_model(arguments: argparse.Namespace) -> tuple[Model, Format]:

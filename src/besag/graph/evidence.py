@@ -20,6 +20,7 @@ import numpy as np
 from besag.arrays import LARGEST, AnyArray, Array, IntArray, Rebuilt, owned
 from besag.errors import EvidenceError
 from besag.model.variable import Variables
+from besag.text import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +161,7 @@ def _column_codes(variables: Variables, v: int, column: Any) -> AnyArray:
         code = variables.find_state(v, value)
         if code is None:
             row = column.index[int(np.argmax(codes == i))]
-            raise EvidenceError(f"{row_name(row)}: {_no_state(variables, v, value)}", row=row)
+            raise EvidenceError(f"{row_name(row)}: {no_state(variables, v, value)}", row=row)
         table[i] = code
     return np.asarray(table[codes])
 
@@ -219,12 +220,15 @@ def _index(variables: Variables, name: object) -> int:
 def _code(variables: Variables, v: int, value: object) -> int:
     code = variables.find_state(v, value)
     if code is None:
-        raise EvidenceError(_no_state(variables, v, value))
+        raise EvidenceError(no_state(variables, v, value))
     return code
 
 
-def _no_state(variables: Variables, v: int, value: object) -> str:
-    return f"{variables.names[v]!r} has no state {value!r}; it has {list(variables.states(v))}"
+def no_state(variables: Variables, v: int, value: object) -> str:
+    """What to say of a value that is no state of a variable."""
+    states = variables.states(v)
+    hint = did_you_mean(str(value), states)
+    return f"{variables.names[v]!r} has no state {value!r}; {hint + ' It' if hint else 'it'} has {list(states)}"
 
 
 def row_name(label: object) -> str:

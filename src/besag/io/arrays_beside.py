@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import AnyArray
-from besag.errors import ParseError
+from besag.io.json_text import LongList
 from besag.io.parts import MAX_ARITY
 
 INLINE = 4096  # entries of an array that still stands in the JSON
@@ -95,34 +95,42 @@ def archive_name(stem: str, digest: str) -> str:
 
 
 class ArrayReader:
-    """The arrays of a native file that is read: `path` is that of the JSON, for messages."""
+    """The arrays of a native file that is read."""
 
-    def __init__(self, path: str, stored: Mapping[str, AnyArray]) -> None:
-        self.path, self.stored = path, stored
+    def __init__(self, stored: Mapping[str, AnyArray]) -> None:
+        self.stored = stored
 
-    def get(self, given: Any, dtype: type[np.generic], what: str) -> AnyArray:
-        """An array from its JSON; ParseError where it is none of this type."""
+    def get(self, given: Any, dtype: np.dtype[Any]) -> AnyArray:
+        """An array from its JSON; ValueError or OverflowError where it is none of this type."""
         if isinstance(given, dict) and set(given) == {"stored"}:
-            return self._from_archive(given["stored"], np.dtype(dtype), what)
+            return self._from_archive(given["stored"], dtype)
         shape, values = None, given
         if isinstance(given, dict) and set(given) == {"shape", "values"}:
             shape, values = given["shape"], given["values"]
-        if not isinstance(values, list) or not set(map(type, values)) <= _TYPES[np.dtype(dtype)]:
-            raise ParseError(f"{what}: expected an array of {np.dtype(dtype).name}", path=self.path)
-        if shape is not None and not _is_shape(shape, len(values)):
-            raise ParseError(f"{what}: {len(values)} values do not have the shape {str(shape)[:60]}", path=self.path)
-        try:
-            return np.array(values, dtype).reshape(len(values) if shape is None else shape)
-        except (ValueError, OverflowError) as error:
-            raise ParseError(f"{what}: {error}", path=self.path) from None
+        if not isinstance(values, (list, LongList)):
+            raise ValueError(f"expected an array of {dtype.name}")
+        flat = np.empty(len(values), dtype)
+        at = 0
+        for part in values.pieces() if isinstance(values, LongList) else [values]:
+            flat[at : at + len(part)] = _typed(part, dtype)
+            at += len(part)
+        if shape is not None and not _is_shape(shape, len(flat)):
+            raise ValueError(f"{len(flat)} values do not have the shape {str(shape)[:60]}")
+        return flat if shape is None else flat.reshape(shape)
 
-    def _from_archive(self, name: object, dtype: np.dtype[Any], what: str) -> AnyArray:
+    def _from_archive(self, name: object, dtype: np.dtype[Any]) -> AnyArray:
         array = self.stored.get(name) if isinstance(name, str) else None
         if array is None:
-            raise ParseError(f"{what}: the arrays file has no {str(name)[:60]!r}", path=self.path)
+            raise ValueError(f"the arrays file has no {str(name)[:60]!r}")
         if array.dtype.str not in _KINDS[dtype]:
-            raise ParseError(f"{what}: expected an array of {dtype.name}, got {array.dtype.name}", path=self.path)
+            raise ValueError(f"expected an array of {dtype.name}, got {array.dtype.name}")
         return array.astype(dtype, copy=False)
+
+
+def _typed(values: list[Any], dtype: np.dtype[Any]) -> AnyArray:
+    if not set(map(type, values)) <= _TYPES[dtype]:
+        raise ValueError(f"expected an array of {dtype.name}")
+    return np.array(values, dtype)
 
 
 def _is_shape(shape: Any, size: int) -> bool:
@@ -135,33 +143,26 @@ def _is_shape(shape: Any, size: int) -> bool:
 
 
 def read_archive(reference: Any, path: str) -> dict[str, AnyArray]:
-    """The arrays that a native file refers to, from the folder it is in."""
+    """The arrays that the native file of a path refers to, from the folder it is in; ValueError where it cannot be."""
     if not isinstance(reference, dict) or not all(isinstance(reference.get(key), str) for key in ("file", "sha256")):
-        raise ParseError('expected "arrays": {"file": name, "sha256": digits}', path=path)
+        raise ValueError('expected "arrays": {"file": name, "sha256": digits}')
     name, digest = reference["file"], reference["sha256"]
     if path == "<stream>":
-        raise ParseError(
-            f"the arrays are in {name!r} beside the file, but a stream has no folder: load it by its path", path=path
-        )
+        raise ValueError(f"the arrays are in {name!r} beside the file, but a stream has no folder: load it by its path")
     if Path(name).name != name or "\\" in name or "\0" in name:
-        raise ParseError(f"the arrays file must be in the same folder, got {name[:60]!r}", path=path)
+        raise ValueError(f"the arrays file must be in the same folder, got {name[:60]!r}")
     try:
         data = (Path(path).resolve().parent / name).read_bytes()
     except (OSError, ValueError) as error:
-        what = (
-            "which is not in its folder" if isinstance(error, FileNotFoundError) else f"which cannot be read: {error}"
-        )
-        raise ParseError(
-            f"the arrays of this model are in {name[:60]!r}, {what}; keep both together", path=path
-        ) from None
+        missing = isinstance(error, FileNotFoundError)
+        what = "which is not in its folder" if missing else f"which cannot be read: {error}"
+        raise ValueError(f"the arrays of this model are in {name[:60]!r}, {what}; keep both together") from None
     if hashlib.sha256(data).hexdigest() != digest:
-        raise ParseError(
-            f"{name!r} is not the arrays file that this model was saved with: its SHA-256 differs", path=path
-        )
+        raise ValueError(f"{name!r} is not the arrays file that this model was saved with: its SHA-256 differs")
     try:
         return _members(data)
     except _BROKEN as error:
-        raise ParseError(f"the arrays file {name!r} is broken: {error}", path=path) from None
+        raise ValueError(f"the arrays file {name!r} is broken: {error}") from None
 
 
 def _members(data: bytes) -> dict[str, AnyArray]:

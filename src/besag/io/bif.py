@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.errors import ModelError, ParseError
+from besag.errors import ParseError
 from besag.io.bif_tables import LabelOrders, Order, Table, arranged, spaced
 from besag.io.bif_text import (
     BLOCK,
@@ -56,7 +56,7 @@ from besag.io.files import is_number, line_of, text_of
 from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY, TableError, energies_of, model_of, normalised
 from besag.io.room import Room
-from besag.model.dag import topological
+from besag.model.dag import CycleError, topological
 from besag.model.model import Model
 from besag.model.variable import NameList, Variables
 
@@ -106,8 +106,8 @@ class _Reader:
         variables = Variables.from_spaces(NameList(self.index), self.states, self.metadata)
         try:
             topological(variables, [table.scope[:-1] for table in tables])
-        except ModelError as error:
-            raise ParseError(str(error), path=self.path) from None
+        except CycleError as error:
+            raise self._fail(min(tables[v].block for v in error.cycle), str(error)) from None
         found = arranged(tables)
         if found is None:
             raise self._bad_numbers(tables)
@@ -126,7 +126,7 @@ class _Reader:
         properties: list[str] = []
         for block, head, body in blocks:
             name = unquoted(head.strip())
-            if name and name != NAMELESS:
+            if name and head.strip() != NAMELESS:
                 found.setdefault("name", name)
             for number, (_, _, keyword, content, rest) in enumerate(STATEMENT.findall(body.rstrip())):
                 if keyword != "property":
@@ -158,7 +158,8 @@ class _Reader:
 
     def _variables(self, blocks: list[Block]) -> None:
         if not blocks:
-            raise ParseError("expected at least one variable block", path=self.path)
+            line = line_of(self.text, len(self.text))
+            raise ParseError("expected at least one variable block, but the file ends", path=self.path, line=line)
         known: dict[str, tuple[str, ...]] = {}  # by the text of the block, which often is the same
         for block, head, body in blocks:
             name = unquoted(head.strip())

@@ -2,17 +2,17 @@
 
 A comment stands before the first block (of the model), in a variable's block (of the variable), or in a probability
 block. A property is free text up to ";", or one text in quotes; `position = (x, y)` is the place in a drawing. The word
-`unknown` is the name of a network that has none.
+`unknown`, without quotes, is the name of a network that has none.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from math import isfinite
 from typing import Any
 
 from besag.errors import ModelError
+from besag.io.places import position_of
 
 NAMELESS = "unknown"
 
@@ -36,8 +36,9 @@ KEYWORD = re.compile(r"\s*+(?:network|variable|probability)\b")
 START = re.compile(KEYWORD.pattern + r"[^;{]*\{")
 
 _LABEL = re.compile(r'"([^"]*+)"|([^\s,"]++)')
-_COMMENT = re.compile(rf"{_STRING}|(?<!:)//[^\n]*+|/\*(?:.*?\*/|.*+)", re.DOTALL)  # http:// is none
-_POSITION = re.compile(r"position\s*+=\s*+\(\s*+([-+.\deE]++)\s*+,\s*+([-+.\deE]++)\s*+\)")
+_COMMENT = re.compile(rf"{_STRING}|(?<!:)//[^\r\n]*+|/\*(?:.*?\*/|.*+)", re.DOTALL)  # http:// is none
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_IN_LINE = re.compile(r"[^\r\n]++")
 _PLAIN = re.compile(r'(?!.*(?://|/\*))[^\s,;{}()\[\]|"\0]+')
 _LOOSE = re.compile(rf'(?:(?!//|/\*)[^;{{}}"\0]|{_STRING})*+')
 
@@ -56,7 +57,7 @@ def without_comments(text: str) -> tuple[str, list[tuple[int, str]]]:
         if piece[0] == '"':
             return piece
         found.append((match.start(), _inside(piece)))
-        return "\n".join(" " * len(line) for line in piece.split("\n"))
+        return _IN_LINE.sub(lambda line: " " * len(line[0]), piece)
 
     return _COMMENT.sub(blank, text), found
 
@@ -64,14 +65,15 @@ def without_comments(text: str) -> tuple[str, list[tuple[int, str]]]:
 def _inside(comment: str) -> str:
     """What a comment says, without its marks and the one space that sets them off."""
     if comment.startswith("//"):
-        return comment[2:].removeprefix(" ").rstrip()
-    lines = comment[2:].removesuffix("*/").strip().split("\n")
+        return comment[2:].removeprefix(" ")
+    lines = _LINE_END.split(comment[2:].removesuffix("*/").strip())
     return "\n".join(line.strip() for line in lines)
 
 
 def comment_lines(comment: str, indent: str = "") -> list[str]:
     """A comment as lines of a file."""
-    return [f"{indent}// {line}".rstrip() for line in comment.split("\n")] if comment else []
+    lines = _LINE_END.split(comment) if comment else []
+    return [f"{indent}// {line}" if line else f"{indent}//" for line in lines]
 
 
 # Names and states ----------------------------------------------------------------------------------------------------
@@ -128,24 +130,12 @@ def metadata_of(properties: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     rest = []
     for text in properties:
-        match = _POSITION.fullmatch(text)
-        x, y = (_coordinate(match.group(1)), _coordinate(match.group(2))) if match else (None, None)
-        if x is None or y is None or "position" in found:
+        position = position_of(text)
+        if position is None or "position" in found:
             rest.append(text)
         else:
-            found["position"] = (x, y)
+            found["position"] = position
     return found | ({"properties": tuple(rest)} if rest else {})
-
-
-def _coordinate(text: str) -> float | None:
-    """A number, an int where it is one; None where it is none that a file can carry."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    if not isfinite(value):
-        return None
-    return int(text) if text.lstrip("+-").isdecimal() else value
 
 
 def property_lines(properties: Sequence[str], where: str, indent: str = "  ") -> list[str]:

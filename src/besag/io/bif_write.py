@@ -27,9 +27,10 @@ import numpy as np
 from besag.arrays import joined
 from besag.errors import ModelError
 from besag.io.bif_text import NAMELESS, comment_lines, property_lines, quoted
+from besag.io.kept import Kept
 from besag.io.network import Node, nodes_of
 from besag.io.numbers import number_text
-from besag.model.metadata import NONE
+from besag.io.places import position_text
 from besag.model.model import Model
 
 
@@ -45,7 +46,8 @@ def write(model: Model) -> bytes:
     for name, node in zip(names, nodes, strict=True):
         parents = [names[parent] for parent in node.parents]
         lines.append(f"probability ( {' | '.join([name, ', '.join(parents)] if parents else [name])} ) {{")
-        lines += _remarks(node.metadata.get("bif", NONE), node.name)
+        kept = Kept(node.metadata.get("bif"), "bif", repr(node.name))
+        lines += _remarks(kept.at("comment").text(), kept.at("properties").texts(), node.name)
         lines += _rows([words[nodes[parent].states] for parent in node.parents], len(node.states), numbers)
         lines.append("}")
     try:
@@ -55,23 +57,24 @@ def write(model: Model) -> bytes:
 
 
 def _network(metadata: Mapping[str, Any]) -> list[str]:
-    name = quoted(str(metadata.get("name") or NAMELESS), "name of the model")
+    name = quoted(metadata.get("name") or NAMELESS, "name of the model")
+    if metadata.get("name") == NAMELESS:
+        name = f'"{NAMELESS}"'
     properties = property_lines(metadata.get("properties", ()), "the model")
     return [*comment_lines(metadata.get("comment", "")), f"network {name} {{", *properties, "}"]
 
 
 def _variable(name: str, states: list[str], node: Node) -> list[str]:
-    about = dict(node.metadata)
-    place = about.get("position")
+    place, properties = node.metadata.get("position"), node.metadata.get("properties", ())
     if place is not None:
-        about["properties"] = (f"position = ({place[0]}, {place[1]})", *about.get("properties", ()))
+        properties = (position_text(place), *properties)
     kind = f"  type discrete [ {len(states)} ] {{ {', '.join(states)} }};"
-    return [f"variable {name} {{", kind, *_remarks(about, node.name), "}"]
+    return [f"variable {name} {{", kind, *_remarks(node.metadata.get("comment", ""), properties, node.name), "}"]
 
 
-def _remarks(about: Mapping[str, Any], name: str) -> list[str]:
+def _remarks(comment: str, properties: Sequence[str], name: str) -> list[str]:
     """A comment and properties as lines of a block."""
-    return comment_lines(about.get("comment", ""), "  ") + property_lines(about.get("properties", ()), repr(name))
+    return comment_lines(comment, "  ") + property_lines(properties, repr(name))
 
 
 def _rows(parents: Sequence[list[str]], n_states: int, numbers: Iterator[str]) -> Iterator[str]:

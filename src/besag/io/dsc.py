@@ -14,6 +14,9 @@ row, one 0 more than there are parents: there all rows are taken in order, the l
 
 The key `name` is the metadata label, `position` the position, any other a property "key = value". Noisy nodes
 ("function: max;") cannot be read. Decision and utility nodes are an error, or left out with ignore_utilities.
+
+A block that has all its rows in order is cut up in one step, and the numbers of many such blocks are parsed together;
+any other block, and one in which something is wrong, is read statement by statement.
 """
 
 from __future__ import annotations
@@ -30,11 +33,13 @@ from besag.errors import ParseError
 from besag.io.formats import Source
 from besag.io.network import Node, model_of_nodes
 from besag.io.room import Room
-from besag.io.tokens import SLASHES, Cursor, Value, items, one_line, shown, without_comments
+from besag.io.tokens import SLASHES, Cursor, Value, items, one_line, pieces, shown, without_comments
 from besag.model.model import Model
 
 _START = re.compile(r'\s*+(?:(?:belief|diagnostic|trouble)\s++network\b|network\s*+"[^"]*+"\s*+node\b)', re.I)
 _KEY = re.compile(r"\w++\s*+:")
+_ONE_ROW = re.compile(r'([^();:"]++);\s*+')
+_ALL_ROWS = re.compile(r'(?:\s*+\([^();:"]*+\)\s*+:[^();:"]++;)++\s*+')
 _STATEMENT = re.compile(  # labels and numbers of a row; or a key and its value; or bare numbers; or the rest
     r'\s*+(?:\(([^();"]*+)\)\s*+:([^();:"]++);|([A-Za-z]\w*+)\s*+:([^();:"]*+);|([^\s();:"][^();:"]*+);|(\S.*+))',
     re.DOTALL,
@@ -86,8 +91,9 @@ class _Reader:
         for child, table in self.tables.items():
             if child not in self.variables and child not in self.left_out:
                 raise self.cursor.fail(f"no node is named {child!r}; {len(self.variables)} are declared", table.at)
-        numbers = {name: number for number, name in enumerate(self.variables)}
-        return model_of_nodes([self._node(name, numbers) for name in numbers], self.cursor.path, metadata)
+        if not self.variables:
+            raise self.cursor.fail("expected at least one node, but the file ends")
+        return model_of_nodes(self._nodes(), self.cursor.path, metadata)
 
     def _header(self) -> dict[str, Any]:
         cursor, properties = self.cursor, list[str]()
@@ -101,7 +107,7 @@ class _Reader:
         while cursor.peek() and _KEY.match(cursor.text, cursor.at):
             key = cursor.word("a key")
             cursor.expect(":", "after a key")
-            properties.append(f"{key} = {one_line(cursor.value(shown(key)).text)}")
+            properties.append(f"{key} = {one_line(cursor.value(key).text)}")
         return {k: v for k, v in (("name", name), ("properties", tuple(properties))) if v}
 
     def _block(self) -> None:
@@ -143,16 +149,16 @@ class _Reader:
         kind, states, seen = "discrete", None, False
         cursor.expect("{", "after the name of a node")
         while not cursor.take("}"):
-            key = cursor.word(f"an attribute or '}}' at the end of node {shown(name)}")
-            if not cursor.take("="):
-                cursor.expect(":", f"after {shown(key)}")
+            key = cursor.word(f"an attribute or '}}' at the end of node {name}")
+            if not cursor.take(":") and not cursor.take("="):
+                raise cursor.unexpected(f"':' after {shown(key)}")
             if key.lower() == "type":
                 if seen:
                     raise cursor.fail(f"node {name!r} has two types")
                 kind, states = self._type(name)
                 seen = True
                 continue
-            value = cursor.value(shown(key))
+            value = cursor.value(key)
             if key.lower() == "name":
                 metadata["label"] = cursor.one(value)
             elif key.lower() == "position":
@@ -167,19 +173,20 @@ class _Reader:
         """discrete [ K ] = { state, ... };"""
         cursor = self.cursor
         kind, at = cursor.word("a type").lower(), cursor.at
-        states: list[str] | None = None
+        states: Value | None = None
         count = ""
         if cursor.take("["):
             count = cursor.word("a number of states")
             cursor.expect("]", "after the number of states")
         if cursor.take("="):
-            states = items(cursor.block("the states").text)
+            states = Value(cursor.block("the states").text, at)
         cursor.expect(";", "after the type")
         if kind != "discrete" or states is None:
             return kind, None
-        if count and count != str(len(states)):
-            raise cursor.fail(f"node {name!r} must have {shown(count)} states, got {len(states)}", at)
-        return kind, cursor.states(name, states, at)
+        found = cursor.states(name, states)
+        if count and count != str(len(found)):
+            raise cursor.fail(f"node {name!r} must have {shown(count)} states, got {len(found)}", at)
+        return kind, found
 
     # Probabilities ---------------------------------------------------------------------------------------------------
 
@@ -192,22 +199,67 @@ class _Reader:
             raise cursor.fail(f"expected ( child | parents ), got ({shown(scope.text)})", scope.at)
         if child[0] in self.tables:
             raise cursor.fail(f"{child[0]!r} has two probability blocks", at)
-        self.tables[child[0]] = _Table(items(tail), cursor.block(f"the probability block of {shown(child[0])}"), at)
+        self.tables[child[0]] = _Table(items(tail), cursor.block(f"the probability block of {child[0]}"), at)
+
+    def _nodes(self) -> list[Node]:
+        """All chance nodes, in the order of their declarations."""
+        numbers = {name: number for number, name in enumerate(self.variables)}
+        nodes = [self._node(name, numbers) for name in numbers]
+        shapes = [[*(len(nodes[u].states) for u in node.parents), len(node.states)] for node in nodes]
+        bodies, known = [self.tables[name].body.text for name in numbers], dict[tuple[int, ...], list[str]]()
+        for some in pieces(range(len(nodes)), [len(body) for body in bodies]):
+            texts = {v: rows for v in some if (rows := _rows_in_order(bodies[v], shapes[v], known))}
+            found = _in_bulk(self.cursor, [(rows, shapes[v][-1]) for v, rows in texts.items()])
+            for v, cpt in zip(texts, found, strict=False):
+                nodes[v].table = cpt
+        for node, shape in zip(nodes, shapes, strict=True):
+            if node.table.size == 0:
+                node.table = _Rows(self.cursor, node.name, self.tables[node.name], shape).cpt(self)
+        return nodes
 
     def _node(self, name: str, numbers: dict[str, int]) -> Node:
+        """A node whose table is still empty."""
         variable, table = self.variables[name], self.tables.get(name)
         if table is None:
             raise self.cursor.fail(f"node {name!r} has no probability block", variable.at)
         parents = self.cursor.parents(name, table.parents, numbers, self.left_out, table.at)
-        shape = [len(self.variables[v].states) for v in (*table.parents, name)]
-        cpt = _Rows(self.cursor, name, table, shape).cpt(self)
-        line = self.cursor.line(table.at)
-        return Node(name, variable.states, parents, cpt, variable.metadata, line)
+        return Node(name, variable.states, parents, np.empty(0), variable.metadata, self.cursor.line(table.at))
 
     def reserve(self, name: str, size: int, at: int) -> None:
         """Takes room for a table that its own numbers may not back."""
         if not self.room.holds((size,)):
             raise self.cursor.fail(f"the table of {name!r} has {size} entries, too many to be meant", at)
+
+
+def _rows_in_order(body: str, shape: Sequence[int], known: dict[tuple[int, ...], list[str]]) -> list[str] | None:
+    """The texts of all rows of a CPT where they stand in order and there is nothing else; `known` keeps labels."""
+    if len(shape) == 1:
+        root = _ONE_ROW.fullmatch(body)
+        return None if root is None else [root[1]]
+    n_rows, parents = prod(shape[:-1]), tuple(shape[:-1])
+    if n_rows > len(body) or _ALL_ROWS.fullmatch(body) is None:
+        return None
+    parts = body.replace(":", "").replace("(", ";").replace(")", ";").split(";")
+    labels, texts = [label.replace(" ", "") for label in parts[1::3]], parts[2::3]
+    if parents not in known:
+        known[parents] = [",".join(map(str, states)) for states in np.ndindex(parents)]
+    from_genie = labels == [",".join("0" * len(shape))] * n_rows
+    return texts if from_genie or labels == known[parents] else None
+
+
+def _in_bulk(cursor: Cursor, tables: Sequence[tuple[Sequence[str], int]]) -> list[Array]:
+    """The CPTs of (texts of rows, K), their numbers parsed at once; none of them where one is wrong."""
+    joined = Value("".join([f"{text})" for texts, _ in tables for text in texts]), 0)
+    lengths = [k for texts, k in tables for _ in texts]
+    try:
+        marked = cursor.numbers(joined, " nan ")
+    except ParseError:
+        return []
+    marks = np.isnan(marked)
+    if not np.array_equal(np.diff(np.flatnonzero(marks), prepend=-1) - 1, lengths):
+        return []
+    sizes = [len(texts) * k for texts, k in tables]
+    return np.split(marked[~marks], np.cumsum(sizes[:-1]))
 
 
 class _Rows:

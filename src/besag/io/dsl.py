@@ -162,7 +162,7 @@ class _Reader:
         kind = cursor.one(self._needed(entries, "TYPE", name, at))
         if kind == "CPT":
             given = self._needed(entries, _NAMES, name, at)
-            self.nodes[name] = _Declared(entries, cursor.states(name, items(given.text), given.at), at)
+            self.nodes[name] = _Declared(entries, cursor.states(name, given), at)
         elif kind not in _LEFT_OUT:
             raise cursor.fail(f"{name!r} is of type {shown(kind)}: only CPT can be read", entries.values["TYPE"].at)
         elif not self.ignore:

@@ -30,7 +30,7 @@ from besag.model.variable import NameList, RangeNames, Variables
 
 LARGEST_LABEL = 2**53
 
-_COMMENT = re.compile(rb"#[^\n]*")
+_COMMENT = re.compile(rb"#[^\r\n]*")
 
 
 def matches(head: bytes) -> bool:

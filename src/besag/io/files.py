@@ -28,11 +28,13 @@ from besag.errors import ParseError
 PACKED = (".gz", ".xz")
 ROOM = 1 << 24
 RATIO = 100
+PIECE = 1 << 20  # bytes that are unpacked at once
 CHUNK = 1 << 15  # bytes of text that become tokens at once: they stay in the cache, and memory stays small
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _SPACE = re.compile(rb"\s")
 _TOKEN = re.compile(rb"\S+")
+_BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
 def suffix_of(path: str | PathLike[str]) -> str:
@@ -57,11 +59,14 @@ def read_bytes(path: str | PathLike[str] | IO[bytes]) -> bytes:
         data = path.read() if stream else Path(path).read_bytes()  # type: ignore[union-attr,arg-type]
     except FileNotFoundError:
         raise
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
+    except (ValueError, MemoryError, *_BROKEN) as error:
+        why = getattr(error, "strerror", None) or str(error) or "it does not fit into memory"
         raise ParseError(f"the file cannot be read: {why}", path=where) from None
     if isinstance(data, str):
         raise ParseError("expected a binary stream, got one of text: open it with mode 'rb'", path=where)
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise ParseError(f"expected a binary stream, got one that gives {type(data).__name__}", path=where)
+    data = bytes(data)
     if data.startswith((_GZIP, _XZ)):
         data = _unpack(data, where)
     data = data.removeprefix(b"\xef\xbb\xbf")
@@ -78,12 +83,17 @@ def packed(data: bytes, path: str | PathLike[str]) -> bytes:
     return lzma.compress(data) if suffix == ".xz" else data
 
 
+def is_device(path: Path) -> bool:
+    """Whether a path leads to a pipe or a device, which is written into and not replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Put data into a file, whole or not at all: it is written beside it and then takes its name."""
-    whole = path.resolve()  # a link stays a link, and what it points to is replaced
-    if whole.exists() and not whole.is_file() and not whole.is_dir():
-        whole.write_bytes(data)  # a pipe or a device is no file to be replaced
+    if is_device(path):
+        path.write_bytes(data)
         return
+    whole = path.resolve()  # a link stays a link, and what it points to is replaced
     beside = whole.with_name(f".{secrets.token_hex(8)}")
     try:
         with beside.open("xb") as file:
@@ -104,18 +114,21 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def _unpack(data: bytes, path: str | PathLike[str]) -> bytes:
-    limit = max(ROOM, RATIO * len(data))
+    limit, unpacked = max(ROOM, RATIO * len(data)), io.BytesIO()
     try:
         with gzip.open(io.BytesIO(data)) if data.startswith(_GZIP) else lzma.open(io.BytesIO(data)) as stream:
-            unpacked = stream.read(limit + 1)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            while unpacked.tell() <= limit and (piece := stream.read(PIECE)):
+                unpacked.write(piece)
+    except _BROKEN as error:
         raise ParseError(f"the compressed data is broken or cut off: {error}", path=fspath(path)) from None
-    if len(unpacked) > limit:
+    except MemoryError:
+        raise ParseError("the unpacked file does not fit into memory", path=fspath(path)) from None
+    if unpacked.tell() > limit:
         raise ParseError(
             f"{len(data)} compressed bytes unpack to more than {limit}; if the file is sound, unpack it first",
             path=fspath(path),
         )
-    return unpacked
+    return unpacked.getvalue()
 
 
 def text_of(data: bytes, path: str) -> str:
@@ -130,9 +143,17 @@ def text_of(data: bytes, path: str) -> str:
 
 
 def line_of(text: str | bytes, offset: int) -> int:
-    """The line, from 1, of an offset."""
-    newlines = text.count("\n", 0, offset) if isinstance(text, str) else text.count(b"\n", 0, offset)
-    return newlines + 1
+    """The line, from 1, of an offset; lines end with LF, CR LF or CR."""
+    if isinstance(text, str):
+        ends, returns, both = (text.count(end, 0, offset) for end in ("\n", "\r", "\r\n"))
+    else:
+        ends, returns, both = (text.count(end, 0, offset) for end in (b"\n", b"\r", b"\r\n"))
+    return ends + returns - both + 1
+
+
+def column_of(text: str, offset: int) -> int:
+    """The column, from 1, of an offset in its line."""
+    return offset - max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset))
 
 
 def is_number(token: bytes) -> bool:

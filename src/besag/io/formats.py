@@ -52,7 +52,13 @@ TITLED = frozenset({"name", "comment", "properties"})
 FORMATS = (
     Format("UAI", (".uai",), "uai", frozenset({"markov"})),
     Format("BIF", (".bif",), "bif", DRAWN - {"label"} | {"bif"}, TITLED),
-    Format("XMLBIF", (".xml", ".xmlbif", ".bifxml"), "xmlbif", DRAWN - {"label"} | {"xmlbif"}, TITLED | {"xmlbif"}),
+    Format(
+        "XMLBIF",
+        (".xml", ".xmlbif", ".bifxml"),
+        "xmlbif",
+        DRAWN - {"label"} | {"xmlbif"},
+        TITLED | {"position", "xmlbif"},
+    ),
     Format("Hugin NET", (".net",), "net", DRAWN | {"net"}, TITLED | {"label", "position", "net"}),
     Format("GeNIe XDSL", (".xdsl",), "xdsl", DRAWN | {"xdsl"}, TITLED | {"xdsl"}),
     Format("native JSON", (".json",), "native", DRAWN | {"markov", "everything"}),

@@ -39,7 +39,8 @@ def load(path: str | PathLike[str] | IO[bytes], *, format: str | None = None, ig
         if other is None:
             raise
         hint = f"the content looks like {other.name}: format={other.suffixes[0][1:]!r}"
-        raise ParseError(f"{error}; {hint}") from None
+        error.args = (f"{error}; {hint}",)
+        raise
     except ModelError as error:
         raise ParseError(str(error), path=where) from error
     except MemoryError:

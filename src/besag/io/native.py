@@ -14,7 +14,7 @@
 What a model does not have is left out. Numbers are written so that the same doubles are read again. "besag" is the
 version of the format and stands first; a reader refuses versions that it does not know. The arrays file is written
 before the JSON and that of the model's last state removed after it, each whole or not at all, so that there is a
-complete model at every moment.
+complete model at every moment; where the JSON cannot be written, the new arrays are removed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ import json
 import lzma
 import re
 import zlib
-from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from besag.errors import ModelError, ParseError
 from besag.io.arrays_beside import ArrayReader, ArrayWriter, archive_name, read_archive
-from besag.io.files import PACKED, packed, read_bytes, text_of, write_atomically
+from besag.io.files import PACKED, column_of, is_device, line_of, packed, read_bytes, text_of, write_atomically
 from besag.io.formats import Source
-from besag.io.native_read import Fields, model_of_document
+from besag.io.json_places import deepest, longest_number, second_of_a_key
+from besag.io.json_text import parsed, too_many_brackets
+from besag.io.native_read import Document, Fields, model_of_document
 from besag.io.native_write import document_of
 from besag.model.model import Model
 
@@ -55,21 +57,45 @@ def matches(head: bytes) -> bool:
 
 def save(model: Model, path: Path) -> None:
     """Write a model and, where it is large, its arrays beside it."""
+    if is_device(path):
+        _save_to_device(model, path)
+        return
     path = path.resolve()
-    arrays = ArrayWriter()
+    arrays, name = ArrayWriter(), None
     document: dict[str, Any] = {"besag": VERSION, "kind": "model"}
     content = document_of(model, arrays)
-    before = _referred(path)
-    name = None
-    if arrays.stored:
-        archive = arrays.archive()
+    archive = arrays.archive() if arrays.stored else b""
+    if archive:
         digest = hashlib.sha256(archive).hexdigest()
         name = archive_name(_stem(path), digest)
         document["arrays"] = {"file": name, "sha256": digest}
-        write_atomically(path.with_name(name), archive)
-    write_atomically(path, packed(_text(document | content), path))
+    data = packed(_text(document | content), path)
+    before = _referred(path)
+    _write_both(path, data, name, archive)
     if before is not None and before != name:
-        _remove(path, before)
+        with suppress(OSError):  # what is left over does no harm
+            _remove(path, before)
+
+
+def _save_to_device(model: Model, path: Path) -> None:
+    arrays = ArrayWriter()
+    document = {"besag": VERSION, "kind": "model"} | document_of(model, arrays)
+    if arrays.stored:
+        raise ModelError(f"{path} is a pipe or a device: the arrays of a large model cannot be kept beside it")
+    write_atomically(path, packed(_text(document), path))
+
+
+def _write_both(path: Path, data: bytes, name: str | None, archive: bytes) -> None:
+    """Write the arrays, where there are some, and then the JSON; no arrays stay that no JSON refers to."""
+    new = name is not None and not path.with_name(name).exists()
+    try:
+        if name is not None:
+            write_atomically(path.with_name(name), archive)
+        write_atomically(path, data)
+    except BaseException:
+        if new and name is not None and _referred(path) != name:
+            path.with_name(name).unlink(missing_ok=True)
+        raise
 
 
 def _text(document: dict[str, Any]) -> bytes:
@@ -78,7 +104,10 @@ def _text(document: dict[str, Any]) -> bytes:
         lines = [f"{json.dumps(key)}: {_lines(value)}" for key, value in document.items()]
     except ValueError as error:  # an integer of thousands of digits
         raise ModelError(f"the metadata cannot be written as JSON: {error}") from None
-    return ("{" + ",\n ".join(lines) + "}\n").encode("utf-8", "backslashreplace")
+    text = "{" + ",\n ".join(lines) + "}\n"
+    if too_many_brackets(text) is not None:
+        raise ModelError("the metadata has too many small lists and dicts to be read again: keep it in another file")
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _lines(value: Any) -> str:
@@ -132,41 +161,45 @@ def _may_refer(path: Path, name: str) -> bool:
 
 def read(source: Source) -> Model:
     """A Model from the content of a native file and the arrays beside it."""
+    text = text_of(source.data, source.path)
     try:
-        return _model(_parsed(source), source.path)
-    except RecursionError:
-        raise ParseError("the brackets are nested too deeply", path=source.path) from None
-
-
-def _parsed(source: Source) -> Any:
-    try:
-        return json.loads(text_of(source.data, source.path), object_pairs_hook=_unique)
+        return _model(Document(text, source.path, _parsed(text, source.path)))
     except json.JSONDecodeError as error:
-        message = f"expected JSON: {error.msg}"
-        raise ParseError(message, path=source.path, line=error.lineno, column=error.colno) from None
-    except ValueError as error:  # a key that is given twice, a number of thousands of digits, or no text at all
-        raise error if isinstance(error, ParseError) else ParseError(str(error), path=source.path) from None
+        line, column = line_of(text, error.pos), column_of(text, error.pos)
+        raise ParseError(f"expected JSON: {error.msg}", path=source.path, line=line, column=column) from None
+    except RecursionError:
+        line = line_of(text, deepest(text))
+        raise ParseError("the brackets are nested too deeply", path=source.path, line=line) from None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
-        raise ValueError(f"the key {twice[:60]!r} is given twice")
-    return found
+def _parsed(text: str, path: str) -> Any:
+    brackets = too_many_brackets(text)
+    if brackets is not None:
+        raise ParseError(f"{brackets} lists and objects in {len(text)} characters are too many to be meant", path=path)
+    try:
+        return parsed(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:  # a key that is given twice, or a number of thousands of digits
+        place = second_of_a_key(text) if "twice" in str(error) else longest_number(text)
+        raise ParseError(str(error), path=path, line=None if place is None else line_of(text, place)) from None
 
 
-def _model(document: Any, path: str) -> Model:
-    if not isinstance(document, dict) or "besag" not in document:
-        raise ParseError('expected a model that besag saved, an object that begins with {"besag": 1', path=path)
-    version = document["besag"]
+def _model(document: Document) -> Model:
+    root = document.root
+    if not isinstance(root, dict) or "besag" not in root:
+        raise document.fail('expected a model that besag saved, an object that begins with {"besag": 1')
+    version = root["besag"]
     if type(version) is not int or version < 1:
-        raise ParseError(f'expected "besag": 1, got {type(version).__name__}', path=path)
+        raise document.fail(f'expected "besag": 1, got {type(version).__name__}', "besag")
     if version > VERSION:
         message = f"the file is of version {str(version)[:40]} of the format, and this besag reads up to {VERSION}: "
-        raise ParseError(f"{message}update besag", path=path)
-    if document.get("kind") != "model":
-        raise ParseError(f'expected "kind": "model", got {str(document.get("kind"))[:40]!r}', path=path)
-    fields = Fields(document, _KEYS, "the file", path)
-    stored = read_archive(document["arrays"], path) if fields.has("arrays") else {}
-    return model_of_document(fields, ArrayReader(path, stored))
+        raise document.fail(f"{message}update besag", "besag")
+    if root.get("kind") != "model":
+        raise document.fail(f'expected "kind": "model", got {str(root.get("kind"))[:40]!r}', "kind")
+    fields = Fields(document, root, _KEYS, "the file")
+    try:
+        stored = read_archive(root["arrays"], document.path) if fields.has("arrays") else {}
+    except ValueError as error:
+        raise document.fail(str(error), "arrays") from None
+    return model_of_document(fields, ArrayReader(stored))

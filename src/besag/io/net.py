@@ -14,28 +14,32 @@
 Comments go from % to the end of the line. Rows of data need not sum to one: as in Hugin they are normalised. Hugin
 takes a uniform table where there is no data; here that is an error, since a file that is cut off looks the same.
 Decision and utility nodes are an error, or left out with ignore_utilities.
+
+The numbers of many potentials are parsed together; where something is wrong, a second look at each finds the place.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array
+from besag.arrays import Array, IntArray
+from besag.errors import ParseError
 from besag.io.formats import Source
 from besag.io.net_write import NAME, PROPERTY, is_identifier, write
 from besag.io.network import Node, model_of_nodes
 from besag.io.parts import ROW_TOLERANCE, note_rows
-from besag.io.tokens import PERCENT, Cursor, Value, items, one_line, shown, without_comments
+from besag.io.tokens import PERCENT, Cursor, Value, items, one_line, pieces, shown, without_comments
 from besag.model.model import Model
 
 __all__ = ["matches", "read", "write"]
 
 _START = re.compile(r"\s*+(?:net\s*+\{|class\s++\w++\s*+\{|(?:discrete\s++)?node\s++\S++\s*+\{)")
-_ODD_PROPERTY = re.compile(PROPERTY + r"(\d{1,9})")
+_ODD_PROPERTY = re.compile(PROPERTY + r"\d{1,9}")
 _CHANCE = (["node"], ["discrete", "node"], ["chance"], ["discrete", "chance"])
 _OF_ALL = frozenset({"label", "position", "HR_Desc"})
 _OF_MODEL, _OF_NODE = _OF_ALL | {"name"}, _OF_ALL | {"states", NAME}
@@ -77,6 +81,16 @@ class _Potential(NamedTuple):
     at: int
 
 
+class _Given(NamedTuple):
+    """What the table of a chance node is made from; shape: (parents..., child)."""
+
+    identifier: str
+    parents: list[int]
+    shape: list[int]
+    data: Value
+    line: int
+
+
 class _Reader:
     """The state of reading one file: what it has declared so far, by identifier."""
 
@@ -96,12 +110,13 @@ class _Reader:
             self._element()
         if self.is_open:
             raise self.cursor.unexpected(f"'}}' at the end of class {shown(self.class_name or '')}")
+        metadata = self._metadata()
+        if not self.variables:
+            raise self.cursor.fail("expected at least one node, but the file ends")
         for child, potential in self.potentials.items():
             if child not in self.variables and child not in self.left_out:
                 raise self.cursor.fail(f"no node is named {child!r}; {len(self.variables)} are declared", potential.at)
-        numbers = {identifier: number for number, identifier in enumerate(self.variables)}
-        nodes = [self._node(identifier, numbers) for identifier in self.variables]
-        return model_of_nodes(nodes, self.cursor.path, self._metadata())
+        return model_of_nodes(self._nodes(), self.cursor.path, metadata)
 
     def _element(self) -> None:
         cursor = self.cursor
@@ -110,15 +125,15 @@ class _Reader:
             return
         at = cursor.at
         word = cursor.word("net, class, node or potential")
-        if word == "net" and cursor.peek() == "{":
+        if word == "potential":
+            self._potential(at)
+        elif word == "net" and cursor.peek() == "{":
             self._attributes(self.of_model, "net")
         elif word == "class" and self.class_name is None:
             self.class_name, self.is_open = cursor.word("the name of the class"), True
             if not is_identifier(self.class_name):
                 raise cursor.fail(f"expected class NAME {{, got class {shown(self.class_name)}", at)
             cursor.expect("{", "after the name of the class")
-        elif word == "potential":
-            self._potential(at)
         elif cursor.peek() == "=" and self.is_open:
             cursor.expect("=", "")
             self._keep(self.of_model, word, cursor.value(shown(word)))
@@ -131,12 +146,12 @@ class _Reader:
     # Attributes ------------------------------------------------------------------------------------------------------
 
     def _attributes(self, into: _Attributes, what: str) -> _Attributes:
-        for key, value in self.cursor.statements("=", what):
+        for key, value in self.cursor.statements(what):
             self._keep(into, key, value)
         return into
 
     def _keep(self, into: _Attributes, key: str, value: Value) -> None:
-        if key not in into.keys and _ODD_PROPERTY.fullmatch(key) is None:
+        if key not in into.keys and not _is_odd(key):
             into.properties.append(f"{key} = {one_line(value.text)}")
         elif key in into.known:
             raise self.cursor.fail(f"{key} is given twice", value.at)
@@ -152,7 +167,7 @@ class _Reader:
         if "position" in found.known:
             metadata["position"] = cursor.position(found.known["position"])
         properties = list(found.properties)
-        odd = {int(m[1]): found.known[key] for key in found.known if (m := _ODD_PROPERTY.fullmatch(key))}
+        odd = {int(key.removeprefix(PROPERTY)): found.known[key] for key in found.known if _is_odd(key)}
         for place in sorted(odd):
             properties.insert(place, cursor.one(odd[place]))
         if properties:
@@ -180,7 +195,7 @@ class _Reader:
             raise cursor.unexpected("the name of a node")
         if identifier in self.variables or identifier in self.left_out:
             raise cursor.fail(f"node {identifier!r} is declared twice", at)
-        found = self._attributes(_Attributes(_OF_NODE, {}, []), f"node {shown(identifier)}")
+        found = self._attributes(_Attributes(_OF_NODE, {}, []), f"node {identifier}")
         if kind in _CHANCE:
             self.variables[identifier] = self._variable(identifier, found, at)
         else:
@@ -197,10 +212,9 @@ class _Reader:
     def _variable(self, identifier: str, found: _Attributes, at: int) -> _Variable:
         if "states" not in found.known:
             raise self.cursor.fail(f'node {identifier!r} has no states: expected states = ("a" "b");', at)
-        value = found.known["states"]
         metadata = self._drawn(found)
         name = self.cursor.one(found.known[NAME]) if NAME in found.known else identifier
-        return _Variable(name, self.cursor.states(name, items(value.text), value.at), metadata, at)
+        return _Variable(name, self.cursor.states(name, found.known["states"]), metadata, at)
 
     # Potentials ------------------------------------------------------------------------------------------------------
 
@@ -214,7 +228,7 @@ class _Reader:
         if child[0] in self.potentials:
             raise cursor.fail(f"{child[0]!r} has two potentials", at)
         data, extra = None, []
-        for key, value in cursor.statements("=", f"the potential of {shown(child[0])}"):
+        for key, value in cursor.statements(f"the potential of {child[0]}"):
             if key == "data" and data is not None:
                 raise cursor.fail("data is given twice", value.at)
             if key == "data":
@@ -223,7 +237,19 @@ class _Reader:
                 extra.append(f"{key} = {one_line(value.text)}")
         self.potentials[child[0]] = _Potential(parents, data, extra, at)
 
-    def _node(self, identifier: str, numbers: dict[str, int]) -> Node:
+    def _nodes(self) -> list[Node]:
+        """All chance nodes, in the order of their declarations."""
+        numbers = {identifier: number for number, identifier in enumerate(self.variables)}
+        given = [self._given(identifier, numbers) for identifier in self.variables]
+        tables = self._tables(given)
+        nodes = []
+        for variable, one, table in zip(self.variables.values(), given, tables, strict=True):
+            extra = self.potentials[one.identifier].extra
+            metadata = variable.metadata | ({"net": {"potential": tuple(extra)}} if extra else {})
+            nodes.append(Node(variable.name, variable.states, one.parents, table, metadata, one.line))
+        return nodes
+
+    def _given(self, identifier: str, numbers: dict[str, int]) -> _Given:
         variable, potential = self.variables[identifier], self.potentials.get(identifier)
         if potential is None:
             raise self.cursor.fail(f"node {identifier!r} has no potential", variable.at)
@@ -231,41 +257,79 @@ class _Reader:
         if potential.data is None:
             raise self.cursor.fail(self._why_no_data(identifier, potential), potential.at)
         shape = [len(self.variables[name].states) for name in (*potential.parents, identifier)]
-        table = self._table(identifier, potential.data, shape)
-        metadata = variable.metadata | ({"net": {"potential": tuple(potential.extra)}} if potential.extra else {})
-        line = self.cursor.line(potential.at)
-        return Node(variable.name, variable.states, parents, table, metadata, line)
+        return _Given(identifier, parents, shape, potential.data, self.cursor.line(potential.at))
 
     def _why_no_data(self, identifier: str, potential: _Potential) -> str:
         if any(text.startswith(("model_nodes =", "model_data =", "function =")) for text in potential.extra):
             return f"the potential of {identifier!r} is given by a model (an expression) alone: save it with its data"
         return f"the potential of {identifier!r} has no data: expected data = (...);"
 
-    def _table(self, identifier: str, value: Value, shape: list[int]) -> Array:
-        """The numbers of a table; each innermost list, where there are some, must be a row."""
-        text, cursor = value.text, self.cursor
-        if not (text.startswith("(") and text.endswith(")") and text.count("(") == text.count(")")):
-            raise cursor.fail(f"expected data = ( numbers ), each '(' with its ')', got {shown(text)}", value.at)
-        marked = cursor.numbers(value, " nan ")
-        ends = np.flatnonzero(np.isnan(marked))
-        lengths = np.diff(ends, prepend=-1) - 1
-        lengths = lengths[lengths > 0]
-        total, k = int(lengths.sum()), shape[-1]
-        if total != prod(shape):
-            sizes = " x ".join(map(str, shape))
-            raise cursor.fail(f"data of {identifier!r} must be {prod(shape)} numbers, {sizes}, got {total}", value.at)
-        if len(lengths) > 1 and (lengths != k).any():
-            wrong = int(lengths[lengths != k][0])
-            raise cursor.fail(f"each row of {identifier!r} must have {k} numbers, got one with {wrong}", value.at)
-        return _normalised(np.delete(marked, ends).reshape(-1, shape[-1]))
+    def _tables(self, given: list[_Given]) -> list[Array]:
+        """The tables of all potentials, in pieces of the file."""
+        found: list[Array] = []
+        for piece in pieces(given, [len(one.data.text) for one in given]):
+            for one in piece:
+                text = one.data.text
+                if not (text.startswith("(") and text.endswith(")") and text.count("(") == text.count(")")):
+                    message = f"expected data = ( numbers ), each '(' with its ')', got {shown(text)}"
+                    raise self.cursor.fail(message, one.data.at)
+            numbers = self._numbers(piece)
+            if numbers is None:
+                raise self._bad_data(piece)
+            sizes = [prod(one.shape) for one in piece]
+            rows = np.repeat([one.shape[-1] for one in piece], [prod(one.shape[:-1]) for one in piece])
+            found += np.split(_normalised(numbers, rows), np.cumsum(sizes[:-1]))
+        return found
+
+    def _numbers(self, piece: Sequence[_Given]) -> Array | None:
+        """The numbers of several potentials; None where one has not the numbers that it must have.
+
+        NaN stands for each ")" and for the end of each potential. What is between two of them is nothing, or a row, or,
+        where it is alone in its potential, all of its numbers.
+        """
+        if any(prod(one.shape) > len(one.data.text) for one in piece):
+            return None
+        try:
+            marked = self.cursor.numbers(Value(")".join([one.data.text for one in piece]) + ")", 0), " nan ")
+        except ParseError:
+            return None
+        marks = np.isnan(marked)
+        lengths = np.diff(np.flatnonzero(marks), prepend=-1) - 1
+        counts = np.array([one.data.text.count(")") + 1 for one in piece])
+        starts = np.cumsum(counts) - counts
+        totals, lists = np.add.reduceat(lengths, starts), np.add.reduceat((lengths > 0).astype(np.int64), starts)
+        rows = np.repeat([one.shape[-1] for one in piece], counts)
+        odd = (lengths > 0) & (lengths != rows) & np.repeat(lists > 1, counts)
+        if odd.any() or (totals != [prod(one.shape) for one in piece]).any():
+            return None
+        return np.asarray(marked[~marks])
+
+    def _bad_data(self, piece: Sequence[_Given]) -> ParseError:
+        """The error of the first potential that has not the numbers it must have."""
+        for one in piece:
+            marked, k, size = self.cursor.numbers(one.data, " nan "), one.shape[-1], prod(one.shape)
+            lengths = np.diff(np.flatnonzero(np.isnan(marked)), prepend=-1) - 1
+            lengths, total = lengths[lengths > 0], int(lengths.sum())
+            if total != size:
+                message = f"data of {one.identifier!r} must be {size} numbers, {' x '.join(map(str, one.shape))}, got"
+                return self.cursor.fail(f"{message} {total}", one.data.at)
+            if len(lengths) > 1 and (lengths != k).any():
+                message = f"each row of {one.identifier!r} must have {k} numbers, got one with"
+                return self.cursor.fail(f"{message} {lengths[lengths != k][0]}", one.data.at)
+        raise AssertionError("all data are right")
 
 
-def _normalised(rows: Array) -> Array:
-    """Rows that sum to one, but for those that cannot and those that do so within the tolerance of all readers."""
-    with np.errstate(over="ignore"):
-        sums = rows.sum(axis=1)
-    scaled = (np.abs(sums - 1) > ROW_TOLERANCE) & (sums > 0) & (sums < np.inf) & (rows >= 0).all(axis=1)
+def _is_odd(key: str) -> bool:
+    return key.startswith(PROPERTY) and _ODD_PROPERTY.fullmatch(key) is not None
+
+
+def _normalised(numbers: Array, lengths: IntArray) -> Array:
+    """Rows of these lengths that sum to one, but for those that cannot and those within every reader's tolerance."""
+    starts = np.cumsum(lengths) - lengths
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.add.reduceat(numbers, starts)
+    scaled = (np.abs(sums - 1) > ROW_TOLERANCE) & (sums > 0) & (sums < np.inf)
+    scaled &= np.minimum.reduceat(numbers, starts) >= 0
     if scaled.any():
         note_rows(sums[scaled])
-    rows[scaled] /= sums[scaled, None]
-    return rows
+    return np.asarray(numbers / np.repeat(np.where(scaled, sums, 1.0), lengths))

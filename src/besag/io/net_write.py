@@ -15,10 +15,11 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.errors import ModelError
+from besag.io.identifiers import distinct_identifiers
+from besag.io.kept import Kept
 from besag.io.network import Node, nodes_of
 from besag.io.numbers import number_text
 from besag.io.tokens import TEXT, quoted
-from besag.model.metadata import Metadata
 from besag.model.model import Model
 
 NAME, PROPERTY = "besag_name", "besag_property_"
@@ -38,10 +39,9 @@ def write(model: Model) -> bytes:
     """A Bayesian network as a Hugin NET file; ModelError where the model is none."""
     nodes = nodes_of(model, "Hugin NET")
     names = identifiers([node.name for node in nodes])
-    of_net = model.metadata.get("net", {})
-    wrapper = of_net.get("class") if isinstance(of_net, Mapping) else None
+    wrapper = _class(model.metadata)
     parts = [*_node_blocks(nodes, names), *_potential_blocks(nodes, names)]
-    if isinstance(wrapper, str) and is_identifier(wrapper):
+    if wrapper:
         head = _lines(_attributes(model.metadata, None if model.metadata.get("name") == wrapper else "name"))
         text = f"class {wrapper}\n{{\n{head}\n" + "\n".join(parts) + "}\n"
     else:
@@ -61,27 +61,28 @@ def identifiers(names: Sequence[str]) -> list[str]:
     >>> identifiers(["a", "a b", "a-b", "<5", "5", "node"])
     ['a', 'a_b', 'a_b_2', '_5', '_5_2', 'node_']
     """
-    taken = {name for name in names if is_identifier(name)}
-    count: dict[str, int] = {}
-    found = []
-    for name in names:
-        if not is_identifier(name):
-            base = re.sub(r"[^A-Za-z0-9_]", "_", name)
-            base = (
-                base if base and is_identifier(base) else f"_{base}" if base[:1].isdigit() or not base else f"{base}_"
-            )
-            name = base
-            while name in taken:
-                count[base] = count.get(base, 1) + 1
-                name = f"{base}_{count[base]}"
-            taken.add(name)
-        found.append(name)
-    return found
+    return distinct_identifiers(names, is_identifier, _nearest)
+
+
+def _nearest(name: str) -> str:
+    """The identifier nearest to a name."""
+    safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if is_identifier(safe):
+        return safe
+    return f"{safe}_" if safe in _KEYWORDS else f"_{safe}"
 
 
 def is_identifier(name: str) -> bool:
     """Whether a name may stand in a NET file as it is."""
     return _IDENTIFIER.fullmatch(name) is not None and name not in _KEYWORDS
+
+
+def _class(metadata: Mapping[str, Any]) -> str:
+    """The name of the class that the file is wrapped in; "" where it is not."""
+    kept = Kept(metadata.get("net"), "net", "the model").at("class")
+    if kept.text() and not is_identifier(kept.text()):
+        raise kept.wrong("an identifier that is no keyword")
+    return kept.text()
 
 
 def _block(head: str, lines: Sequence[str]) -> str:
@@ -104,17 +105,17 @@ def _node_blocks(nodes: Sequence[Node], names: Sequence[str]) -> list[str]:
 def _attributes(metadata: Mapping[str, Any], name: str | None) -> list[str]:
     """The metadata that all formats share as attributes; `name`: the key of the name, where it has one."""
     keys = ({"name": name} if name else {}) | {"label": "label", "comment": "HR_Desc"}
-    lines = [f"{key} = {quoted(str(metadata[kept]))}" for kept, key in keys.items() if kept in metadata]
+    lines = [f"{key} = {quoted(metadata[kept])}" for kept, key in keys.items() if kept in metadata]
     if "position" in metadata:
         lines.append(f"position = {_position(metadata['position'])}")
     seen: set[str] = set()
     for place, entry in enumerate(metadata.get("properties", ())):
-        match = _PROPERTY.fullmatch(str(entry))
+        match = _PROPERTY.fullmatch(entry)
         key = match[1] if match and match[0].count("(") == match[0].count(")") else ""
         if not key or key in seen or key in _TAKEN or key.startswith((NAME, PROPERTY)):
-            lines.append(f"{PROPERTY}{place} = {quoted(str(entry))}")
+            lines.append(f"{PROPERTY}{place} = {quoted(entry)}")
         else:
-            lines.append(str(entry))
+            lines.append(entry)
         seen.add(key)
     return lines
 
@@ -134,12 +135,11 @@ def _potential_blocks(nodes: Sequence[Node], names: Sequence[str]) -> list[str]:
 
 def _entries(node: Node) -> list[str]:
     """What the potential said besides its data when it was read."""
-    of_net = node.metadata.get("net", Metadata())
-    entries = of_net.get("potential", ()) if isinstance(of_net, Mapping) else ()
-    for entry in entries:
-        if not isinstance(entry, str) or _ENTRY.fullmatch(entry) is None or entry.startswith("data ="):
-            raise ModelError(f"metadata 'net' of {node.name!r}: expected texts 'key = value', got {entry!r}")
-    return list(entries)
+    kept = Kept(node.metadata.get("net"), "net", repr(node.name)).at("potential")
+    for entry in kept.items():
+        if _ENTRY.fullmatch(entry.text()) is None or entry.text().startswith("data ="):
+            raise entry.wrong("a text 'key = value'")
+    return kept.texts()
 
 
 def _data(table: Array) -> str:

@@ -19,7 +19,7 @@ from besag.arrays import Array, joined
 from besag.errors import ModelError, ParseError
 from besag.io.numbers import weights_of
 from besag.io.parts import MAX_ARITY, Pool, TableError, energies_of, model_of, normalised
-from besag.model.dag import topological
+from besag.model.dag import CycleError, topological
 from besag.model.model import Model
 from besag.model.variable import NameList, Variables
 
@@ -42,15 +42,18 @@ def model_of_nodes(nodes: Sequence[Node], path: str, metadata: dict[str, Any] | 
         raise ParseError("expected at least one variable, got none", path=path)
     _check_names(nodes, path)
     kept = {v: node.metadata for v, node in enumerate(nodes) if node.metadata}
-    found = Variables.from_spaces(NameList(node.name for node in nodes), [node.states for node in nodes])
-    variables = found.with_metadata(kept) if kept else found
+    variables = Variables.from_spaces(NameList(node.name for node in nodes), [node.states for node in nodes], kept)
     for node in nodes:
         _check_table(nodes, node, path)
     try:
         topological(variables, [node.parents for node in nodes])
-    except ModelError as error:
-        raise ParseError(str(error), path=path) from None
+    except CycleError as error:
+        lines = [line for line in (nodes[v].line for v in error.cycle) if line is not None]
+        raise ParseError(str(error), path=path, line=min(lines, default=None)) from None
     pools, weights = _pooled(nodes)
+    if not np.isfinite(weights).all():
+        wrong = next(node for node in nodes if not np.isfinite(node.table).all())
+        raise ParseError(f"the table of {wrong.name!r} must hold finite numbers", path=path, line=wrong.line)
     try:
         weights = normalised(variables, pools, weights)
     except TableError as error:
@@ -80,7 +83,7 @@ def _check_table(nodes: Sequence[Node], node: Node, path: str) -> None:
         )
     if len(set(node.parents)) != len(node.parents):
         raise ParseError(f"{node.name!r} names a parent twice", path=path, line=node.line)
-    shape = (*(len(nodes[u].states) for u in node.parents), len(node.states))
+    shape = (*[len(nodes[u].states) for u in node.parents], len(node.states))
     if node.table.size != prod(shape):
         raise ParseError(
             f"the table of {node.name!r} must have {prod(shape)} entries, {' x '.join(map(str, shape))}, "
@@ -89,8 +92,6 @@ def _check_table(nodes: Sequence[Node], node: Node, path: str) -> None:
             line=node.line,
         )
     node.table = node.table.reshape(shape)
-    if not np.isfinite(node.table).all():
-        raise ParseError(f"the table of {node.name!r} must hold finite numbers", path=path, line=node.line)
 
 
 def _pooled(nodes: Sequence[Node]) -> tuple[list[Pool], Array]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from besag.errors import LossWarning
 from besag.io.files import packed, write_atomically
 from besag.io.formats import Format, format_to_write
 from besag.io.load import load
+from besag.io.readback import altered
+from besag.model.metadata import is_nothing
 from besag.model.model import Model
 
 
@@ -18,8 +21,8 @@ def save(model: Model, path: str | PathLike[str], *, format: str | None = None) 
     """Write a model to a file: .uai, .bif, .xml (XMLBIF), .net (Hugin), .xdsl (GeNIe) or .json (native), also .gz, .xz.
 
     The suffix chooses the format, or `format`, a suffix, does. What the format cannot carry, such as the names of
-    variables in UAI, is reported in one LossWarning; a model that it cannot hold at all is a ModelError. The file
-    appears whole or not at all.
+    variables in UAI, is reported in one LossWarning: a model with metadata or odd names is read again before it is
+    written. A model that a format cannot hold at all is a ModelError. The file appears whole or not at all.
 
     >>> import besag, tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp(), "rain.bif")
@@ -31,8 +34,9 @@ def save(model: Model, path: str | PathLike[str], *, format: str | None = None) 
     if chosen.where == "native":
         chosen.module.save(model, Path(path))
         return
-    write_atomically(Path(path), packed(chosen.module.write(model), path))
-    report_losses(model, chosen)
+    data, lost = encoded(model, chosen)
+    write_atomically(Path(path), packed(data, path))
+    report(lost, chosen)
 
 
 def convert(
@@ -51,15 +55,20 @@ def convert(
     save(load(source, ignore_utilities=ignore_utilities), target)
 
 
-def report_losses(model: Model, chosen: Format) -> None:
+def encoded(model: Model, chosen: Format) -> tuple[bytes, list[str]]:
+    """The content of a file, and what of the model it does not carry; ModelError where it cannot hold the model."""
+    data: bytes = chosen.module.write(model)
+    return data, losses(model, chosen) + altered(model, data, chosen)
+
+
+def report(lost: Sequence[str], chosen: Format) -> None:
     """A LossWarning where a format cannot carry all of a model."""
-    lost = losses(model, chosen)
     if lost:
         warnings.warn(LossWarning(f"{chosen.name} cannot carry {', '.join(lost)}"), stacklevel=3)
 
 
 def losses(model: Model, chosen: Format) -> list[str]:
-    """What a model has and a format cannot carry."""
+    """What a model has and a format has no place for."""
     carries = chosen.carries or frozenset()
     lost = []
     if "names" not in carries:
@@ -67,8 +76,8 @@ def losses(model: Model, chosen: Format) -> list[str]:
             lost.append("the names of variables")
         if any(space != tuple(map(str, range(len(space)))) for space in model.variables.spaces):
             lost.append("the names of states")
-    of_model = [key for key in model.metadata if key not in chosen.of_model]
-    of_variables = {key for entries in model.variables.metadata.values() for key in entries if key not in carries}
+    of_model = _not_in(chosen.of_model, model.metadata)
+    of_variables = {key for entries in model.variables.metadata.values() for key in _not_in(carries, entries)}
     lost += [f"the model's {key}" for key in of_model] + [f"the variables' {key}" for key in sorted(of_variables)]
     if model.shape is not None:
         lost.append("the shape of the grid")
@@ -77,3 +86,7 @@ def losses(model: Model, chosen: Format) -> list[str]:
     if not model.graph.tables_are_theta or len(model.problem.table_offsets) <= model.n_factors:
         lost.append("shared parameters (factors become tables of their own)")
     return lost
+
+
+def _not_in(keys: Collection[str], metadata: Mapping[str, Any]) -> list[str]:
+    return [key for key, value in metadata.items() if key not in keys and not is_nothing(value)]

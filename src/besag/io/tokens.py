@@ -13,33 +13,43 @@ nothing here recurses.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from itertools import accumulate
+from typing import NamedTuple, TypeVar
 
 from besag.arrays import Array
 from besag.errors import ParseError
-from besag.io.files import floats, is_number, text_of
+from besag.io.files import column_of, floats, is_number, line_of, text_of
 from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY
 
+PIECE = 1 << 20  # characters of tables that are parsed at once
+STRETCH = 1 << 12  # characters whose lines are counted in advance
 TEXT = r'"(?:[^"\\]++|\\.)*+"'
 PERCENT = r"%[^\r\n]*+"
 SLASHES = r"//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
 
 _OPEN_TEXT = r'"(?:[^"\\]++|\\.)*+"?'  # also one that never ends, so that the search goes on behind it
+_PLAIN_WORD = r'[^\s(){}\[\]=;:,|"]++'
+_ONE_VALUE = rf'(?:[^;{{}}"]++|{TEXT})*+'
 _SPACE = re.compile(r"\s*+")
-_WORD = re.compile(r'[^\s(){}\[\]=;:,|"]++')
+_WORD = re.compile(rf"\s*+({_PLAIN_WORD}|{TEXT})", re.DOTALL)
 _TEXT = re.compile(TEXT, re.DOTALL)
-_VALUE = re.compile(rf'(?:[^;{{}}"]++|{TEXT})*+', re.DOTALL)
-_GROUP = re.compile(rf'\(((?:[^(){{}};"]++|{TEXT})*+)\)', re.DOTALL)
+_VALUE = re.compile(_ONE_VALUE, re.DOTALL)
+_STATEMENT = re.compile(rf"\s*+({_PLAIN_WORD})\s*+=\s*+({_ONE_VALUE});", re.DOTALL)
+_GROUP = re.compile(rf'\s*+(\(((?:[^(){{}};"]++|{TEXT})*+)\))', re.DOTALL)
+_BLOCK = re.compile(rf'\s*+\{{((?:[^{{}}"]++|{TEXT})*+)\}}', re.DOTALL)
 _BRACES = re.compile(rf"[{{}}]|{_OPEN_TEXT}", re.DOTALL)
 _ITEM = re.compile(rf'({TEXT})|([^\s(),"]++)', re.DOTALL)
 _TOKEN = re.compile(rf'{TEXT}|[()]|[^\s()"]++', re.DOTALL)
-_ESCAPE = re.compile(r'\\(?:(["\\n])|[ \t]*+\r?\n[ \t]*+)')
+_ESCAPE = re.compile(r'\\(?:(["\\n])|[ \t]*+(?:\r\n?|\n)[ \t]*+)')
+_LONE_RETURN = re.compile(r"\r(?!\n)")
+_IN_LINE = re.compile(r"[^\r\n]++")
 _BARE = re.compile(r"[0-9.eE+\-,() \t\r\n\f\v]*+")
 _PIECE = re.compile(r"[^,() \t\r\n\f\v]++")
 _INTEGER = re.compile(r"[+-]?\d{1,300}")
+
+T = TypeVar("T")
 
 
 class Value(NamedTuple):
@@ -58,7 +68,7 @@ def without_comments(text: str, comment: str) -> str:
 
 def _blank(match: re.Match[str]) -> str:
     found = match.group()
-    return found if found[0] == '"' else re.sub(r"[^\n]++", lambda m: " " * len(m.group()), found)
+    return found if found[0] == '"' else _IN_LINE.sub(lambda line: " " * len(line[0]), found)
 
 
 def unquoted(token: str) -> str:
@@ -93,12 +103,15 @@ def items(text: str) -> list[str]:
     >>> items('("a, b" <5 c)')
     ['a, b', '<5', 'c']
     """
+    if '"' not in text:
+        return text.replace("(", " ").replace(")", " ").replace(",", " ").split()
     return [unquoted(quote) if quote else word for quote, word in _ITEM.findall(text)]
 
 
 def one_line(text: str) -> str:
     """A value as a property keeps it: as it stands where it is one text or one line, else its tokens."""
-    return text if "\n" not in text or _TEXT.fullmatch(text) else " ".join(_TOKEN.findall(text))
+    one = ("\n" not in text and "\r" not in text) or _TEXT.fullmatch(text)
+    return text if one else " ".join(_TOKEN.findall(text))
 
 
 def shown(text: str) -> str:
@@ -107,21 +120,34 @@ def shown(text: str) -> str:
     return line if len(line) <= 60 else f"{line[:57]}..."
 
 
+def pieces(things: Sequence[T], sizes: Sequence[int]) -> Iterator[Sequence[T]]:
+    """Things in order, as many at once as have PIECE in size together, or one."""
+    first, total = 0, 0
+    for number, size in enumerate(sizes):
+        total += size
+        if total >= PIECE:
+            yield things[first : number + 1]
+            first, total = number + 1, 0
+    if first < len(things):
+        yield things[first:]
+
+
 class Cursor:
     """A place in a text; each method takes what it names from there, or raises a ParseError with line and column."""
 
-    __slots__ = ("_ends", "at", "path", "text")
+    __slots__ = ("_counts", "_known_states", "_lined", "at", "path", "text")
 
     def __init__(self, source: Source, comment: str) -> None:
         self.text, self.path = without_comments(text_of(source.data, source.path), comment), source.path
         self.at = 0
-        self._ends: list[int] | None = None
+        self._counts: list[int] | None = None  # of lines before each STRETCH of the text
+        self._lined = ""
+        self._known_states: dict[str, tuple[str, ...]] = {}  # by their text, which often is the same
 
     def fail(self, message: str, at: int | None = None) -> ParseError:
         """The error of an offset, else of this place."""
         offset = min(self.at if at is None else at, len(self.text))
-        line = self.text.count("\n", 0, offset) + 1
-        column = offset - self.text.rfind("\n", 0, offset)
+        line, column = line_of(self.text, offset), column_of(self.text, offset)
         return ParseError(message, path=self.path, line=line, column=column)
 
     def unexpected(self, expected: str) -> ParseError:
@@ -152,12 +178,18 @@ class Cursor:
 
     def line(self, at: int) -> int:
         """The line of an offset."""
-        if self._ends is None:
-            self._ends = [match.start() for match in re.finditer("\n", self.text)]
-        return bisect_left(self._ends, at) + 1
+        if self._counts is None:
+            starts = range(0, len(self.text), STRETCH)
+            self._lined = _LONE_RETURN.sub("\n", self.text) if "\r" in self.text else self.text
+            self._counts = [0, *accumulate(self._lined.count("\n", start, start + STRETCH) for start in starts)]
+        whole = at // STRETCH
+        return self._counts[whole] + self._lined.count("\n", whole * STRETCH, at) + 1
 
     def peek(self) -> str:
         """The first character of the next token, "" at the end."""
+        found = self.text[self.at : self.at + 1]
+        if "!" <= found <= "~":
+            return found
         self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
         return self.text[self.at : self.at + 1]
 
@@ -174,32 +206,35 @@ class Cursor:
 
     def word(self, what: str) -> str:
         """A word or the content of a text."""
-        kind = _TEXT if self.peek() == '"' else _WORD
-        match = kind.match(self.text, self.at)
+        match = _WORD.match(self.text, self.at)
         if match is None:
             raise self.unexpected(what)
         self.at = match.end()
-        return unquoted(match.group())
+        return unquoted(match[1])
 
     def value(self, key: str) -> Value:
         """All up to the next ";", which is passed over."""
         self.peek()
         start, end = _VALUE.match(self.text, self.at).span()  # type: ignore[union-attr]
         self.at = end
-        self.expect(";", f"after the value of {key}")
+        if not self.take(";"):
+            raise self.unexpected(f"';' after the value of {shown(key)}")
         return Value(self.text[start:end].rstrip(), start)
 
     def group(self, what: str) -> Value:
         """What stands in parentheses, in which there are no others."""
-        self.peek()
         match = _GROUP.match(self.text, self.at)
         if match is None:
             raise self.unexpected(what)
         self.at = match.end()
-        return Value(match.group(1).strip(), match.start())
+        return Value(match[2].strip(), match.start(1))
 
     def block(self, what: str) -> Value:
         """What stands in braces, which may hold others."""
+        plain = _BLOCK.match(self.text, self.at)
+        if plain is not None:
+            self.at = plain.end()
+            return Value(plain[1], plain.start(1))
         self.expect("{", f"before {what}")
         start, depth = self.at, 1
         for match in _BRACES.finditer(self.text, start):
@@ -209,19 +244,30 @@ class Cursor:
                 return Value(self.text[start : match.start()], start)
         raise self.fail(f"{what} begins here and has no end: expected '}}'", start - 1)
 
-    def statements(self, separator: str, what: str) -> Iterator[tuple[str, Value]]:
-        """The keys and values of { key = value; ... }, whose "{" comes next; `separator` stands for the "="."""
-        self.expect("{", f"before {what}")
-        while not self.take("}"):
-            expected = f"an attribute or '}}' at the end of {what}"
-            if self.peek() == '"':
-                raise self.unexpected(expected)
-            key = self.word(expected)
-            self.expect(separator, f"after {shown(key)}")
-            yield key, self.value(shown(key))
+    def statements(self, what: str) -> Iterator[tuple[str, Value]]:
+        """The keys and values of { key = value; ... }, whose "{" comes next."""
+        if not self.take("{"):
+            raise self.unexpected(f"'{{' before {shown(what)}")
+        text, at = self.text, self.at
+        while match := _STATEMENT.match(text, at):
+            self.at = at = match.end()
+            yield match[1], Value(match[2].rstrip(), match.start(2))
+        if not self.take("}"):
+            raise self._no_statement(f"an attribute or '}}' at the end of {shown(what)}")
+
+    def _no_statement(self, expected: str) -> ParseError:
+        """The error of this place, where a statement or the "}" of a block was expected."""
+        if self.peek() == '"':
+            return self.unexpected(expected)
+        key = self.word(expected)
+        self.expect("=", f"after {shown(key)}")
+        self.value(key)
+        raise AssertionError("it is a statement")
 
     def one(self, value: Value) -> str:
         """A value that is one word or text."""
+        if _TEXT.fullmatch(value.text):
+            return unquoted(value.text)
         found = items(value.text)
         if len(found) != 1:
             raise self.fail(f"expected one text, got {shown(value.text) or 'nothing'}", value.at)
@@ -230,10 +276,11 @@ class Cursor:
     def position(self, value: Value) -> tuple[float, float]:
         """A value that is a pair of numbers."""
         found = items(value.text)
-        if len(found) != 2 or not all(_is_finite(text) for text in found):
-            raise self.fail(f"expected a position (x y), got {shown(value.text) or 'nothing'}", value.at)
-        x, y = (int(text) if _INTEGER.fullmatch(text) else float(text) for text in found)
-        return x, y
+        if len(found) == 2:
+            x, y = map(_coordinate, found)
+            if x is not None and y is not None:
+                return x, y
+        raise self.fail(f"expected a position (x y), got {shown(value.text) or 'nothing'}", value.at)
 
     def numbers(self, value: Value, group: str = " ") -> Array:
         """The numbers of a value; parentheses and commas only separate them. `group` is put for each ")"."""
@@ -245,12 +292,23 @@ class Cursor:
         wrong = next(m for m in _PIECE.finditer(value.text) if not _is_finite(m.group()))
         raise self.fail(f"expected a number, got {shown(wrong.group())}", value.at + wrong.start())
 
-    def states(self, name: str, found: Sequence[str], at: int) -> tuple[str, ...]:
-        """States of a variable, which must be distinct names."""
+    def states(self, name: str, value: Value) -> tuple[str, ...]:
+        """A value that is the states of a variable, which must be distinct names."""
+        known = self._known_states.get(value.text)
+        if known is not None:
+            return known
+        found = items(value.text)
         if not found or not all(found) or len(set(found)) != len(found):
             got = shown(", ".join(map(repr, found[:20]))) or "none"
-            raise self.fail(f"states of {name!r} must be one or more distinct names, got {got}", at)
-        return tuple(found)
+            raise self.fail(f"states of {name!r} must be one or more distinct names, got {got}", value.at)
+        return self._known_states.setdefault(value.text, tuple(found))
+
+
+def _coordinate(word: str) -> float | None:
+    """A number, an int where it is one; None where it is none."""
+    if _INTEGER.fullmatch(word):
+        return int(word)
+    return float(word) if _is_finite(word) else None
 
 
 def _is_finite(word: str) -> bool:

@@ -21,12 +21,12 @@ from math import prod
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, joined, offsets_of
-from besag.errors import ModelError, ParseError
+from besag.errors import ParseError
 from besag.io.files import Numbers, line_of
 from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY, Pool, TableError, energies_of, model_of, normalised
 from besag.io.uai_write import write
-from besag.model.dag import topological
+from besag.model.dag import CycleError, topological
 from besag.model.model import Model
 from besag.model.variable import RangeNames, Variables, numbered_states
 
@@ -35,7 +35,7 @@ __all__ = ["matches", "read", "write"]
 KINDS = (b"BAYES", b"MARKOV")
 SPARE_STATES = 1 << 16  # of variables that no table mentions
 
-_COMMENT = re.compile(rb"#[^\n]*")
+_COMMENT = re.compile(rb"#[^\r\n]*")
 _WORD = re.compile(rb"\s*(\S+)")
 
 
@@ -267,5 +267,5 @@ def _check_acyclic(numbers: Numbers, variables: Variables, functions: _Functions
     ]
     try:
         topological(variables, parents)
-    except ModelError as error:
-        raise numbers.fail(1 + len(variables), str(error)) from None
+    except CycleError as error:
+        raise numbers.fail(min(starts[v] for v in error.cycle), str(error)) from None

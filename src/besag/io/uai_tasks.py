@@ -2,6 +2,7 @@
 
     evidence  = sample | n_samples  sample * n_samples
     sample    = k  (variable state) * k
+    virtual   = k  (variable K  likelihood * K) * k         .virt, of merlin: one likelihood for each state
     query     = n  variable * n
     result    = task  solution  ("-BEGIN-" solution) *      the last solution counts
     solution  = log10 Z                                     PR
@@ -40,7 +41,7 @@ TASKS = ("PR", "MAR", "MAP", "MPE", "MMAP")
 MANY = 2**31
 DIGITS = 14  # of log10 Z
 
-_COMMENT = re.compile(rb"#[^\n]*")
+_COMMENT = re.compile(rb"#[^\r\n]*")
 _TASK = re.compile(rb"\s*([A-Za-z]+)(?!\S)")
 _BEGIN = re.compile(rb"-BEGIN-")
 
@@ -87,6 +88,14 @@ def samples_of(data: bytes, path: str, model: Model | None = None) -> list[dict[
     return samples
 
 
+def line_of_sample(data: bytes, path: str, sample: int) -> int:
+    """The line on which a sample of several begins, in content that `samples_of` has read."""
+    numbers, at = Numbers(_COMMENT.sub(b"", data), path), 1
+    for _ in range(sample):
+        at += 1 + 2 * int(numbers.values[at])
+    return numbers.line(at)
+
+
 def _sample(numbers: Numbers, at: int, k: int, model: Model | None) -> dict[str, str]:
     """k observations, whose number stands at `at`."""
     evidence: dict[str, str] = {}
@@ -110,6 +119,41 @@ def _variable(numbers: Numbers, place: int, model: Model | None) -> str:
     most = MANY if model is None else len(model.variables) - 1
     number = numbers.integer(place, 0, most, "a variable")
     return str(number) if model is None else model.variables.names[number]
+
+
+def read_uai_likelihoods(path: str | PathLike[str], model: Model | None = None) -> dict[str, dict[str, float]]:
+    """The virtual evidence of a .virt file: {variable: {state: likelihood}}.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "a.virt")
+    >>> _ = file.write_text("1  7 2 0.7 0.5")
+    >>> read_uai_likelihoods(file)
+    {'7': {'0': 0.7, '1': 0.5}}
+    """
+    numbers = Numbers(_COMMENT.sub(b"", read_bytes(path)), fspath(path))
+    n = numbers.integer(0, 0, len(numbers), "a number of likelihoods")
+    found: dict[str, dict[str, float]] = {}
+    at = 1
+    for _ in range(n):
+        variable = _variable(numbers, at, model)
+        if variable in found:
+            raise numbers.fail(at, f"variable {variable} has two likelihoods")
+        found[variable] = _likelihood(numbers, at, variable, model)
+        at += 2 + len(found[variable])
+    if at < len(numbers):
+        raise numbers.fail(at, f"expected {n} likelihoods and then the end, got more numbers")
+    return found
+
+
+def _likelihood(numbers: Numbers, at: int, variable: str, model: Model | None) -> dict[str, float]:
+    """The likelihood of the variable that stands at `at`."""
+    states = None if model is None else model.variables[variable].states
+    low, high = (1, max(1, len(numbers) - at - 2)) if states is None else (len(states), len(states))
+    k = numbers.integer(at + 1, low, high, f"the cardinality of variable {variable}")
+    values = numbers.values[at + 2 : at + 2 + k]
+    if len(values) < k or not ((values >= 0) & (values < math.inf)).all() or not values.any():
+        raise numbers.fail(at, f"expected {k} numbers of variable {variable}, finite, not negative and not all zero")
+    return dict(zip(states or map(str, range(k)), values.tolist(), strict=True))
 
 
 def evidence_text(evidence: Mapping[str, object] | Sequence[Mapping[str, object]], model: Model) -> str:
@@ -148,7 +192,12 @@ def _sample_text(evidence: Mapping[str, object], model: Model) -> str:
 
 def read_uai_query(path: str | PathLike[str], model: Model | None = None) -> list[str]:
     """The variables of a .query file, in its order."""
-    numbers = Numbers(_COMMENT.sub(b"", read_bytes(path)), fspath(path))
+    return query_of(read_bytes(path), fspath(path), model)
+
+
+def query_of(data: bytes, path: str, model: Model | None = None) -> list[str]:
+    """The same from the content of a file."""
+    numbers = Numbers(_COMMENT.sub(b"", data), path)
     n = numbers.integer(0, 0, len(numbers) - 1, "the number of query variables")
     if n < len(numbers) - 1:
         raise numbers.fail(n + 1, f"expected {n} query variables and then the end, got {len(numbers) - 1} numbers")

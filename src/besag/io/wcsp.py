@@ -34,8 +34,8 @@ from besag.io.room import Room
 from besag.model.model import Model
 from besag.model.variable import RangeNames, Variables
 
-_COMMENT = re.compile(rb"^[ \t]*#[^\n]*", re.MULTILINE)
-_HEAD = re.compile(rb"\s*+[^\s{}<>\[\]]++(?:[ \t]++\d++){4}[ \t\r]*+\n")
+_COMMENT = re.compile(rb"(?<![^\r\n])[ \t]*+#[^\r\n]*+")
+_HEAD = re.compile(rb"\s*+[^\s{}<>\[\]]++(?:[ \t]++\d++){4}[ \t]*+[\r\n]")
 _WORD = re.compile(rb"\S++")
 
 
@@ -49,7 +49,8 @@ def read(source: Source) -> Model:
     data = _COMMENT.sub(b"", source.data) if b"#" in source.data else source.data
     name = _WORD.search(data)
     if name is None:
-        raise ParseError("expected the name of the problem, got nothing", path=source.path)
+        line = line_of(data, len(data))
+        raise ParseError("expected the name of the problem, got nothing", path=source.path, line=line)
     numbers = _numbers(data, source.path, name.end())
     reader = _Reader(numbers, Room(len(data)))
     variables, functions = reader.variables(), reader.functions()

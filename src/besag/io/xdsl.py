@@ -35,7 +35,7 @@ from besag.io.network import Node, model_of_nodes
 from besag.io.parts import MAX_ARITY
 from besag.io.room import Room
 from besag.io.xdsl_drawing import default_genie, model_name, stubbed
-from besag.io.xdsl_names import split_properties
+from besag.io.xdsl_names import NAME, split_properties
 from besag.io.xdsl_node import ChanceNode, extras_of, metadata_of
 from besag.io.xdsl_noisy import expanded
 from besag.io.xdsl_write import SMILE_GROUPS, default_attributes, write
@@ -185,7 +185,9 @@ class _Reader:
         root = document.root
         extensions = self._one(root, "extensions") or Element("extensions")
         genie = self._one(extensions, "genie")
-        name = model_name(root.attributes, genie)
+        of_root = (self._one(root, "properties") or Element("properties")).all("property")
+        properties, reserved = split_properties(of_root)
+        name = model_name(root.attributes, genie) or reserved.get(NAME)
         comment = None
         kept: dict[str, Any] = {
             "attributes": {} if root.attributes == default_attributes(name) else root.attributes,
@@ -196,7 +198,6 @@ class _Reader:
         if genie is not None:
             comment = next((element.text for element in genie.all("comment")[:1] if element.text), None)
             kept["genie"] = self._drawn(genie, name, comment)
-        properties, _ = split_properties((self._one(root, "properties") or Element("properties")).all("property"))
         kept = {key: value for key, value in kept.items() if value}
         shared = {"name": name, "comment": comment, "properties": properties, "xdsl": kept}
         return {key: value for key, value in shared.items() if value}

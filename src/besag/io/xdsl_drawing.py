@@ -9,10 +9,10 @@
     </genie>
 
 From a node: the name, where it is not that of the variable or its identifier, is `label`; the comment is `comment`; the
-centre of the rectangle is `position`. An element is kept as data only where it differs from what is written without it.
-The writer changes no more of what was kept than label, comment and position ask for. In the kept tree each node is a
-stub, <node id="name of the variable"/>, so that submodels and the order of nodes come back while the nodes' own
-elements, without id, stay with the variables.
+centre of the rectangle is `position`, which is drawn no further out than FAR. An element is kept as data only where it
+differs from what is written without it. The writer changes no more of what was kept than label, comment and position
+ask for. In the kept tree each node is a stub, <node id="name of the variable"/>, so that submodels and the order of
+nodes come back while the nodes' own elements, without id, stay with the variables.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from besag.io.xml_tree import Element
 
 WIDTH, HEIGHT = 76, 36
 UNNAMED = "Unnamed"
+FAR = 1 << 30
 
 Position = tuple[float, float]
 
@@ -61,19 +62,17 @@ def update_node(node: Element, variable: str, shared: Mapping[str, Any]) -> None
     """Give the <node> of a variable the shared keys, and leave alone what already says the same."""
     now = shared_keys(node, variable)
     if shared.get("label") != now.get("label"):
-        _put(node, "name", str(shared.get("label", variable)))
+        _put(node, "name", shared.get("label", variable))
     if shared.get("position") != now.get("position"):
-        _put(node, "position", _placed(_rectangle(node), position_in(shared)))
+        _put(node, "position", _placed(_rectangle(node), shared.get("position")))
     if shared.get("comment") != now.get("comment"):
-        _put(node, "comment", str(shared.get("comment", "")))
+        _put(node, "comment", shared.get("comment", ""))
 
 
-def position_in(shared: Mapping[str, Any]) -> Position | None:
-    """The position that metadata have."""
-    if "position" not in shared:
-        return None
-    x, y = shared["position"]
-    return float(x), float(y)
+def drawn_at(position: Position) -> Position:
+    """The centre of the rectangle that a position has, before it is rounded."""
+    x, y = (max(-FAR, min(FAR, number)) for number in position)
+    return x, y
 
 
 def _rectangle(node: Element) -> tuple[float, ...] | None:
@@ -91,7 +90,7 @@ def _placed(rectangle: tuple[float, ...] | None, centre: Position | None) -> str
         return ""
     left, top, right, bottom = (0, 0, WIDTH, HEIGHT) if rectangle is None else rectangle
     width, height = round(right - left), round(bottom - top)
-    x, y = round(centre[0] - width / 2), round(centre[1] - height / 2)
+    x, y = (round(c - size / 2) for c, size in zip(drawn_at(centre), (width, height), strict=True))
     return f"{x} {y} {x + width} {y + height}"
 
 

@@ -3,10 +3,11 @@
 An identifier of GeNIe is a letter and then letters, digits and underscores. Another name becomes one that is unique,
 and the name itself a property of the node, so that it comes back when the file is read:
 
-    besag_name          the variable's name
+    besag_name          the variable's name; of the model, its name where that is the one that means none
+    besag_label         the variable's label where it is the name or the identifier, which else is no label
     besag_state_2       the name of state 2, counted from 0
     besag_property_0    a property that is not "identifier = text", or repeats one
-    besag_position      "x y" where the drawing can only have it rounded
+    besag_position      "x y" where the drawing cannot have it as it is
 
 If somebody has changed the identifier or the place since, in GeNIe, what they changed it to holds.
 """
@@ -16,12 +17,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from besag.io.identifiers import distinct_identifiers
 from besag.io.xml_tree import Element
 
-NAME, STATE, PROPERTY, POSITION = "besag_name", "besag_state_", "besag_property_", "besag_position"
+NAME, LABEL, STATE = "besag_name", "besag_label", "besag_state_"
+PROPERTY, POSITION = "besag_property_", "besag_position"
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*+")
-_RESERVED = re.compile(rf"{NAME}|{POSITION}|(?:{STATE}|{PROPERTY})\d{{1,9}}")
+_RESERVED = re.compile(rf"{NAME}|{LABEL}|{POSITION}|(?:{STATE}|{PROPERTY})\d{{1,9}}")
 _COUNTED = re.compile(r"_\d++")
 
 
@@ -37,20 +40,7 @@ def identifier_of(name: str) -> str:
 
 def identifiers(names: Sequence[str]) -> list[str]:
     """An identifier for each name, all different; a name that is one stays."""
-    used = {name for name in names if _IDENTIFIER.fullmatch(name)}
-    counts: dict[str, int] = {}
-    found = []
-    for name in names:
-        if _IDENTIFIER.fullmatch(name):
-            found.append(name)
-            continue
-        base = candidate = identifier_of(name)
-        while candidate in used:
-            counts[base] = counts.get(base, 1) + 1
-            candidate = f"{base}_{counts[base]}"
-        used.add(candidate)
-        found.append(candidate)
-    return found
+    return distinct_identifiers(names, lambda name: _IDENTIFIER.fullmatch(name) is not None, identifier_of)
 
 
 def meant(identifier: str, name: str | None) -> str:

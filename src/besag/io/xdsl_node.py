@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from besag.io.files import is_number
-from besag.io.xdsl_drawing import default_node, shared_keys
-from besag.io.xdsl_names import NAME, POSITION, STATE, meant, split_properties
+from besag.io.places import pair_of
+from besag.io.xdsl_drawing import Position, default_node, drawn_at, shared_keys
+from besag.io.xdsl_names import LABEL, NAME, POSITION, STATE, meant, split_properties
 from besag.io.xml_tree import Element, as_data
 
 NODE_GROUPS = {
@@ -61,9 +61,7 @@ class ChanceNode:
 
 def metadata_of(chance: ChanceNode) -> dict[str, Any]:
     """What a node says besides its name, states and table."""
-    shared: dict[str, Any] = {} if chance.drawing is None else shared_keys(chance.drawing, chance.name)
-    if "position" in shared:
-        shared["position"] = _exact(shared["position"], chance.reserved.get(POSITION, ""))
+    shared = _shared(chance)
     kept: dict[str, Any] = {
         "attributes": {key: value for key, value in chance.element.attributes.items() if key != "id"},
         "states": _state_extras(chance),
@@ -75,6 +73,18 @@ def metadata_of(chance: ChanceNode) -> dict[str, Any]:
     }
     metadata = {**shared, "properties": chance.properties, "xdsl": {key: value for key, value in kept.items() if value}}
     return {key: value for key, value in metadata.items() if value}
+
+
+def _shared(chance: ChanceNode) -> dict[str, Any]:
+    """label, comment and position: what is drawn, and what properties say of it."""
+    if chance.drawing is None:
+        return {}
+    shared, name = shared_keys(chance.drawing, chance.name), chance.drawing.first("name")
+    if name is not None and name.text == chance.reserved.get(LABEL):
+        shared["label"] = name.text
+    if "position" in shared:
+        shared["position"] = _exact(shared["position"], chance.reserved.get(POSITION, ""))
+    return shared
 
 
 def _unusual(chance: ChanceNode, shared: dict[str, Any]) -> dict[str, Any] | None:
@@ -96,13 +106,13 @@ def _without_id(element: Element) -> dict[str, Any]:
     return as_data(Element(element.tag, attributes, element.text, element.children))
 
 
-def _exact(rounded: tuple[float, float], text: str) -> tuple[float, float]:
+def _exact(rounded: Position, text: str) -> Position:
     """The position that a property tells, unless the node has been moved since."""
-    words = text.encode("ascii", "replace").split()
-    if len(words) != 2 or not all(is_number(word) for word in words):
+    told = pair_of(*text.split())
+    if told is None:
         return rounded
-    x, y = (float(word) for word in words)
-    return (x, y) if abs(x - rounded[0]) <= 1 and abs(y - rounded[1]) <= 1 else rounded
+    x, y = drawn_at(told)
+    return told if abs(x - rounded[0]) <= 1 and abs(y - rounded[1]) <= 1 else rounded
 
 
 def extras_of(element: Element, groups: dict[str, str]) -> list[dict[str, Any]]:

@@ -37,7 +37,8 @@ def expanded(parameters: Array, strengths: Sequence[int], cardinalities: Sequenc
             f"must have {n_columns * n_states} parameters, {n_columns} x {n_states}, got {parameters.size}"
         )
     columns = parameters.reshape(n_columns, n_states)
-    sums = columns.sum(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        sums = columns.sum(axis=1, keepdims=True)
     if not ((columns >= 0).all() and (np.abs(sums - 1) <= ROW_TOLERANCE).all()):
         raise ModelError("must have columns of probabilities that sum to 1")
     effects = columns / sums
@@ -64,6 +65,6 @@ def still_holds(table: Array, parameters: Sequence[float], strengths: Sequence[i
     *cardinalities, n_states = table.shape
     try:
         wanted = expanded(np.array(parameters, np.float64), strengths, cardinalities, n_states)
-    except (ModelError, TypeError, ValueError):
+    except (ModelError, ValueError, OverflowError):
         return False
     return bool((np.abs(wanted - table) <= SAME).all())

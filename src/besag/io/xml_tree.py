@@ -14,7 +14,7 @@ A comment is an element with the tag COMMENT, so that it keeps its place among t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -22,6 +22,7 @@ from xml.parsers import expat
 from besag.arrays import Array
 from besag.errors import ModelError, ParseError
 from besag.io.files import floats, is_number, text_of
+from besag.io.kept import Kept
 
 COMMENT = "!--"
 MAX_DEPTH = 100
@@ -32,6 +33,7 @@ _DECLARATION = re.compile(r"\s*+<\?xml\s[^<>?]*+\?>")
 _ENCODING = re.compile(r"encoding\s*+=\s*+[\"']([^\"']*+)[\"']")
 _DEFAULT_ENCODING = re.compile(r"(?i:utf-?8|(us-)?ascii|iso-8859-1|latin-?1)")
 _OTHER_ENCODING = re.compile(r"(?i:iso-8859-[0-9]{1,2}|(windows-|cp)125[0-9])")
+_NAME = re.compile(r"(?!\d)[\w:][\w:.\-]*+")
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 _IN_QUOTES = {**_ESCAPES, **str.maketrans({'"': "&quot;", "\n": "&#10;", "\t": "&#9;"})}
@@ -244,12 +246,39 @@ def as_data(element: Element) -> dict[str, Any]:
     return data
 
 
-def from_data(data: object) -> Element:
-    """The element that `as_data` gave; ModelError where the data are something else."""
-    if isinstance(data, Mapping):
-        tag, text = data.get("tag"), data.get("text", "")
-        attributes, children = data.get("attributes", {}), data.get("children", ())
-        if isinstance(tag, str) and isinstance(text, str) and isinstance(attributes, Mapping):
-            named = {key: str(value) for key, value in attributes.items()}
-            return Element(tag, named, text, [from_data(child) for child in children])
-    raise ModelError(f"metadata must hold an XML element as it was read, got {str(data)[:60]!r}")
+def from_data(kept: Kept, depth: int = 1) -> Element:
+    """The element that `as_data` gave; ModelError where it is something that XML cannot hold."""
+    tag, children = kept.at("tag"), kept.at("children").items()
+    if tag.text() == COMMENT:
+        return comment_of(kept.at("text"))
+    if _NAME.fullmatch(tag.text()) is None:
+        raise tag.wrong("the tag of an XML element")
+    if depth >= MAX_DEPTH and children:
+        raise kept.wrong(f"at most {MAX_DEPTH} elements inside each other")
+    return Element(
+        tag.text(),
+        attributes_of(kept.at("attributes")),
+        _sound(kept.at("text")),
+        [from_data(child, depth + 1) for child in children],
+    )
+
+
+def attributes_of(kept: Kept) -> dict[str, str]:
+    """Attributes of an element."""
+    if not all(_NAME.fullmatch(key) for key in kept.entries()):
+        raise kept.wrong("names of XML attributes")
+    return {key: _sound(entry) for key, entry in kept.entries().items()}
+
+
+def comment_of(kept: Kept) -> Element:
+    """A comment with a text."""
+    text = _sound(kept)
+    if "--" in text or text.endswith("-"):
+        raise kept.wrong('the text of an XML comment, without "--" and no "-" at its end')
+    return Element(COMMENT, text=text)
+
+
+def _sound(kept: Kept) -> str:
+    if _NOT_XML.search(kept.text()):
+        raise kept.wrong("characters that XML has")
+    return kept.text()

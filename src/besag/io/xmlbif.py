@@ -13,8 +13,9 @@ variables are "decision" and "utility". White space around names, states, proper
 
 In metadata: the property "position = (x, y)" is `position`; comments inside a variable or just before it are its
 `comment`, others the network's, except that comments in definitions and empty properties are passed over. Under
-"xmlbif" are kept the properties of a definition and elements of other tags. A comment that XML cannot hold, such as one
-with "--", is written as the property "besag_comment = ...".
+"xmlbif" are kept the properties of a definition and elements of other tags. A comment that would not come back, such as
+one with "--" or with a space at its end, is written as the property besag_comment = "...", and a property of that kind,
+or one that would be taken for a position, as besag_property = "...".
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ import numpy as np
 
 from besag.errors import ModelError, ParseError
 from besag.io.formats import Source
+from besag.io.kept import Kept
 from besag.io.network import Node, model_of_nodes, nodes_of
 from besag.io.numbers import number_text
+from besag.io.places import position_of, position_text
 from besag.io.xml_tree import COMMENT, Element, as_data, from_data, numbers_of, parse, rendered
-from besag.model.metadata import Metadata
 from besag.model.model import Model
 
 HEADINGS = ("Variables", "Probability distributions")
 SPACE = " \t\r\n"
 
 _ROOT = re.compile(rb"<BIF[\s>]")
-_POSITION = re.compile(r"position\s*+=\s*+\(\s*+([^\s,()]++)\s*+,\s*+([^\s,()]++)\s*+\)")
-_SPARE_COMMENT = "besag_comment = "
+_SPARE = re.compile(r'besag_(comment|property) = "(.*)"', re.DOTALL)
 
 
 def matches(head: bytes) -> bool:
@@ -127,7 +128,8 @@ class _Reader:
         node.line = element.line
         if not node.table.size:
             raise self._fail(tables[0].line, f"expected numbers in the <TABLE> of {child!r}, got none")
-        _keep(node.metadata, "definition", _properties(element))
+        spare = [(text, _SPARE.fullmatch(text)) for text in _properties(element)]
+        _keep(node.metadata, "definition", [text if match is None else match[2] for text, match in spare])
         _keep(node.metadata, "definition_elements", _others(element, ("FOR", "GIVEN", "TABLE", "PROPERTY", COMMENT)))
         return self.index[child]
 
@@ -158,21 +160,21 @@ class _Reader:
 
 def _metadata(element: Element, comments: Iterable[str], known: Sequence[str]) -> dict[str, Any]:
     """What a NETWORK or VARIABLE says besides names, states and tables; `comments` stand outside of it."""
-    properties = _properties(element)
     metadata: dict[str, Any] = {}
     inside = [child.text for child in element.all(COMMENT)] if element.tag == "VARIABLE" else []
-    texts = [text for text in comments if text.strip(SPACE) not in HEADINGS] + inside
-    texts += [text.removeprefix(_SPARE_COMMENT) for text in properties if text.startswith(_SPARE_COMMENT)]
-    comment = "\n".join(text.strip(SPACE) for text in texts if text.strip(SPACE))
-    if comment:
-        metadata["comment"] = comment
-    others = []
-    for text in properties:
-        position = _position(text)
-        if position is not None and "position" not in metadata:
+    found = [text.strip(SPACE) for text in [*comments, *inside]]
+    texts = [text for text in found if text and text not in HEADINGS]
+    others: list[str] = []
+    for text in _properties(element):
+        spare, position = _SPARE.fullmatch(text), position_of(text)
+        if spare is not None:
+            (texts if spare[1] == "comment" else others).append(spare[2])
+        elif position is not None and "position" not in metadata:
             metadata["position"] = position
-        elif not text.startswith(_SPARE_COMMENT):
+        else:
             others.append(text)
+    if texts:
+        metadata["comment"] = "\n".join(texts)
     if others:
         metadata["properties"] = others
     _keep(metadata, "elements", _others(element, ("NAME", "PROPERTY", COMMENT, *known)))
@@ -195,21 +197,6 @@ def _keep(metadata: dict[str, Any], key: str, value: list[Any]) -> None:
         metadata.setdefault("xmlbif", {})[key] = value
 
 
-def _position(text: str) -> tuple[float, float] | None:
-    match = _POSITION.fullmatch(text)
-    if match is None:
-        return None
-    try:
-        x, y = (float(number) for number in match.groups())
-    except ValueError:
-        return None
-    return (_whole(x), _whole(y)) if np.isfinite([x, y]).all() else None
-
-
-def _whole(value: float) -> float:
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
-
-
 # Writing --------------------------------------------------------------------------------------------------------------
 
 
@@ -217,9 +204,9 @@ def write(model: Model) -> bytes:
     """The XMLBIF file of a Bayesian network; ModelError where the model is none or a name does not fit."""
     nodes = nodes_of(model, "XMLBIF")
     network = Element("NETWORK")
-    if "name" in model.metadata:
-        network.children.append(_named("NAME", str(model.metadata["name"])))
-    comments, children = _metadata_elements(model.metadata)
+    if model.metadata.get("name"):
+        network.children.append(_named("NAME", model.metadata["name"]))
+    comments, children = _metadata_elements(model.metadata, "the model")
     network.children += children
     network.children.append(Element(COMMENT, text=f" {HEADINGS[0]} "))
     network.children += [_variable_element(node) for node in nodes]
@@ -238,7 +225,7 @@ def _named(tag: str, name: str) -> Element:
 
 
 def _variable_element(node: Node) -> Element:
-    comments, others = _metadata_elements(node.metadata)
+    comments, others = _metadata_elements(node.metadata, repr(node.name))
     outcomes = [_named("OUTCOME", state) for state in node.states]
     return Element("VARIABLE", {"TYPE": "nature"}, children=[*comments, _named("NAME", node.name), *outcomes, *others])
 
@@ -247,28 +234,33 @@ def _definition_element(node: Node, nodes: Sequence[Node]) -> Element:
     scope = [_named("FOR", node.name), *(_named("GIVEN", nodes[parent].name) for parent in node.parents)]
     rows = [" ".join(number_text(row)) for row in node.table.reshape(-1, len(node.states))]
     table = Element("TABLE", text="\n".join(rows))
-    kept = node.metadata.get("xmlbif", {})
-    properties = [Element("PROPERTY", text=str(text)) for text in kept.get("definition", ())]
-    others = [from_data(data) for data in kept.get("definition_elements", ())]
+    kept = Kept(node.metadata.get("xmlbif"), "xmlbif", repr(node.name))
+    properties = [_property(text) for text in kept.at("definition").texts()]
+    others = [from_data(data) for data in kept.at("definition_elements").items()]
     return Element("DEFINITION", children=[*scope, table, *properties, *others])
 
 
-def _metadata_elements(metadata: Mapping[str, Any] | Metadata) -> tuple[list[Element], list[Element]]:
+def _metadata_elements(metadata: Mapping[str, Any], whose: str) -> tuple[list[Element], list[Element]]:
     """The comments of a model or variable, and its other elements."""
-    texts = [str(text) for text in metadata.get("properties", ())]
+    elements = [_property(text) for text in metadata.get("properties", ())]
     if "position" in metadata:
-        texts.append(f"position = ({', '.join(map(repr, metadata['position']))})")
-    comment = str(metadata.get("comment", ""))
+        elements.append(Element("PROPERTY", text=position_text(metadata["position"])))
+    comment = metadata.get("comment", "")
     comments = []
-    if _fits_comment(comment):
+    if comment and _fits_comment(comment):
         comments.append(Element(COMMENT, text=f" {comment} "))
     elif comment:
-        texts.append(_SPARE_COMMENT + comment)
-    elements = [Element("PROPERTY", text=text) for text in texts]
-    elements += [from_data(data) for data in metadata.get("xmlbif", {}).get("elements", ())]
-    return comments, elements
+        elements.append(Element("PROPERTY", text=f'besag_comment = "{comment}"'))
+    kept = Kept(metadata.get("xmlbif"), "xmlbif", whose)
+    return comments, elements + [from_data(data) for data in kept.at("elements").items()]
 
 
 def _fits_comment(text: str) -> bool:
     """Whether a comment comes back from XML as it is."""
-    return bool(text) and "--" not in text and "\r" not in text and text not in HEADINGS
+    return "--" not in text and "\r" not in text and text not in HEADINGS and text == text.strip(SPACE)
+
+
+def _property(text: str) -> Element:
+    """A property, in the spare form where it would not come back as it is."""
+    fits = text and text == text.strip(SPACE) and position_of(text) is None and _SPARE.fullmatch(text) is None
+    return Element("PROPERTY", text=text if fits else f'besag_property = "{text}"')

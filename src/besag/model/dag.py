@@ -15,8 +15,18 @@ if TYPE_CHECKING:
 SHOWN = 20  # variables of a cycle that a message names
 
 
+class CycleError(ModelError):
+    """Edges that have a cycle; `cycle` has the variables on it, each a parent of the next, the last of the first."""
+
+    def __init__(self, variables: Variables, cycle: list[int]) -> None:
+        names = variables.names_at([*cycle, cycle[0]] if len(cycle) < SHOWN else cycle[:SHOWN])
+        rest = "" if len(cycle) < SHOWN else f" -> ... ({len(cycle)} variables in all)"
+        super().__init__(f"the edges have a cycle: {' -> '.join(names)}{rest}")
+        self.cycle = cycle
+
+
 def topological(variables: Variables, parents: list[list[int]]) -> list[int]:
-    """Variables so that parents come first; ModelError with the cycle where there is one."""
+    """Variables so that parents come first; CycleError where they cannot."""
     children: list[list[int]] = [[] for _ in parents]
     for child, above in enumerate(parents):
         for parent in above:
@@ -29,21 +39,19 @@ def topological(variables: Variables, parents: list[list[int]]) -> list[int]:
             if waiting[child] == 0:
                 order.append(child)
     if len(order) < len(parents):
-        raise ModelError(f"the edges have a cycle: {_cycle(variables, parents, waiting)}")
+        raise CycleError(variables, _cycle(parents, waiting))
     return order
 
 
-def _cycle(variables: Variables, parents: list[list[int]], waiting: list[int]) -> str:
+def _cycle(parents: list[list[int]], waiting: list[int]) -> list[int]:
+    """The variables of one cycle among those that still wait for a parent."""
     v = next(i for i, n in enumerate(waiting) if n > 0)
     path: dict[int, None] = {}  # in order
     while v not in path:
         path[v] = None
         v = next(p for p in parents[v] if waiting[p] > 0)
-    before = list(path)
-    loop = [v, *reversed(before[before.index(v) :])]
-    if len(loop) <= SHOWN:
-        return " -> ".join(variables.names_at(loop))
-    return f"{' -> '.join(variables.names_at(loop[:SHOWN]))} -> ... ({len(loop) - 1} variables in all)"
+    below = list(path)
+    return [v, *reversed(below[below.index(v) + 1 :])]
 
 
 def parents_of(model: Model) -> list[list[int]]:

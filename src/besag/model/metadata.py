@@ -62,21 +62,46 @@ def checked_metadata(given: Mapping[str, Any] | None, whose: str) -> Metadata:
     """Metadata in which the keys that all formats share hold what they are to hold; else a ModelError."""
     if given is not None and not isinstance(given, Mapping):
         raise ModelError(f"the metadata of {whose} must be a dict, got {type(given).__name__}")
-    entries = Metadata(given)
+    try:
+        entries = Metadata(given)
+    except RecursionError:
+        raise ModelError(f"the metadata of {whose} must not be nested so deeply") from None
     for key in TEXTS:
         if key in entries and not isinstance(entries[key], str):
-            raise ModelError(f"{key!r} of {whose} must be text, got {entries[key]!r}")
+            raise ModelError(f"{key!r} of {whose} must be text, got {shown(entries[key])}")
     position = entries.get("position", (0, 0))
     if not isinstance(position, tuple) or len(position) != 2 or not all(_is_finite(number) for number in position):
-        raise ModelError(f"'position' of {whose} must be two numbers (x, y), got {position!r}")
+        raise ModelError(f"'position' of {whose} must be two numbers (x, y), got {shown(position)}")
     properties = entries.get("properties", ())
     if not isinstance(properties, tuple) or not all(isinstance(text, str) for text in properties):
-        raise ModelError(f"'properties' of {whose} must be a list of texts, got {properties!r}")
+        raise ModelError(f"'properties' of {whose} must be a list of texts, got {shown(properties)}")
     return entries
 
 
+def is_nothing(value: object) -> bool:
+    """Whether a value says no more than that there is none: None, an empty text, list or dict.
+
+    >>> is_nothing(""), is_nothing(0)
+    (True, False)
+    """
+    return value is None or (isinstance(value, (str, tuple, Mapping)) and not value)
+
+
+def shown(value: object) -> str:
+    """A value for a message."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; dicts inside each other
+        text = type(value).__name__
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def _is_finite(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether a value is a number that a double can be."""
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _key(key: object) -> str:

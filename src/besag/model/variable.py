@@ -10,7 +10,6 @@ A state is matched by name, str(value); 1.0 matches "1", because pandas makes fl
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, overload
@@ -20,6 +19,7 @@ import numpy as np
 from besag.arrays import IntArray, frozen, offsets_of
 from besag.errors import ModelError
 from besag.model.metadata import NONE, Metadata, checked_metadata
+from besag.text import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +244,8 @@ class Variables(Sequence[Variable]):
     def unknown(self, name: str) -> str:
         """What to say of a name that is no variable."""
         known = [self.names[i] for i in range(min(len(self), 10_000))]
-        near = difflib.get_close_matches(name, known, n=3) or known[:6]
-        hint = "did you mean" if near is not known[:6] and difflib.get_close_matches(name, known) else "there are"
-        shown = ", ".join(map(repr, near)) + ("?" if hint == "did you mean" else "")
-        return f"no variable is named {name!r}; {hint} {shown} ({len(self)} variables in all)"
+        hint = did_you_mean(name, known) or f"there are {', '.join(map(repr, known[:6]))}"
+        return f"no variable is named {name!r}; {hint} ({len(self)} variables in all)"
 
     def find_state(self, index: int, value: object) -> int | None:
         """The code of a state of variable `index` by name, or None; 1.0 matches "1"."""

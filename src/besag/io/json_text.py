@@ -1,0 +1,116 @@
+"""JSON of any size: long lists of numbers stay text until somebody wants them, a piece at a time.
+
+A number takes 32 bytes in a list, and its text as few as two; so lists of numbers of LONG characters or more are cut
+out of the text, and `json` reads what is left. Where such a list stood there is a LongList.
+
+    mark  = {"<16 random hex digits>": number}    stands for a list while the text is read, with as many blanks behind
+                                                  it as the list was long, so that all else keeps its place
+
+Lists and objects cost memory too, even empty ones: a text in which they are too many for its length is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+LONG = 1 << 12
+PIECE = 1 << 16  # characters that become numbers at once
+SPARE = 1 << 21
+PER_LIST, PER_OBJECT = 8, 20  # characters of text that stand for each list and each object, beyond SPARE
+
+STRING = r'"(?:[^"\\]++|\\.)*+"?'  # also one that never ends, so that the search goes on behind it
+
+
+def number_lists(string: str, begin: str, end: str, inside: str, long: int) -> re.Pattern[str]:
+    """All up to the next long list, which is group 1: sets of characters that begin, end and are inside such a list."""
+    before = rf'(?:[^"{begin}]++|{string}|[{begin}](?![{inside}]{{{long}}}))*+'
+    return re.compile(rf"{before}([{begin}][{inside}]++[{end}])?", re.DOTALL | re.ASCII)
+
+
+_LONG_LISTS = number_lists(STRING, r"\[", r"\]", r"-+.\deE,\s", LONG)
+_STRING = re.compile(STRING, re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class LongList:
+    """The list of numbers that stands at text[start:end], brackets and all."""
+
+    text: str
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.text.count(",", self.start, self.end) + 1
+
+    def pieces(self) -> Iterator[list[Any]]:
+        """Its numbers, some at a time; JSONDecodeError, with the offset in the whole text, where they are none."""
+        at, last = self.start + 1, self.end - 1
+        while at <= last:
+            comma = self.text.find(",", min(at + PIECE, last), last)
+            stop = last if comma < 0 else comma
+            try:
+                numbers = json.loads(f"[{self.text[at:stop]}]")
+            except json.JSONDecodeError as error:
+                raise json.JSONDecodeError(error.msg, self.text, at - 1 + error.pos) from None
+            if not numbers:
+                raise json.JSONDecodeError("Expecting value", self.text, stop)
+            yield numbers
+            at = stop + 1
+
+
+def parsed(text: str) -> Any:
+    """The value of a JSON text, with LongLists in it; ValueError where it is none, or a key is given twice."""
+    mark = secrets.token_hex(8)
+    short, spans = cut_out(text, _LONG_LISTS, mark)
+
+    def made(pairs: list[tuple[str, Any]]) -> Any:
+        return LongList(text, *spans[pairs[0][1]]) if pairs and pairs[0][0] == mark else _unique(pairs)
+
+    return json.loads(short, object_pairs_hook=made)
+
+
+def cut_out(text: str, pattern: re.Pattern[str], mark: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text with marks for the lists of a pattern, and where each of them began and ended."""
+    kept: list[str] = []
+    spans: list[tuple[int, int]] = []
+    at = 0
+    for match in pattern.finditer(text):
+        start, end = match.span(1)
+        if start >= 0:
+            kept += [text[at:start], f'{{"{mark}": {len(spans)}}}'.ljust(end - start)]
+            spans.append((start, end))
+            at = end
+    return "".join([*kept, text[at:]]) if kept else text, spans
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise ValueError(f"the key {twice[:60]!r} is given twice")
+    return found
+
+
+def spell_out(value: dict[str, Any] | list[Any]) -> None:
+    """Puts plain lists for the LongLists in an object or a list."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(item, LongList):
+            value[key] = [number for piece in item.pieces() for number in piece]  # type: ignore[index]
+        elif isinstance(item, (dict, list)):
+            spell_out(item)
+
+
+def too_many_brackets(text: str, per_list: int = PER_LIST, per_object: int = PER_OBJECT) -> int | None:
+    """How many lists and objects a text has where that is more than its length can mean, else None."""
+    for one in (text, None):
+        outside = _STRING.sub("", text) if one is None else one  # texts may hold brackets too, which cost nothing
+        lists, objects = outside.count("["), outside.count("{")
+        if per_list * lists + per_object * objects <= len(text) + SPARE:
+            return None
+    return lists + objects

@@ -1,0 +1,66 @@
+"""What only one format knows of a model or a variable, under a key of its own in the metadata: access with checks.
+
+A reader puts it there, but anybody may change it. Whatever is not as the reader makes it is a ModelError that names the
+key, whose it is, what was expected and what was got. None stands for nothing.
+
+>>> Kept({"potential": ("x = 1",)}, "net", "'A'").at("potential").texts()
+['x = 1']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from besag.errors import ModelError
+from besag.model.metadata import shown
+
+
+class Kept(NamedTuple):
+    """A piece of such metadata; its path, such as "xdsl/genie"; whose it is: "the model", or a name in quotes."""
+
+    value: Any
+    path: str
+    whose: str
+
+    def wrong(self, expected: str) -> ModelError:
+        """The error of this piece."""
+        return ModelError(
+            f"metadata {self.path!r} of {self.whose}: expected {expected}, got {shown(self.value)}; change it with "
+            "model.with_metadata"
+        )
+
+    def at(self, key: str) -> Kept:
+        """The entry with a key of what must be a dict."""
+        if self.value is not None and not isinstance(self.value, Mapping):
+            raise self.wrong("a dict")
+        return Kept(None if self.value is None else self.value.get(key), f"{self.path}/{key}", self.whose)
+
+    def entries(self) -> dict[str, Kept]:
+        """All entries of what must be a dict."""
+        if self.value is not None and not isinstance(self.value, Mapping):
+            raise self.wrong("a dict")
+        return {key: self.at(key) for key in self.value or ()}
+
+    def items(self) -> list[Kept]:
+        """The pieces of what must be a list."""
+        if self.value is not None and not isinstance(self.value, tuple):
+            raise self.wrong("a list")
+        return [Kept(item, f"{self.path}/{i}", self.whose) for i, item in enumerate(self.value or ())]
+
+    def text(self) -> str:
+        """What must be a text; "" where there is none."""
+        if self.value is not None and not isinstance(self.value, str):
+            raise self.wrong("a text")
+        return self.value or ""
+
+    def texts(self) -> list[str]:
+        """What must be a list of texts."""
+        return [item.text() for item in self.items()]
+
+    def numbers(self) -> list[Any]:
+        """What must be a list of numbers."""
+        found = [item.value for item in self.items()]
+        if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in found):
+            raise self.wrong("a list of numbers")
+        return found
