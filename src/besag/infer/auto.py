@@ -116,7 +116,7 @@ class Auto(Exact):
     ) -> Result:
         """Answers exactly where that fits into memory and time, else approximately."""
         began = time.perf_counter()
-        patience = PATIENCE if time_limit is None else EXACT_SHARE * time_limit
+        patience = patience_of(time_limit)
         reason = "no elimination order near the variable of the most factors is short enough"
         if self.k > 1 or not is_hopeless(problem, patience):
             try:
@@ -147,12 +147,17 @@ class Auto(Exact):
         used = ", ".join(dict.fromkeys(engines.values()))
         warnings.warn(
             ApproximationWarning(
-                f"exact inference does not fit: {reason.split(';', maxsplit=1)[0]}. Answered by {used}; {interval_text(result)}. "
-                'engine="exact" refuses instead; a time_limit buys accuracy'
+                f"exact inference does not fit: {reason.partition(';')[0]}. Answered by {used}; "
+                f'{interval_text(result)}. engine="exact" refuses instead; a time_limit buys accuracy'
             ),
             stacklevel=6,
         )
         return replace(result, diagnostics=result.diagnostics.extended(reason=reason))
+
+
+def patience_of(time_limit: float | None) -> float:
+    """The seconds that exact inference may take."""
+    return PATIENCE if time_limit is None else EXACT_SHARE * time_limit
 
 
 def is_hopeless(problem: Problem, patience: float) -> bool:

@@ -1,6 +1,6 @@
 """What `auto` does where exact inference does not fit: an estimate, and bounds on both sides of log Z.
 
-    estimate   join_graph, or bp where there are too many variables for it      log Z, marginals, moments
+    estimate   join_graph, or bp where there are too many factors for it       log Z, marginals, moments
     above      trw           log Z <= value at every iterate
     below      mean_field    log Z >= value at every iterate
     samples    gibbs                              map   bp with (min, +)
@@ -22,7 +22,7 @@ from besag.arrays import Array
 from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.bp import BP
-from besag.infer.engine import Engine, OnStep, Want
+from besag.infer.engine import Engine, OnStep, Want, engine_name
 from besag.infer.gibbs import Gibbs
 from besag.infer.join_graph import JoinGraph
 from besag.infer.mean_field import MeanField
@@ -31,7 +31,7 @@ from besag.infer.trw import TRW
 
 SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments"})
 LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
-MANY_LINKS = 200_000  # pairs of a factor and a variable, from which on join graphs take too long
+MANY_LINKS = {False: 5_000, True: 200_000}  # above which join graphs take too long: without, and with a time limit
 SHARE = {"below": 0.1, "above": 0.15, "samples": 0.4, "map": 0.3}  # of the time, for what is done besides the estimate
 BOUND_ITERATIONS = 200  # where there is no time limit: the bounds hold at every iterate
 DAMPING = "adaptive"
@@ -106,12 +106,18 @@ def _estimate(
     rng: np.random.Generator,
     on_step: OnStep | None,
 ) -> Result:
-    engine: Engine = BP(**options, damping=DAMPING)
-    if len(problem.graph.scope_variables) * problem.evidence.n_rows <= MANY_LINKS:
-        engine = JoinGraph(**options)
-    name = "join_graph" if isinstance(engine, JoinGraph) else "bp"
+    engine = estimator_of(problem, time_limit, **options)
+    name = engine_name(engine)
     known = None if warm is None or warm.state is None or warm.state.get("engine") != name else warm
     return engine.infer(problem, want, warm=known, rng=rng, time_limit=time_limit, on_step=on_step)
+
+
+def estimator_of(problem: Problem, time_limit: float | None, **options: Any) -> Engine:
+    """The engine of the estimate."""
+    n_links = len(problem.graph.scope_variables) * problem.evidence.n_rows
+    if n_links <= MANY_LINKS[time_limit is not None]:
+        return JoinGraph(**options)
+    return BP(**options, damping=DAMPING)
 
 
 def _joined(parts: dict[str, Result], seconds: float) -> Result:

@@ -21,7 +21,7 @@ They tell milliseconds from minutes, and minutes from years. Sums in the log dom
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +30,9 @@ from besag.arrays import Kind
 from besag.errors import CapabilityError
 from besag.graph.evidence import read_evidence
 from besag.graph.problem import Problem
-from besag.infer.auto import Exact
+from besag.infer.auto import Auto, Exact, patience_of
 from besag.infer.brute import BYTES_PER_LABELLING, Brute, most_labellings
+from besag.infer.combined import estimator_of
 from besag.infer.engine import Want, engine_name
 from besag.infer.junction import SECONDS_AN_ENTRY, JunctionTree, Run
 from besag.infer.memory import default_memory_limit
@@ -96,11 +97,13 @@ def cost(model: Model, evidence: Any, options: Options) -> Cost:
     """What all marginals under the evidence would take, and the engine that would be used."""
     check_options(options)
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
-    engine, reason = engine_from(options), "it was asked for"
+    asked = engine = engine_from(options)
+    reason = "it was asked for"
     if isinstance(engine, Exact):
         engine, reason = engine.choose(problem.graph)
     if isinstance(engine, JunctionTree):
-        return _of_cliques(engine, problem, reason)
+        found = _of_cliques(engine, problem, reason)
+        return _estimated(found, problem, options) if isinstance(asked, Auto) else found
     if isinstance(engine, Tree):
         return _of_forest(engine, problem, reason)
     if isinstance(engine, Brute):
@@ -126,6 +129,18 @@ def _of_cliques(engine: JunctionTree, problem: Problem, reason: str) -> Cost:
         largest=float(sizes.max(initial=0.0)),
         **_fit(engine, drawn.bytes + _dense_bytes(problem), reason, refusal),
     )
+
+
+def _estimated(found: Cost, problem: Problem, options: Options) -> Cost:
+    """With the engine that auto takes where exact inference does not fit into memory or time."""
+    limit = options.get("time_limit")
+    patience = patience_of(limit)
+    if found.fits and found.seconds <= patience:
+        return found
+    slow = f"width {found.width} in the best order found: the junction tree would take about {found.seconds:.2g} s"
+    why = found.reason if not found.fits else slow
+    estimator = engine_name(estimator_of(problem, limit))
+    return replace(found, engine=estimator, reason=f"{why}; an estimate, with bounds by mean_field and trw")
 
 
 def _of_forest(engine: Tree, problem: Problem, reason: str) -> Cost:

@@ -1,0 +1,114 @@
+"""auto: exact where that fits, else an estimate with bounds, and a word about it."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import besag
+from besag.errors import ApproximationWarning, TooLargeError
+from besag.infer.auto import induced, is_hopeless, near_to
+from besag.infer.result import Result
+from besag.kernels.order import neighbours
+from besag.model.model import Model
+
+
+def random_grid(side: int, seed: int = 0) -> Model:
+    rng = np.random.default_rng(seed)
+    shapes = ((side, side - 1, 2, 2), (side - 1, side, 2, 2))
+    pairs = tuple(0.5 * rng.normal(size=shape) for shape in shapes)
+    return besag.grid((side, side), 2, unary=rng.normal(size=(side, side, 2)), pairwise=pairs)
+
+
+def approximated(model: Model, **options: object) -> Result:
+    """Marginals with so little memory that exact inference does not fit."""
+    with pytest.warns(
+        ApproximationWarning, match=r"exact inference does not fit: .* Answered by .*; log Z is known to"
+    ):
+        return model.marginals(memory_limit=40_000, **options)  # type: ignore[arg-type]
+
+
+def test_small_models_are_answered_exactly_and_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert random_grid(8).marginals().bound == "exact"
+
+
+@pytest.mark.parametrize("time_limit", [None, 3.0])
+def test_an_estimate_lies_between_its_bounds_and_so_does_the_truth(time_limit: float | None) -> None:
+    model = random_grid(12)
+    result = approximated(model, time_limit=time_limit)
+    true = model.log_partition(engine="exact")
+    low, high = result.log_partition_bounds
+    assert result.bound == "estimate"
+    assert low <= true <= high
+    assert low <= result.log_partition <= high
+    assert high - low < 0.1 * abs(true)
+    assert abs(result.log_partition - true) < 0.5 * (high - low)
+    exact = model.marginals(engine="exact")
+    assert result.probabilities is not None
+    assert exact.probabilities is not None
+    assert np.abs(result.probabilities - exact.probabilities).max() < 0.05
+    assert {"below": "mean_field", "above": "trw"}.items() <= result.diagnostics["engines"].items()
+    assert "memory_limit=40000" in result.diagnostics["reason"]
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    one, two = (approximated(random_grid(12), seed=3) for _ in range(2))
+    assert one.log_partition == two.log_partition
+    assert one.log_partition_bounds == two.log_partition_bounds
+    np.testing.assert_array_equal(one.array, two.array)
+
+
+def test_labellings_and_samples() -> None:
+    model = random_grid(12)
+    with pytest.warns(ApproximationWarning, match="Answered by bp"):
+        best = model.map(memory_limit=40_000)
+    assert best.energy >= model.map(engine="exact").energy - 1e-9
+    assert best.energy < model.energy(dict.fromkeys(best.assignment, "0"))
+    engine = besag.infer.Auto(memory_limit=10**5, n_samples=7)
+    with pytest.warns(ApproximationWarning, match="Answered by gibbs"):
+        drawn = engine.infer(model.problem, frozenset({"samples"})).samples
+    assert drawn.shape == (7, 144)
+    assert (model.problem.energy(drawn) < model.energy(dict.fromkeys(best.assignment, "0"))).all()
+
+
+def test_what_fits_nowhere_is_refused() -> None:
+    with pytest.raises(TooLargeError, match="memory_limit=100"):
+        random_grid(12).marginals(memory_limit=100)
+
+
+def test_k_best_labellings_are_exact_or_refused() -> None:
+    with pytest.raises(TooLargeError, match="memory_limit=40000"):
+        random_grid(12).map(k=3, memory_limit=40_000)
+
+
+def test_a_large_grid_is_hopeless_and_a_narrow_one_is_not() -> None:
+    assert is_hopeless(besag.ising((60, 60), 0.3).problem, 60.0)
+    assert not is_hopeless(besag.ising((5, 2000), 0.3).problem, 60.0)
+    assert not is_hopeless(besag.chain(np.zeros((5000, 2)), np.eye(2)).problem, 60.0)
+
+
+def test_observed_variables_cut_a_grid() -> None:
+    """Every second column is observed: what is left are chains."""
+    model = besag.ising((60, 60), 0.3)
+    from besag.graph.evidence import read_evidence
+
+    given = {f"{i},{j}": "0" for i in range(60) for j in range(1, 60, 2)}
+    states = {name: model.variable(name).states[0] for name in given}
+    problem = model.problem.with_evidence(read_evidence(model.variables, states))
+    assert not is_hopeless(problem, 60.0)
+    assert model.marginals(evidence=states).bound == "exact"
+
+
+def test_a_neighbourhood_and_its_edges() -> None:
+    graph = besag.ising((5, 5), 0.3).graph
+    first, others = neighbours(graph.n_variables, graph.scope_offsets, graph.scope_variables, compile=False)
+    closed = np.zeros(25, np.bool_)
+    near = near_to(12, first, others, 5, closed)
+    assert near.tolist() == [7, 11, 12, 13, 17]
+    inner, ends = induced(near, first, others)
+    assert np.diff(inner).tolist() == [1, 1, 4, 1, 1]
+    assert sorted(ends[inner[2] : inner[3]].tolist()) == [0, 1, 3, 4]
+    closed[7] = True
+    assert 2 not in near_to(12, first, others, 6, closed)
