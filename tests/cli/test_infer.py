@@ -1,5 +1,6 @@
 """`besag infer`: every task, as a table, in a pipe and as JSON."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from besag import cli
 from besag.cli import infer
+from besag.infer.bp import Process
 from besag.infer.result import Result
 from tests.cli.conftest import Ask, Write
 
@@ -274,3 +277,74 @@ def test_progress_is_told_on_request(lawn: str, capsys: pytest.CaptureFixture[st
     told = capsys.readouterr().err
     assert f"reading {lawn}" in told
     assert "answering MAR with engine auto" in told
+
+
+FRUSTRATED = "MARKOV 3 2 2 2 3 2 0 1 2 1 2 2 2 0 4 0 1 1 0 4 0 1 1 0 4 0 1 1 0"  # three that all must differ
+HARD = "MARKOV 3 2 2 2 3 2 0 1 2 1 2 2 2 0 4 0 1 1 1 4 0 1 1 1 4 1 1 1 0"
+
+
+@pytest.mark.parametrize("form", ["table", "json", "uai"])
+def test_no_labelling_is_printed_where_none_is_possible(ask: Ask, write: Write, form: str) -> None:
+    model = write("frustrated.uai", FRUSTRATED)
+    message = ask("infer", model, "--task", "MAP", "--engine", "bp", "--format", form, code=1)
+    assert "the model allows no labelling" in message
+
+
+@pytest.mark.parametrize("engine", ["bp", "auto", "exact"])
+def test_a_labelling_of_positive_weight_is_found_among_hard_zeros(ask: Ask, write: Write, engine: str) -> None:
+    answer = json.loads(ask("infer", write("hard.uai", HARD), "--task", "MAP", "--engine", engine, "--format", "json"))
+    assert answer["energy"] == 0
+    assert answer["assignment"]["1"] == "1" or answer["assignment"]["0"] == "1"
+
+
+def test_engines_without_log_z_answer_too(ask: Ask, lawn: str) -> None:
+    engine = ("--engine", "gibbs[n_samples=2000]")
+    table = ask("infer", lawn, *engine)
+    assert table.startswith("# estimate, by gibbs")
+    drawn = ask("infer", lawn, "--task", "SAMPLE", "-n", "3", *engine)
+    assert len(drawn.splitlines()) == 4
+
+
+def test_a_query_of_no_variable(ask: Ask, lawn: str, write: Write) -> None:
+    empty = write("empty.query", "0")
+    assert "--query names no variable" in ask("infer", lawn, "--query", empty, code=1)
+
+
+def grid(n: int) -> str:
+    """A square grid that wants neighbours to be equal."""
+    edges = [(i * n + j, i * n + j + 1) for i in range(n) for j in range(n - 1)]
+    edges += [(i * n + j, i * n + n + j) for i in range(n - 1) for j in range(n)]
+    scopes = " ".join(f"2 {a} {b}" for a, b in edges)
+    return f"MARKOV {n * n} {'2 ' * n * n} {len(edges)} {scopes} {'4 2 1 1 2 ' * len(edges)}"
+
+
+def test_auto_answers_what_exact_inference_cannot(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["infer", write("grid.uai", grid(60)), "--task", "PR", "--format", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("besag: exact inference does not fit")
+    assert err.count("\n") == 1
+    answer = json.loads(out)
+    assert answer["bound"] == "estimate"
+    low, high = answer["log_partition_bounds"]
+    assert low <= answer["log_partition"] <= high
+
+
+def test_the_best_so_far_is_printed_at_the_time_limit(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--engine", "bp[tolerance=0,max_iterations=100000000]", "--time-limit", "0.5", "--format", "json")
+    assert cli.main(["infer", write("grid.uai", grid(10)), "--task", "PR", *options]) == 3
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["diagnostics"]["stopped"] == "time_limit"
+    assert answer["log_partition"] > 0
+
+
+def test_an_interrupted_answer_is_told(
+    write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: Process) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Process, "step", interrupted)
+    assert cli.main(["infer", write("grid.uai", grid(3)), "--engine", "bp"]) == 130
+    out, err = capsys.readouterr()
+    assert out.startswith("# ")
+    assert "interrupted: this is the best answer so far" in err

@@ -131,15 +131,16 @@ def test_interrupted(ask: Ask, lawn: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_interrupted_while_it_works() -> None:
-    """Ctrl-C ends the process at once, even where Python has no say; a shell tells this as 130."""
-    command = [*BESAG, "infer", "-", "--progress"]
+@pytest.mark.parametrize(("engine", "code"), [("exact", -signal.SIGINT), ("auto", 130)])
+def test_interrupted_while_it_works(engine: str, code: int) -> None:
+    """Ctrl-C ends an exact engine at once, even where Python has no say; a shell tells this as 130."""
+    command = [*BESAG, "infer", "-", "--progress", "--engine", engine]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert b"reading -" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == -signal.SIGINT
+        assert process.wait(60) == code
         assert process.stdout.read() == process.stderr.read() == b""
 
 

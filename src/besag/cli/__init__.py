@@ -37,6 +37,9 @@ WORDS = {
     "or format=...": "or --output-format",
     ": format='": ": --input-format '",
     "model.cost(evidence)": "besag info --evidence",
+    'engine="exact"': "--engine exact",
+    "a time_limit buys": "a --time-limit buys",
+    "; r.diagnostics has more": "; --format json tells more",
 }
 
 
@@ -86,10 +89,15 @@ def _parser() -> Parser:
 
 
 def _failed(message: str, code: int) -> int:
+    tell(_worded(message))
+    return code
+
+
+def _worded(message: str) -> str:
+    """A message of the library in the words of the command line."""
     for said, meant in WORDS.items():
         message = message.replace(said, meant)
-    tell(message)
-    return code
+    return message
 
 
 def _write_no_more() -> None:
@@ -125,7 +133,7 @@ def _warnings_as_lines() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        tell(message)
+        tell(_worded(str(message)))
 
     with warnings.catch_warnings():
         for category in TOLD:

@@ -50,6 +50,8 @@ def read_query(model: Model, items: Sequence[str]) -> list[str]:
             names |= dict.fromkeys(_queried(model, item))
         else:
             raise ModelError(f"{item!r} is neither a variable nor a file: {model.variables.unknown(item)}")
+    if not names:
+        raise ModelError(f"--query names no variable: {', '.join(items)} is empty")
     return list(names)
 
 

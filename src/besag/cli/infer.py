@@ -10,6 +10,7 @@ SAMPLE    -n draws from p(y | evidence)
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import signal
@@ -17,16 +18,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from besag.cli.messages import ANSWERED, BEYOND_LIMITS
+from besag.cli.messages import ANSWERED, BEYOND_LIMITS, INTERRUPTED, tell
 from besag.cli.shared import add_choice, add_evidence, add_model, read_model
 from besag.errors import EvidenceError
 
 if TYPE_CHECKING:
     from besag.cli.rows import Rows
     from besag.graph.evidence import Evidence
+    from besag.infer.engine import Engine
     from besag.infer.result import Result
     from besag.model.model import Model
     from besag.query.run import Options
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 HELP = "log Z, marginals, the most probable states, or samples of a model"
 TASKS = ("PR", "MAR", "MAP", "MMAP", "SAMPLE")
 FORMATS = ("table", "json", "uai")
+LAST_RESORT, SETTING_UP = 2.0, 30.0  # times the limit, and seconds for kernels that have to be compiled first
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -62,9 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     from besag.cli.evidence import gathered, read_query
     from besag.query.run import engine_from
 
-    options, say = _options(arguments), _teller(arguments.progress)
-    exact = engine_from(options).capabilities.bound == "exact"  # others give what they have when they are stopped
-    with _ended_by(arguments.time_limit) if exact else nullcontext():
+    began, options, say = time.perf_counter(), _options(arguments), _teller(arguments.progress)
+    with _ended_by(arguments.time_limit, exact=_is_exact(engine_from(options))):
         say(f"reading {arguments.model}")
         model, _ = read_model(arguments)
         given = gathered(model, arguments.evidence)
@@ -73,15 +75,35 @@ def run(arguments: argparse.Namespace) -> int:
         query = None if arguments.query is None else read_query(model, arguments.query)
         say(f"{model!r}")
         say(f"answering {arguments.task} with engine {arguments.engine}, {len(given)} rows of evidence")
+        if arguments.time_limit is not None:  # reading is part of it
+            options["time_limit"] = max(arguments.time_limit - (time.perf_counter() - began), 1e-3)
         result = _ask(arguments, model, given, query, options)
         say(f"{result!r}")
+    if result.energies is not None and (result.energies[:, 0] == math.inf).any():
+        return BEYOND_LIMITS  # the warning has said that there is no labelling to print
+    _print(arguments, result, model, query, given.labels)
+    if result.diagnostics.get("stopped") == "interrupted":
+        tell("interrupted: this is the best answer so far")
+        return INTERRUPTED
+    return ANSWERED if result.diagnostics.get("converged", True) else BEYOND_LIMITS
+
+
+def _is_exact(engine: Engine) -> bool:
+    """Whether an engine has nothing to show before it is done; others give what they have when they are stopped."""
+    from besag.infer.auto import Auto
+
+    return engine.capabilities.bound == "exact" and not isinstance(engine, Auto)
+
+
+def _print(
+    arguments: argparse.Namespace, result: Result, model: Model, query: list[str] | None, labels: Sequence[str]
+) -> None:
     if arguments.format == "uai":
         from besag.io.uai_tasks import result_text
 
         sys.stdout.write(result_text(arguments.task, result, model, query))
     else:
-        _show(arguments, result, given.labels)
-    return ANSWERED if result.diagnostics.get("converged", True) else BEYOND_LIMITS
+        _show(arguments, result, labels)
 
 
 def _show(arguments: argparse.Namespace, result: Result, labels: Sequence[str]) -> None:
@@ -138,6 +160,7 @@ def _answer(
     arguments: argparse.Namespace, model: Model, evidence: Evidence, query: list[str] | None, options: Options
 ) -> Result:
     from besag.query.run import run as run_query
+    from besag.query.verbs import drawn
 
     task = arguments.task
     if task == "PR":
@@ -148,7 +171,7 @@ def _answer(
         return model.map(evidence, arguments.k or 1, **options)
     if task == "MMAP":
         return model.marginal_map(query or [], evidence, **options)
-    return run_query(model, {"log_partition", "samples"}, evidence, options, n_samples=arguments.samples or 1)
+    return drawn(model, arguments.samples or 1, evidence, options)
 
 
 def _teller(wanted: bool) -> Callable[[str], None]:
@@ -162,16 +185,18 @@ def _teller(wanted: bool) -> Callable[[str], None]:
 
 
 @contextmanager
-def _ended_by(seconds: float | None) -> Iterator[None]:
+def _ended_by(seconds: float | None, *, exact: bool) -> Iterator[None]:
     """Lets Ctrl-C, and a clock where seconds are given, end the process at once.
 
     Exact inference has nothing to show before it is done. Its kernels cannot be interrupted by Python, but they leave
-    the interpreter free for the thread that watches the clock.
+    the interpreter free for the thread that watches the clock. Other engines end by themselves, with the best answer so
+    far, after a step: only where that takes far too long is the process ended.
     """
-    watch = threading.Timer(seconds or 0, _give_up, [seconds])
+    patience = (seconds or 0) if exact else LAST_RESORT * (seconds or 0) + SETTING_UP
+    watch = threading.Timer(patience, _give_up, [seconds])
     watch.daemon = True
     in_main = threading.current_thread() is threading.main_thread()  # only there may signals be set
-    usual = in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    usual = exact and in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if usual:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     if seconds is not None:
@@ -191,7 +216,7 @@ def _give_up(seconds: float) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or len(text) > 12 or int(text) < 1:
+    if not text.isdecimal() or not 1 <= int(text[:14]) <= 10**12:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 10^12, got {text!r}")
     return int(text)
 

@@ -92,7 +92,9 @@ def _marginals(result: Result, terminal: bool) -> Lines:
         written = [list(map(_probability, p)), ["#" * round(BAR * x) for x in p]] if terminal else [_digits(p, 12)]
         return [shown[state].tolist(), states[state].tolist(), *written]
 
-    notes = [_how(result)] if result.batched else [_log_z(result), _how(result)]
+    notes = [_how(result)]
+    if not result.batched and result.log_partitions is not None:
+        notes.insert(0, _log_z(result))
     header = ["variable", "state", "probability"] + ([""] if terminal else [])
     return Lines(notes, header, np.repeat(np.arange(len(values)), len(states)), columns)
 

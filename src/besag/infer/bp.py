@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import Array, Kind, Semiring, frozen
+from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, frozen
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.bp_messages import PassedMessages
@@ -30,6 +30,7 @@ from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, each_step, iterate, warm_state
 from besag.infer.result import Result, factor_offsets
 from besag.infer.setting import Setting
+from besag.infer.starts import start_codes
 from besag.infer.tree import forest_of
 from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.kernels.bp import Domain, Passing
@@ -298,14 +299,29 @@ class Process:
         setting = self.setting
         order = frozen(np.arange(setting.graph.n_variables))
         codes = np.array([passing.decoded(order) for passing in self.passing])
-        energies = np.where(setting.possible, setting.energies(codes), math.inf)
-        proven = np.where(setting.possible, -math.inf, math.inf)
+        possible = setting.possible
+        energies = np.where(possible, setting.energies(codes), math.inf)
+        if (energies[possible] == math.inf).any():
+            codes, possible = self._searched(codes, possible & (energies == math.inf))
+            energies = np.where(possible, setting.energies(codes), math.inf)
+        proven = np.where(possible, -math.inf, math.inf)
         return replace(
             result,
             codes=codes[:, None],
             energies=energies[:, None],
             energy_bounds=energies if result.bound == "exact" else proven,
         )
+
+    def _searched(self, codes: IntArray, without: BoolArray) -> tuple[IntArray, BoolArray]:
+        """Labellings in which a search finds one for every row that has none, and which rows may have one."""
+        setting = self.setting
+        try:
+            found, possible = start_codes(setting, 1, np.random.default_rng(0))
+        except CapabilityError:  # the search has found none, and has not proven that there is none
+            return codes, setting.possible
+        own = setting.graph.n_instances == 1
+        wanted = without if own else np.repeat(without, np.diff(setting.graph.instance_offsets))
+        return np.where(wanted[:, None] if own else wanted[None], found[:, 0], codes), possible
 
     def _messages(self) -> PassedMessages:
         if self.setting.given.evidence.batched:

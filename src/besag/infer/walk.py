@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from besag.infer.gibbs import Gibbs
 
 MOST_ROWS = 64  # whose scores are watched
+MOST_WATCHED = 10_000  # sweeps whose scalars are kept
 MOST_STATES = 192  # pairs of a row and a variable whose states are
 
 
@@ -62,6 +63,7 @@ class Walk:
         self.draws: list[IntArray] = []
         self.scores: list[Array] = []
         self.states: list[Array] = []
+        self.watch_every = 1
         self.watched_rows, self.watched_variables = self._to_watch()
         self.counts = Counts(setting, want, engine.n_chains, self.possible)
 
@@ -118,8 +120,8 @@ class Walk:
         if not keep:
             self.left -= 1
             return self.residual
-        self.scores.append(scores[:: max(1, len(scores) // MOST_ROWS)][:MOST_ROWS])
-        self.states.append(self.sampler.peek(self.watched_rows, self.watched_variables))
+        if self.running.n % self.watch_every == 0:
+            self._watch(scores)
         if self.want & {"factors", "moments"}:
             self.counts.add(self.sampler.codes())
         if "samples" in self.want and self.running.n % self.every == 0:
@@ -127,6 +129,14 @@ class Walk:
         if self.running.count() and self.running.n_batches.bit_count() == 1:  # after 1, 2, 4, ... batches
             self.residual = self.running.largest_error()
         return self.residual
+
+    def _watch(self, scores: Array) -> None:
+        """Keep the scalars of this sweep; where they are many, every second one from now on."""
+        self.scores.append(scores[:: max(1, len(scores) // MOST_ROWS)][:MOST_ROWS])
+        self.states.append(self.sampler.peek(self.watched_rows, self.watched_variables))
+        if len(self.scores) > MOST_WATCHED:
+            self.scores, self.states = self.scores[::2], self.states[::2]
+            self.watch_every *= 2
 
     def answer(self, want: frozenset[Want]) -> Result:
         """Means so far."""

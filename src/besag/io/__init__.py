@@ -2,7 +2,13 @@
 
 from besag.io.load import load
 from besag.io.save import convert, save
-from besag.io.uai_tasks import read_uai_evidence, read_uai_likelihoods, read_uai_query, read_uai_result, read_uai_samples
+from besag.io.uai_tasks import (
+    read_uai_evidence,
+    read_uai_likelihoods,
+    read_uai_query,
+    read_uai_result,
+    read_uai_samples,
+)
 
 __all__ = [
     "convert",

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
-from besag.errors import LossWarning
+from besag.errors import LossWarning, ModelError
 from besag.io.files import packed, write_atomically
 from besag.io.formats import Format, format_to_write
 from besag.io.load import load
@@ -30,6 +30,8 @@ def save(model: Model, path: str | PathLike[str], *, format: str | None = None) 
     >>> besag.load(file).marginals()["rain"].round(2)
     array([0.5, 0.5])
     """
+    if not isinstance(model, Model):
+        raise ModelError(f"save takes a Model, got {type(model).__name__}")
     chosen = format_to_write(path, format)
     if chosen.where == "native":
         chosen.module.save(model, Path(path))

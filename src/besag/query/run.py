@@ -104,6 +104,11 @@ def traced(engine: Engine, want: frozenset[Want], options: Options) -> frozenset
 def warn_unconverged(result: Result) -> None:
     """A ConvergenceWarning where an iteration was stopped by one of its limits."""
     told = result.diagnostics
+    if result.energies is not None and (result.energies[:, 0] == np.inf).any():
+        warnings.warn(
+            ConvergenceWarning(f"{told['engine']} found no labelling that the hard zeros allow; try another engine"),
+            stacklevel=5,
+        )
     if not told["converged"] and told.get("stopped") in ("max_iterations", "time_limit") and told["tolerance"] != 0:
         text = f"{told['engine']} stopped at its {told['stopped']} after {told['iterations']} iterations"
         if told.get("residual") is not None and math.isfinite(told["residual"]):

@@ -33,6 +33,7 @@ from besag.query.run import (
     run,
     run_engine,
     traced,
+    warn_unconverged,
 )
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def marginal_map(model: Model, targets: Sequence[str], evidence: Any, options: O
     assert result.energies is not None
     if (result.energies == np.inf).any():
         run(model, {"log_partition"}, read, options)
+    warn_unconverged(result)
     return result
 
 
@@ -180,15 +182,7 @@ def log_probability(model: Model, given: Any, options: Options) -> Any:
 
 def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFrame:
     """n draws from p(y | evidence), for each row of evidence."""
-    if not is_whole(n) or n < 1:
-        raise ModelError(f"the number of samples must be a whole number of at least 1, got {n!r}")
-    check_options(options)
-    engine = engine_from(options, n_draws=n)
-    if not hasattr(engine, "n_draws"):  # a sampler whose draws are independent, one at a time
-        engine = engine_from(options, n_samples=n)
-    tells: Want = next(want for want in POSSIBLE if want in engine.capabilities.wants)
-    want = frozenset[Want]({"samples", tells})
-    result = run_engine(model, engine, evidence_for(model, evidence), traced(engine, want, options), options)
+    result = drawn(model, n, evidence, options)
     n = result.samples.shape[-2]
     codes = result.samples.reshape(-1, len(model.variables))
     index = None
@@ -198,6 +192,19 @@ def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFram
         labels = range(len(codes) // n) if result.index is None else result.index
         index = pd.MultiIndex.from_product([labels, range(n)], names=["row", "sample"])
     return labels_frame(model.variables, codes, index)
+
+
+def drawn(model: Model, n: Any, evidence: Any, options: Options) -> Result:
+    """The Result of n draws for each row of evidence."""
+    if not is_whole(n) or n < 1:
+        raise ModelError(f"the number of samples must be a whole number of at least 1, got {n!r}")
+    check_options(options)
+    engine = engine_from(options, n_draws=n)
+    if not hasattr(engine, "n_draws"):  # a sampler whose draws are independent, one at a time
+        engine = engine_from(options, n_samples=n)
+    tells: Want = next(want for want in POSSIBLE if want in engine.capabilities.wants)
+    want = frozenset[Want]({"samples", tells})
+    return run_engine(model, engine, evidence_for(model, evidence), traced(engine, want, options), options)
 
 
 def energy(model: Model, given: Any) -> Any:
