@@ -123,9 +123,11 @@ def calibrated(
 
     Where that is -inf the marginals mean nothing.
     """
-    beliefs = [algebra.ones(scope) for scope in forest.scopes]
+    own: list[list[Table]] = [[] for _ in forest.scopes]
     for c, table in tables:
-        algebra.multiply(beliefs[c], table)
+        own[c].append(table)
+    products = [algebra.product(scope, mine) for scope, mine in zip(forest.scopes, own, strict=True)]
+    beliefs = [table for table, _ in products]
     messages: list[Array] = []
     scales: list[float] = []
     for c, (parent, separator) in enumerate(zip(forest.parents, forest.separators, strict=True)):
@@ -142,4 +144,4 @@ def calibrated(
         if parent >= 0:
             change = algebra.quotient(algebra.marginal(beliefs[parent], separator).values, messages[c])
         algebra.multiply(beliefs[c], Table(separator, algebra.shifted(change, -scales[c])))
-    return beliefs, sum(scales)
+    return beliefs, sum(scales) + sum(log_scale for _, log_scale in products)

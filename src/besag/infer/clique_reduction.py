@@ -71,6 +71,18 @@ def reduced(
     return work.result()
 
 
+def torn(
+    algebra: Algebra, forest: CliqueForest, beliefs: list[Table], needed: frozenset[int]
+) -> tuple[Reduced, list[Table]]:
+    """Every variable that is needed on its own, in no time; the loss is that of all variables of the forest."""
+    alone = {v: algebra.marginal(beliefs[c], (v,)) for v, c in forest.homes.items()}
+    shared = [algebra.marginal(b, s) for b, s in zip(beliefs, forest.separators, strict=True) if s]
+    lost = sum(map(algebra.entropy, [*alone.values(), *shared])) - sum(map(algebra.entropy, beliefs))
+    kept = [v for v in alone if v in needed]
+    sources = [forest.homes[v] for v in kept]
+    return Reduced([(v,) for v in kept], [()] * len(kept), sources, max(lost, 0.0), False), [alone[v] for v in kept]
+
+
 class _Reduction:
     def __init__(self, algebra: Algebra, forest: CliqueForest, beliefs: list[Table], needed: frozenset[int]) -> None:
         self.algebra, self.needed = algebra, needed
@@ -153,9 +165,10 @@ class _Reduction:
             return False
         tried = sorted(options, key=lambda option: option[:2])[:CANDIDATES]
         losses = [self._loss(c, v, beside) for _, v, beside in tried]
-        best = min(range(len(tried)), key=lambda i: losses[i] / logs[tried[i][1]])
-        self.lost, self.exact = self.lost + losses[best], False
-        self._peel(c, *tried[best][1:])
+        best = min(range(len(tried)), key=lambda i: losses[i][0] / logs[tried[i][1]])
+        loss, left = losses[best]
+        self.lost, self.exact = self.lost + loss, False
+        self._peel(c, *tried[best][1:], left)
         return True
 
     def _beside(self, c: int, v: int, bits: float) -> frozenset[int] | None:
@@ -175,17 +188,18 @@ class _Reduction:
                 room -= logs[u]
         return frozenset(chosen)
 
-    def _loss(self, c: int, v: int, beside: frozenset[int]) -> float:
-        """I(v; rest of the clique | beside)."""
+    def _loss(self, c: int, v: int, beside: frozenset[int]) -> tuple[float, float]:
+        """I(v; rest of the clique | beside), and the entropy of the clique without v."""
         algebra, table, clique = self.algebra, self._table(c), self.cliques[c]
         if clique.entropy is None:
             clique.entropy = algebra.entropy(table)
         rest = algebra.marginal(table, tuple(u for u in table.scope if u != v))
         own = algebra.marginal(table, tuple(sorted(beside | {v})))
         without = algebra.marginal(own, tuple(sorted(beside)))
-        return max(algebra.entropy(own) + algebra.entropy(rest) - algebra.entropy(without) - clique.entropy, 0.0)
+        left = algebra.entropy(rest)
+        return max(algebra.entropy(own) + left - algebra.entropy(without) - clique.entropy, 0.0), left
 
-    def _peel(self, c: int, v: int, beside: frozenset[int]) -> None:
+    def _peel(self, c: int, v: int, beside: frozenset[int], entropy: float) -> None:
         clique, new = self.cliques[c], self.next
         self.next += 1
         table = self.algebra.marginal(self._table(c), tuple(sorted(beside | {v})))
@@ -194,7 +208,7 @@ class _Reduction:
             if v in shared:
                 self._link(c, n, NOTHING)
                 self._link(new, n, shared)
-        clique.scope, clique.entropy = clique.scope - {v}, None
+        clique.scope, clique.entropy = clique.scope - {v}, entropy
         self._count(beside, 1)
         self._link(c, new, beside)
         self._tidy([c, new])
@@ -209,7 +223,7 @@ class _Reduction:
             if len(shared) < len(clique.scope)
         ]
         tried = sorted(options)[:CANDIDATES]
-        losses = [sum(self._loss(d, v, shared) for d, shared in self._behind(c, n, v)) for _, v, n in tried]
+        losses = [sum(self._loss(d, v, shared)[0] for d, shared in self._behind(c, n, v)) for _, v, n in tried]
         best = min(range(len(tried)), key=lambda i: losses[i] / logs[tried[i][1]])
         self.lost, self.exact = self.lost + losses[best], False
         _, v, towards = tried[best]

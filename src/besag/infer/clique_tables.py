@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from besag.arrays import Array, IntArray, frozen
-from besag.kernels.clique_tables import make_add, make_log_sum, make_multiply, make_sum
+from besag.kernels.clique_tables import make_add, make_entropy, make_log_sum, make_multiply, make_offsets, make_sum
 from besag.kernels.compile import kernel_of
 from besag.kernels.threads import run_chunks
 
@@ -27,6 +27,7 @@ LOW_ENTRIES = 1 << 9  # of the inner list of offsets: both lists stay in the fir
 CHUNKED_ENTRIES = 1 << 18  # from which on a table is cut into chunks
 CHUNKS = 4
 MOST_MAPS = 20_000  # lists of offsets that are kept
+FAINT = 1e-150  # largest entry of a product below which it is made again from logarithms
 TINY = 1e-250  # below which a number is taken for 0, so that no quotient overflows
 WEAKEST, WEAKEST_LOG = 1e-60, -700.0  # of a message beside its largest entry
 
@@ -49,6 +50,8 @@ class Algebra:
         self.log, self.compile, self.n_threads = log, compile, n_threads
         self._multiply = kernel_of(make_add if log else make_multiply, compile=compile)
         self._sum = kernel_of(make_sum, compile=compile)
+        self._fill = kernel_of(make_offsets, compile=compile)
+        self._entropy = kernel_of(make_entropy, compile=compile)
         self._log_sum = kernel_of(make_log_sum, compile=compile) if log else None
         self._maps: dict[tuple[Scope, Scope], tuple[IntArray, IntArray]] = {}
 
@@ -74,11 +77,25 @@ class Algebra:
 
     def multiply(self, table: Table, by: Table) -> None:
         """In place."""
+        self._apply(self._multiply, table, by)
+
+    def product(self, scope: Scope, tables: Sequence[Table]) -> tuple[Table, float]:
+        """The product of tables over exp(log_scale), and log_scale: 0 unless linear numbers become too small."""
+        answer = self.ones(scope)
+        for table in tables:
+            self.multiply(answer, table)
+        if self.log or not tables or answer.values.max() > FAINT:
+            return answer, 0.0
+        logs, add = Table(scope, np.zeros(self.size(scope))), kernel_of(make_add, compile=self.compile)
+        for table in tables:
+            self._apply(add, logs, Table(table.scope, _log(table.values)))
+        top = float(logs.values.max())
+        return (answer, 0.0) if top == -math.inf else (Table(scope, np.exp(logs.values - top)), top)
+
+    def _apply(self, kernel: Callable[..., None], table: Table, by: Table) -> None:
         high, low = self._map(table.scope, by.scope)
         small = frozen(by.values)
-        self._chunked(
-            len(high), len(table.values), lambda a, b, _: self._multiply(table.values, small, high, low, a, b)
-        )
+        self._chunked(len(high), len(table.values), lambda a, b, _: kernel(table.values, small, high, low, a, b))
 
     def marginal(self, table: Table, scope: Scope) -> Table:
         """The sum over what is not in the scope; the table itself where nothing is."""
@@ -104,32 +121,39 @@ class Algebra:
         """The values times exp(by)."""
         return values + by if self.log else values * math.exp(by)
 
-    def scaled(self, values: Array) -> tuple[Array, float]:
-        """The values over their sum, and the log of the sum, -inf where there is nothing."""
+    def mixed(self, one: Array, other: Array, share: float) -> Array:
+        """one^(1 - share) other^share."""
         if self.log:
-            top = float(values.max())
-            total = -math.inf if top == -math.inf else top + math.log(float(np.exp(values - top).sum()))
-            return values - (0.0 if total == -math.inf else total), total
-        linear = float(values.sum())
-        return (values / linear, math.log(linear)) if linear > 0 else (values, -math.inf)
+            return np.where(one > -math.inf, (1.0 - share) * one + share * np.maximum(other, WEAKEST_LOG), one)
+        return one ** (1.0 - share) * np.maximum(other, WEAKEST) ** share
 
-    def message(self, values: Array) -> tuple[Array, float]:
-        """The values over the largest of them, and its log; what is above 0 but very weak is made less so."""
+    def scaled(self, values: Array) -> tuple[Array, float]:
+        """The values over the largest of them, and its log: -inf where there is nothing."""
         top = float(values.max())
         if self.log:
-            shifted = values - (0.0 if top == -math.inf else top)
-            return np.where(shifted > -math.inf, np.maximum(shifted, WEAKEST_LOG), -math.inf), top
-        if not top > 0:
-            return values, -math.inf
-        return np.where(values > 0, np.maximum(values / top, WEAKEST), 0.0), math.log(top)
+            return values - (0.0 if top == -math.inf else top), top
+        return (values / top, math.log(top)) if top > 0 else (values, -math.inf)
+
+    def message(self, values: Array) -> tuple[Array, float]:
+        """As `scaled`, and what is above 0 but very weak is made less so."""
+        values, log_top = self.scaled(values)
+        if self.log:
+            return np.where(values > -math.inf, np.maximum(values, WEAKEST_LOG), -math.inf), log_top
+        return np.where(values > 0, np.maximum(values, WEAKEST), 0.0), log_top
 
     def entropy(self, table: Table) -> float:
         """In nats; zeros count nothing."""
         if self.log:
             positive = table.values[table.values > -math.inf]
             return -float(np.exp(positive) @ positive)
-        positive = table.values[table.values > 0]
-        return -float(positive @ np.log(positive))
+        values, n = frozen(table.values), len(table.values)
+        parts = np.zeros(self._n_chunks(n, n))
+
+        def work(start: int, stop: int, chunk: int) -> None:
+            parts[chunk] = self._entropy(values, start, stop)
+
+        self._chunked(n, n, work)
+        return float(parts.sum())
 
     def _chunked(self, n_rows: int, size: int, work: Callable[[int, int, int], None]) -> None:
         """work(start, stop, chunk) for all rows; the number of chunks depends on the size alone."""
@@ -163,9 +187,9 @@ class Algebra:
         return found
 
     def _offsets(self, axes: Scope, strides: dict[int, int]) -> IntArray:
-        offsets = np.zeros(1, np.int64)
-        for v in axes:
-            offsets = (offsets[:, None] + strides.get(v, 0) * np.arange(self.cardinalities[v])).ravel()
+        offsets = np.empty(self.size(axes), np.int64)
+        cards = np.array([self.cardinalities[v] for v in axes], np.int64)
+        self._fill(frozen(cards), frozen(np.array([strides.get(v, 0) for v in axes], np.int64)), offsets)
         return np.asarray(frozen(offsets))
 
 

@@ -30,8 +30,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from besag.arrays import Array
 from besag.infer.clique_forest import CliqueForest, calibrated, triangulated
-from besag.infer.clique_reduction import Reduced, reduced
+from besag.infer.clique_reduction import Reduced, reduced, torn
 from besag.infer.clique_tables import Algebra, Scope, Table
 
 GAP_BITS = 3.0  # between the cliques of T and those of A
@@ -56,7 +57,8 @@ class Stage:
 class Chain:
     """Forests for the product of some tables; `order`: variables, those whose factors are to come first first.
 
-    `check` is called now and then, and may raise.
+    `check` is called now and then, and may raise; a pass that it ends leaves messages that `saved` can bring back.
+    `hurry`: whether there is no time to lose; then only single variables are kept of a forest.
     """
 
     def __init__(
@@ -66,9 +68,11 @@ class Chain:
         order: Sequence[int],
         bits: float,
         check: Callable[[], None] = lambda: None,
+        hurry: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.algebra, self.tables, self.check = algebra, tables, check
+        self.algebra, self.tables, self.check, self.hurry = algebra, tables, check, hurry
         self.bits = max([bits, *(algebra.bits(table.scope) for table in tables)])
+        self._keep_bits = max(self.bits - max(GAP_BITS, *algebra.logs), 1.0)  # of the cliques of A
         self.stages: list[Stage] = []
         self.log_partition = 0.0
         self._beliefs: list[Table] = []  # of the last stage
@@ -80,6 +84,7 @@ class Chain:
         self._groups = [groups[first] for first in sorted(groups)]
         self._number()
         self._build()
+        self.first_estimate = self.log_partition
 
     @property
     def exact(self) -> bool:
@@ -117,13 +122,12 @@ class Chain:
             else:
                 self._beliefs, self._last_total = beliefs, log_total
 
-    @property
-    def _keep_bits(self) -> float:
-        return max(self.bits - GAP_BITS, 1.0)
-
     def _approximate(self, stage: Stage, beliefs: list[Table], needed: frozenset[int], bits: float) -> list[Table]:
         self.check()
-        stage.small, marginals = reduced(self.algebra, stage.forest, beliefs, needed, bits)
+        if self.hurry():
+            stage.small, marginals = torn(self.algebra, stage.forest, beliefs, needed)
+        else:
+            stage.small, marginals = reduced(self.algebra, stage.forest, beliefs, needed, bits)
         stage.forward = self._conditionals(stage.small, marginals)
         return stage.forward
 
@@ -192,6 +196,7 @@ class Chain:
         beliefs, total = self._beliefs, self._last_total
         yield self.stages[-1], beliefs
         for t in range(len(self.stages) - 2, -1, -1):
+            self.check()
             stage = self.stages[t]
             self._receive(stage, self.stages[t + 1].forest, beliefs)
             beliefs, log_total = self._calibrated(stage, self.stages[t - 1].forward if t else [])
@@ -208,10 +213,23 @@ class Chain:
             stage.backward.append(Table(now.scope, values))
             stage.log_scale += log_scale
 
-    def again(self) -> None:
-        """A pass forward with what came back."""
+    def saved(self) -> Callable[[], None]:
+        """What brings the messages back to what they are now."""
+        messages = [(stage.forward, stage.backward, stage.log_scale) for stage in self.stages]
+        totals = (self.log_partition, self._beliefs, self._last_total)
+
+        def restore() -> None:
+            for stage, kept in zip(self.stages, messages, strict=True):
+                stage.forward, stage.backward, stage.log_scale = kept
+            self.log_partition, self._beliefs, self._last_total = totals
+
+        return restore
+
+    def again(self, damping: float = 0.0) -> None:
+        """A pass forward with what came back; damped, f is the geometric mean of what it was and what it would be."""
         before: list[Table] = []
         for stage in self.stages:
+            self.check()
             beliefs, log_total = self._calibrated(stage, before)
             if stage.small is None:
                 self._beliefs, self._last_total = beliefs, log_total
@@ -219,7 +237,11 @@ class Chain:
             marginals = stage.small.marginals(self.algebra, beliefs)
             updated = self._conditionals(stage.small, marginals)
             stage.forward = [
-                Table(now.scope, self.algebra.message(self.algebra.quotient(now.values, came.values))[0])
-                for now, came in zip(updated, stage.backward, strict=True)
+                Table(now.scope, self._damped(self.algebra.quotient(now.values, came.values), old.values, damping))
+                for now, came, old in zip(updated, stage.backward, stage.forward, strict=True)
             ]
             before = stage.forward
+
+    def _damped(self, values: Array, old: Array, damping: float) -> Array:
+        new, _ = self.algebra.message(values)
+        return self.algebra.mixed(new, old, damping) if damping > 0 else new

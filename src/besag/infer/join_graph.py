@@ -37,13 +37,16 @@ from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
 from besag.infer.result import Result, factor_offsets
 from besag.infer.setting import Setting
 from besag.infer.unary import add_unary_moments, copy_unary_marginals
+from besag.kernels.compile import worth_compiling
 
-FIRST_BITS = 12.0  # below that a chain takes as long, for it has more forests
+FIRST_BITS = 14.0  # below that a chain takes as long, for it has more forests
 UNTIMED_BITS = 16.0
 STEP_BITS = 4  # the most by which a bound grows
+WORK = 50  # entries of cliques that a factor makes: a grid of 8 x 8 is worth compiling, one of 4 x 4 is not
 TABLES_AT_ONCE = 64  # of the largest size that memory must hold
-GROWTH = 2.0  # of the time with each bit
-SHARE = 0.8  # of the time left that the next bound may be expected to take
+GROWTH = 1.8  # of the time with each bit
+HURRY = 0.5  # share of the time that is left when there should be an answer
+SHARE = 0.8  # of the time left that the next bound may take: passes after the first need time too
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +120,13 @@ class Propagation:
         elif time_limit is None:
             self.most_bits = min(self.most_bits, UNTIMED_BITS)
         self.first_bits = min(FIRST_BITS if state is None else float(state["bits"]), self.most_bits)
-        self.seconds = 0.0  # that the last bound took
         self.parts = self._parts(engine.n_threads)
 
     def _parts(self, n_threads: int | None) -> list[Part | None]:
         """None where no labelling is possible."""
         setting, graph = self.setting, self.setting.graph
         larger = np.diff(graph.scope_offsets) > 1
+        compile = setting.compile or worth_compiling(float(WORK * setting.n_rows * np.count_nonzero(larger)))
         if graph.n_instances == 1:
             factors, variables = np.flatnonzero(larger), range(graph.n_variables)
             where = [(row, variables, factors) for row in range(setting.n_rows)]
@@ -135,7 +138,7 @@ class Propagation:
             ]
         possible = setting.possible.tolist()
         return [
-            Part(setting, row, variables, factors, n_threads) if able else None
+            Part(setting, row, variables, factors, self.clock, compile=compile, n_threads=n_threads) if able else None
             for able, (row, variables, factors) in zip(possible, where, strict=True)
         ]
 
@@ -149,25 +152,23 @@ class Propagation:
         bits = self._next_bits()
         if bits is None:
             return max((part.sweep() for part in self.working), default=0.0)
-        change, first, began = 0.0, self.bits == 0.0, self.clock()
+        change, first = 0.0, self.bits == 0.0
         try:
             for part in self.parts if first else self.working:
                 if part is not None:
-                    change = max(change, self._improve(part, bits, first))
+                    change = max(change, part.improve(bits, self._check, self._hurry))
         except OutOfTimeError:
             self.most_bits = self.bits
-        else:
-            self.bits, self.seconds = bits, self.clock() - began
+            return max(part.change for part in self.working)
+        self.bits = bits
         return math.inf if first and self.working else 0.0 if first else change
 
-    def _improve(self, part: Part, bits: float, first: bool) -> float:
-        began = self.clock()
+    def _check(self) -> None:
+        if self._left() <= 0:
+            raise OutOfTimeError
 
-        def check() -> None:
-            if not first and self._left() <= 0:
-                raise OutOfTimeError
-
-        return part.improve(bits, check, lambda: self._left() > self.clock() - began)
+    def _hurry(self) -> bool:
+        return self.bits == 0.0 and self.time_limit is not None and self._left() < HURRY * self.time_limit
 
     def _left(self) -> float:
         """Seconds."""
@@ -179,11 +180,12 @@ class Propagation:
             return self.first_bits
         if self.bits >= self.most_bits or not self.working:
             return None
-        more = STEP_BITS
+        least = max(part.least_bits for part in self.working)
+        more = max(STEP_BITS, least)
         if self.time_limit is not None:
-            times = SHARE * self._left() / max(self.seconds, 1e-9)
-            more = min(more, math.floor(math.log(times, GROWTH))) if times >= GROWTH else 0
-        return min(self.bits + more, self.most_bits) if more > 0 else None
+            took = sum(part.seconds for part in self.working)
+            more = min(more, math.floor(math.log(max(SHARE * self._left() / max(took, 1e-9), 1.0), GROWTH)))
+        return min(self.bits + more, self.most_bits) if more >= least else None
 
     def answer(self, want: frozenset[Want]) -> Result:
         """What the last bound gave."""

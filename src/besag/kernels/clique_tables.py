@@ -16,6 +16,21 @@ from collections.abc import Callable
 from besag.arrays import Array, IntArray
 
 
+def make_offsets() -> Callable[..., None]:
+    """Kernel: offsets (prod K,) = sum over axes of digit times stride, for every setting of the axes, row-major."""
+
+    def fill(cardinalities: IntArray, strides: IntArray, offsets: IntArray) -> None:
+        size = 1
+        offsets[0] = 0
+        for a in range(len(cardinalities) - 1, -1, -1):
+            for k in range(1, cardinalities[a]):
+                for i in range(size):
+                    offsets[k * size + i] = offsets[i] + k * strides[a]
+            size *= cardinalities[a]
+
+    return fill
+
+
 def make_multiply() -> Callable[..., None]:
     """Kernel: large *= small."""
 
@@ -71,3 +86,16 @@ def make_log_sum() -> Callable[..., None]:
                     total[at] += math.exp(value - top[at])
 
     return log_sum
+
+
+def make_entropy() -> Callable[..., float]:
+    """Kernel: - sum p log p of linear numbers [start, stop); zeros count nothing."""
+
+    def entropy(values: Array, start: int, stop: int) -> float:
+        total = 0.0
+        for i in range(start, stop):
+            if values[i] > 0.0:
+                total -= values[i] * math.log(values[i])
+        return total
+
+    return entropy

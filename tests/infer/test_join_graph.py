@@ -1,0 +1,455 @@
+"""Join graphs: exact where the bound allows, close where it does not; losses, evidence, limits of time, options."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
+from numpy.testing import assert_allclose, assert_array_equal
+
+import besag
+from besag.errors import CapabilityError, TooLargeError
+from besag.graph.evidence import Evidence, read_evidence
+from besag.graph.problem import Problem
+from besag.infer import join_graph
+from besag.infer.clique_forest import calibrated, triangulated
+from besag.infer.clique_reduction import Reduced, reduced
+from besag.infer.clique_tables import Algebra, Table
+from besag.infer.engine import make_engine
+from besag.infer.join_graph import JoinGraph, Propagation
+from besag.infer.result import Result
+from besag.model.model import Model
+from tests.oracle import Enumeration
+from tests.strategies import evidence_for, examples, generators, models
+
+WANTS = frozenset({"log_partition", "variables", "factors", "moments"})
+SHOWN = frozenset({"log_partition", "variables", "trace"})
+
+
+def solve(problem: Problem, want: frozenset[Any] = WANTS, warm: Result | None = None, **options: Any) -> Result:
+    return JoinGraph(**options).infer(problem, want, warm=warm)
+
+
+def close(found: Any, true: Any) -> None:
+    assert_allclose(found, true, rtol=1e-9, atol=1e-9)
+
+
+def ising(n: int, seed: int, coupling: float, field: float) -> Model:
+    """An n x n grid with random couplings and fields."""
+    rng = np.random.default_rng(seed)
+    names = [[f"{i},{j}" for j in range(n)] for i in range(n)]
+    spin = np.array([-1.0, 1.0])
+    factors = [([name], field * rng.normal() * spin) for row in names for name in row]
+    for i, j in itertools.product(range(n), range(n)):
+        for k, m in ((i + 1, j), (i, j + 1)):
+            if k < n and m < n:
+                pair = [names[i][j], names[k][m]]
+                factors.append((pair, coupling * rng.normal() * np.outer(spin, spin)))
+    return besag.markov_network({name: 2 for row in names for name in row}, factors)
+
+
+GRID = ising(10, 0, 0.7, 0.3)
+
+
+@examples(80)
+@given(data=st.data())
+def test_exact_where_one_forest_holds_everything(data: DataObject) -> None:
+    model = data.draw(models())
+    evidence = data.draw(evidence_for(model))
+    oracle = Enumeration(model, evidence)
+    result = solve(model.problem.with_evidence(read_evidence(model.variables, evidence)))
+    assert result.bound == "exact"
+    assert result.diagnostics["converged"]
+    assert result.diagnostics["log_partition_error"] == 0
+    close(result.log_partition, oracle.log_z)
+    close(model.graph.moments(result.moments), oracle.moments())
+    for variable in model.variables:
+        close(result[variable.name], oracle.marginal(variable.name))
+    for number, f in enumerate(model.graph.factor_order.tolist()):
+        close(result.factor(number), oracle.factor(f))
+
+
+@examples(30)
+@given(data=st.data(), scale=st.sampled_from([1e-3, 30.0, 1e3, 1e4]))
+def test_exact_from_nearly_uniform_to_nearly_certain(data: DataObject, scale: float) -> None:
+    """Above some range the tables are logarithms: weights of exp(-10000) beside 1 are not lost."""
+    drawn = data.draw(models(max_labellings=200))
+    model = drawn.with_theta(drawn.theta * scale)
+    result, oracle = solve(model.problem), Enumeration(model)
+    assert_allclose(result.log_partition, oracle.log_z, rtol=1e-10, atol=1e-9)
+    for variable in model.variables:
+        close(result[variable.name], oracle.marginal(variable.name))
+
+
+@examples(60)
+@given(data=st.data(), bound=st.sampled_from([2, 4, 8, 16]))
+def test_small_bounds_give_distributions_that_respect_hard_zeros(data: DataObject, bound: int) -> None:
+    model = data.draw(models())
+    evidence = data.draw(evidence_for(model))
+    oracle = Enumeration(model, evidence)
+    result = solve(model.problem.with_evidence(read_evidence(model.variables, evidence)), clique_bound=bound)
+    assert math.isfinite(result.log_partition)
+    if result.bound == "exact":
+        close(result.log_partition, oracle.log_z)
+    for variable in model.variables:
+        found = result[variable.name]
+        assert (found >= 0).all()
+        close(found.sum(), 1)
+        assert (found[oracle.marginal(variable.name) > 1e-3] > 0).all()
+    for number in range(model.n_factors):
+        close(result.factor(number).sum(), 1)
+
+
+@examples(40)
+@given(rng=generators(), bits=st.integers(2, 5), zeros=st.sampled_from([0.0, 0.4]), log=st.booleans())
+def test_the_loss_is_the_divergence_of_the_smaller_forest(
+    rng: np.random.Generator, bits: int, zeros: float, log: bool
+) -> None:
+    """KL(p | p') from the two distributions, entry by entry; p' sums to one and has p's marginals in its cliques."""
+    cards = [2, 3, 2, 2, 3, 2, 2]
+    algebra = Algebra(cards, log=log, compile=False)
+    scopes = [(0, 1, 2, 3), (2, 3, 4), (3, 4, 5), (4, 6), (1, 2)]
+    logs = [np.where(rng.random(algebra.size(s)) < zeros, -np.inf, rng.normal(size=algebra.size(s))) for s in scopes]
+    for values in logs:
+        values[0] = 0.0
+    tables = [algebra.from_logs(scope, values) for scope, values in zip(scopes, logs, strict=True)]
+    forest = triangulated(algebra, scopes, math.inf, frozenset(), 0.0)
+    assert forest is not None
+    beliefs, log_z = calibrated(algebra, forest, [(forest.home(t.scope), t) for t in tables])
+    joint = sum(spread(cards, Table(s, v)) for s, v in zip(scopes, logs, strict=True))
+    close(log_z, np.log(np.exp(joint).sum()))
+    p = np.exp(joint - log_z)
+    small, marginals = reduced(algebra, forest, beliefs, frozenset(range(len(cards))), float(bits))
+    assert all(algebra.bits(scope) <= bits + 1e-9 for scope in small.scopes)
+    smaller = distribution(algebra, cards, small, marginals)
+    close(smaller.sum(), 1)
+    for table in marginals:
+        others = tuple(v for v in range(len(cards)) if v not in table.scope)
+        close(algebra.plain(table.values), p.sum(axis=others).ravel())
+        close(smaller.sum(axis=others), p.sum(axis=others))
+    seen = p > 0
+    close(small.lost, (p[seen] * np.log(p[seen] / smaller[seen])).sum())
+
+
+def spread(cards: list[int], table: Table) -> np.ndarray:
+    """A table, broadcast over all variables."""
+    shape = [k if v in table.scope else 1 for v, k in enumerate(cards)]
+    return np.broadcast_to(table.values.reshape(shape), cards)
+
+
+def distribution(algebra: Algebra, cards: list[int], small: Reduced, marginals: list[Table]) -> np.ndarray:
+    """prod_C b_C / prod_S b_S."""
+    product = np.ones(cards)
+    for table, separator in zip(marginals, small.separators, strict=True):
+        plain = spread(cards, Table(table.scope, algebra.plain(table.values)))
+        below = spread(cards, Table(separator, algebra.plain(algebra.marginal(table, separator).values)))
+        product = product * np.divide(plain, below, out=np.zeros(cards), where=below > 0)
+    return product
+
+
+def test_variables_that_no_one_needs_are_forgotten_without_loss() -> None:
+    algebra = Algebra([2] * 6, compile=False)
+    scopes = list(itertools.pairwise(range(6)))
+    rng = np.random.default_rng(0)
+    tables = [Table(scope, rng.random(4)) for scope in scopes]
+    forest = triangulated(algebra, scopes, 2.0, frozenset({5}), 2.0)
+    assert forest is not None
+    beliefs, _ = calibrated(algebra, forest, [(forest.home(t.scope), t) for t in tables])
+    small, marginals = reduced(algebra, forest, beliefs, frozenset({5}), 1.0)
+    assert small.exact
+    assert small.lost == 0
+    assert small.scopes == [(5,)]
+    close(marginals[0].values.sum(), 1)
+
+
+def test_triangulation_refuses_what_is_above_the_bound() -> None:
+    algebra = Algebra([2] * 4, compile=False)
+    square = [(0, 1), (1, 2), (2, 3), (0, 3)]
+    assert triangulated(algebra, square, 2.9, frozenset(), 0.0) is None
+    forest = triangulated(algebra, square, 3.0, frozenset(), 0.0)
+    assert forest is not None
+    assert max(len(scope) for scope in forest.scopes) == 3
+
+
+def errors(result: Result, true: Result) -> tuple[float, float]:
+    """Of log Z, and the largest of a marginal."""
+    assert result.probabilities is not None
+    return abs(result.log_partition - true.log_partition), float(
+        np.abs(result.probabilities - true.probabilities).max()
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "bound", "log_error", "error"),
+    [(GRID, 2**7, 0.01, 0.002), (GRID, 2**9, 0.01, 0.002), (ising(12, 1, 0.5, 0.5), 2**9, 1e-4, 1e-4)],
+)
+def test_close_to_exact_on_grids(model: Model, bound: int, log_error: float, error: float) -> None:
+    result = solve(model.problem, SHOWN, clique_bound=bound)
+    found = errors(result, model.marginals(engine="junction_tree"))
+    assert result.bound == "estimate"
+    assert result.diagnostics["forests"] > 1
+    assert result.diagnostics["clique_bound"] == bound
+    assert found[0] < log_error
+    assert found[1] < error
+
+
+def test_larger_bounds_come_closer_and_the_largest_is_exact() -> None:
+    true = GRID.marginals(engine="junction_tree")
+    results = [solve(GRID.problem, SHOWN, clique_bound=2**bits) for bits in (3, 7, 11, 16)]
+    found = [errors(result, true)[1] for result in results]
+    assert found == sorted(found, reverse=True)
+    assert [result.bound for result in results] == ["estimate"] * 3 + ["exact"]
+    lost = [result.diagnostics["lost"] for result in results]
+    assert lost == sorted(lost, reverse=True)
+
+
+def test_passes_after_the_first_come_closer() -> None:
+    true = GRID.marginals(engine="junction_tree")
+    process = Propagation(JoinGraph(clique_bound=2**7), GRID.problem, None, None, 0.0)
+    [part] = process.parts
+    assert part is not None
+    part._adopt(part._chained(7.0, lambda: None, lambda: False))
+    assert true.probabilities is not None
+    first = np.abs(part.probabilities - true.probabilities[0]).max()
+    changes = [part.sweep() for _ in range(6)]
+    last = np.abs(part.probabilities - true.probabilities[0]).max()
+    assert last < first / 3
+    assert changes[-1] < changes[0] / 100
+
+
+def test_settled_messages_make_factors_and_variables_agree() -> None:
+    result = solve(GRID.problem, clique_bound=2**7, tolerance=1e-9)
+    assert result.diagnostics["converged"]
+    for number, f in enumerate(GRID.graph.factor_order.tolist()):
+        scope = GRID.graph.scope(f)
+        if len(scope) == 2:
+            for axis, name in enumerate(GRID.variables.names_at(scope)):
+                assert_allclose(result.factor(number).sum(axis=1 - axis), result[name], atol=1e-6)
+
+
+def test_rows_and_instances_are_single_questions() -> None:
+    model, options = ising(4, 2, 0.8, 0.2), {"clique_bound": 2**3}
+    rng = np.random.default_rng(0)
+    observed = np.where(rng.random((3, 16)) < 0.2, rng.integers(2, size=(3, 16)), -1)
+    batch = solve(model.problem.with_evidence(Evidence(observed, batched=True)), **options)
+    singles = [solve(model.problem.with_evidence(Evidence(row[None])), **options) for row in observed]
+    close(batch.log_partition, [single.log_partition for single in singles])
+    close(batch.moments, sum(single.moments for single in singles))
+    for name in batch:
+        close(batch[name], [single[name] for single in singles])
+    graph, weights = besag.compile_graph(model, model, model), np.array([1.0, -2.0, 0.5])
+    evidence = Evidence(observed.reshape(1, -1))
+    union = solve(graph.bind(model.theta, evidence=evidence, weights=weights), **options)
+    close(union.log_partition, batch.log_partition)
+    by_theta = [model.graph.moments(single.moments) for single in singles]
+    close(graph.moments(union.moments), weights @ np.array(by_theta))
+    for i, single in enumerate(singles):
+        close(union[i].factor(20), single.factor(20))
+
+
+def test_impossible_rows_are_minus_infinity_and_zero() -> None:
+    """One that hard zeros show, and one that only sums over a cycle find: two colours on a triangle."""
+    differ = np.array([[-np.inf, 0.0], [0.0, -np.inf]])
+    names = ["a", "b", "c", "d"]
+    pairs = [("a", "b"), ("b", "c"), ("c", "a")]
+    triangle = besag.markov_network(dict.fromkeys(names, 2), [(list(pair), differ) for pair in pairs])
+    result = solve(triangle.problem)
+    assert result.log_partition == -math.inf
+    assert result.bound == "exact"
+    assert result.probabilities is not None
+    assert not result.probabilities.any()
+    assert not result.moments.any()
+    square = besag.markov_network(dict.fromkeys(names, 2), [(list(p), differ) for p in [("a", "b"), ("c", "d")]])
+    rows = np.array([[0, 0, -1, -1], [0, -1, 1, -1]])
+    result = solve(square.problem.with_evidence(Evidence(rows, batched=True)))
+    close(result.log_partition, [-math.inf, 0.0])
+    assert not result["c"][0].any()
+    assert_array_equal(result["d"][1], [1.0, 0.0])
+
+
+def test_states_that_are_ruled_out_make_cliques_smaller() -> None:
+    """Ten variables of ten states, of which evidence leaves two each: a bound of 2^10 is exact."""
+    rng = np.random.default_rng(0)
+    names = [f"v{i}" for i in range(10)]
+    factors = [(list(pair), rng.normal(size=(10, 10))) for pair in itertools.combinations(names, 2)]
+    model = besag.markov_network(dict.fromkeys(names, 10), factors)
+    evidence = {name: ["3", "7"] for name in names}
+    problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
+    result = solve(problem, SHOWN, clique_bound=2**10)
+    assert result.bound == "exact"
+    labels = np.array(list(itertools.product([3, 7], repeat=10)))
+    close(result.log_partition, np.log(np.exp(-model.problem.energy(labels)).sum()))
+
+
+@pytest.fixture
+def small_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first bound is one that a grid of 10 x 10 does not fit into."""
+    monkeypatch.setattr(join_graph, "FIRST_BITS", 5.0)
+
+
+@pytest.mark.usefixtures("small_start")
+def test_each_step_has_a_larger_bound_until_the_last() -> None:
+    engine = JoinGraph(clique_bound=2**10, tolerance=1e-5)
+    steps = list(engine.steps(GRID.problem))
+    bounds = [step.diagnostics["clique_bound"] for step in steps]
+    assert bounds[:3] == [2**5, 2**9, 2**10]
+    assert bounds[3:] == [2**10] * (len(bounds) - 3)
+    assert steps[0].diagnostics["residual"] == math.inf
+    assert steps[-1].diagnostics["converged"]
+    trace = steps[-1].trace
+    assert list(trace["iteration"]) == list(range(1, len(steps) + 1))
+    close(trace["value"].iloc[-1], steps[-1].log_partition)
+    assert trace["bound"].isna().all()
+
+
+def test_work_goes_on_from_the_bound_where_it_ended() -> None:
+    first = solve(GRID.problem, SHOWN, clique_bound=2**8)
+    assert first.state == {"engine": "join_graph", "bits": 8.0}
+    second = solve(GRID.problem, SHOWN, warm=first, clique_bound=2**11, max_iterations=1)
+    assert second.diagnostics["clique_bound"] == 2**8
+    third = solve(GRID.problem, SHOWN, warm=first, clique_bound=2**11)
+    assert third.diagnostics["clique_bound"] == 2**11
+    with pytest.raises(
+        CapabilityError, match="init must be a Result of engine 'join_graph', got one of 'junction_tree'"
+    ):
+        solve(GRID.problem, warm=GRID.marginals(engine="junction_tree"))
+
+
+class Clock:
+    """A clock that jumps by so many seconds at every look from some moment on."""
+
+    def __init__(self) -> None:
+        self.now, self.jump = 0.0, 0.0
+
+    def __call__(self) -> float:
+        self.now += self.jump
+        return self.now
+
+
+@pytest.mark.usefixtures("small_start")
+def test_a_bound_that_does_not_end_in_time_leaves_the_answer_before_it() -> None:
+    clock = Clock()
+    process = Propagation(JoinGraph(), GRID.problem, None, 100.0, 0.0, clock)
+    process.step()
+    before = process.answer(SHOWN)
+    clock.jump = 5.0
+    process.step()
+    after = process.answer(WANTS)
+    assert clock.now >= 100
+    assert after.state == before.state == {"engine": "join_graph", "bits": 5.0}
+    assert after.log_partition == before.log_partition
+    assert_array_equal(after.probabilities, before.probabilities)
+    assert process.step() == process.parts[0].change  # type: ignore[union-attr]  # out of time: nothing is done
+
+
+@pytest.mark.usefixtures("small_start")
+def test_a_bound_that_would_not_end_in_time_is_not_begun() -> None:
+    clock = Clock()
+    process = Propagation(JoinGraph(), GRID.problem, None, 100.0, 0.0, clock)
+    process.step()
+    process.parts[0].seconds = 60.0  # type: ignore[union-attr]
+    assert process._next_bits() is None
+    process.parts[0].seconds = 30.0  # type: ignore[union-attr]
+    assert process._next_bits() == 6.0
+    process.parts[0].seconds = 1.0  # type: ignore[union-attr]
+    assert process._next_bits() == 9.0
+
+
+def test_the_first_bound_answers_even_without_time() -> None:
+    model = ising(16, 0, 0.6, 0.2)
+    quick, slow = (JoinGraph(max_iterations=1).infer(model.problem, SHOWN, time_limit=t) for t in (1e-9, 1e9))
+    assert quick.diagnostics["stopped"] == "max_iterations"
+    assert quick.diagnostics["forests"] < slow.diagnostics["forests"]
+    assert abs(quick.log_partition - slow.log_partition) < 1.0
+
+
+def test_very_many_neighbours_do_not_drown_in_their_messages() -> None:
+    """3,000 leaves around a hub, and entries whose product is below what linear numbers hold."""
+    leaves = [f"leaf{i}" for i in range(3000)]
+    table = np.array([[0.0, 1.0, -2.0], [-1.0, 0.0, 0.5]])
+    star = besag.markov_network({"hub": 2, **dict.fromkeys(leaves, 3)}, [(["hub", leaf], table) for leaf in leaves])
+    result = solve(star.problem, SHOWN)
+    weights = 3000 * np.log(np.exp(table).sum(axis=1))
+    close(result.log_partition, np.logaddexp(*weights))
+    close(result["hub"], np.exp(weights - result.log_partition))
+    alone = [(["hub", "leaf0"], np.array([[0.0, -1.0, -2.0], [-3.0, -2.0, -1.0]])) for _ in range(1)]
+    against = [(["hub"], np.array([-150.0, 0.0])), (["leaf0"], np.array([0.0, -150.0, -180.0]))] * 4
+    pair = besag.markov_network({"hub": 2, "leaf0": 3}, alone + against)
+    close(solve(pair.problem, SHOWN).log_partition, pair.log_partition(engine="brute"))
+
+
+def test_an_interruption_before_the_first_answer_gives_a_quick_one() -> None:
+    process = Propagation(JoinGraph(), GRID.problem, None, None, 0.0)
+    answer = process.answer(SHOWN)
+    assert abs(answer.log_partition - GRID.log_partition(engine="exact")) < 2.0
+
+
+def test_memory_bounds_cliques() -> None:
+    result = solve(GRID.problem, SHOWN, memory_limit=8 * 64 * 2**7)
+    assert result.diagnostics["clique_bound"] == 2**7
+    with pytest.raises(TooLargeError, match=r"all factor marginals would take .* bytes, more than memory_limit=1000"):
+        solve(GRID.problem, memory_limit=1000)
+
+
+def test_answers_do_not_depend_on_threads() -> None:
+    """Tables of 2^18 entries are cut into chunks."""
+    rng = np.random.default_rng(0)
+    names = [f"v{i}" for i in range(18)]
+    factors = [(list(pair), rng.normal(size=(2, 2))) for pair in itertools.combinations(names, 2)]
+    model = besag.markov_network(dict.fromkeys(names, 2), factors)
+    one, two = (solve(model.problem, clique_bound=2**18, n_threads=n) for n in (1, 2))
+    assert one.bound == "exact"
+    assert one.log_partition == two.log_partition
+    assert_array_equal(one.probabilities, two.probabilities)
+    assert_array_equal(one.moments, two.moments)
+
+
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("log", [False, True])
+def test_tables_of_any_nested_scopes(log: bool, compile: bool) -> None:
+    """Products and sums against numpy's broadcasting, in both modes of the kernels and both domains."""
+    cards, rng = [2, 3, 2, 4, 2, 3], np.random.default_rng(0)
+    algebra = Algebra(cards, log=log, compile=compile)
+    for small in subsets(range(6)):
+        large = algebra.from_logs(tuple(range(6)), rng.normal(size=math.prod(cards)))
+        by = algebra.from_logs(small, rng.normal(size=algebra.size(small)))
+        shape = [k if v in small else 1 for v, k in enumerate(cards)]
+        expected = algebra.plain(large.values).reshape(cards) * algebra.plain(by.values).reshape(shape)
+        algebra.multiply(large, by)
+        close(algebra.plain(large.values), expected.ravel())
+        others = tuple(v for v in range(6) if v not in small)
+        close(algebra.plain(algebra.marginal(large, small).values), expected.sum(axis=others).ravel())
+
+
+def subsets(variables: range) -> Iterator[tuple[int, ...]]:
+    return itertools.chain.from_iterable(itertools.combinations(variables, n) for n in range(len(variables) + 1))
+
+
+def test_options_are_checked() -> None:
+    for bound in (1, 0, -4, 2.5, True):
+        with pytest.raises(CapabilityError, match=f"clique_bound must be a whole number of at least 2, got {bound}"):
+            JoinGraph(clique_bound=bound)  # type: ignore[arg-type]
+    with pytest.raises(CapabilityError, match="clique_bound must be a whole number of at least 2, got 'large'"):
+        make_engine("join_graph[clique_bound=large]")
+    with pytest.raises(CapabilityError, match="max_iterations must be at least 1, got 0"):
+        JoinGraph(max_iterations=0)
+    with pytest.raises(CapabilityError, match="tolerance must be a number from 0 on, got -1"):
+        JoinGraph(tolerance=-1)
+
+
+def test_linkage_with_small_cliques_is_close_to_the_published_answer(data_dir: Path) -> None:
+    """Pedigree_12 needs cliques of 2^16 entries; with 2^10 log10 Z is right to 0.02."""
+    path = data_dir / "uai2014" / "MAR" / "Pedigree_12.uai.gz"
+    model = besag.load(path)
+    evidence = besag.io.read_uai_evidence(path.with_suffix("").with_suffix(".uai.evid"), model)
+    problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
+    result = solve(problem, SHOWN, clique_bound=2**10)
+    published = float(path.with_suffix("").with_suffix(".uai.PR").read_text().split()[-1])
+    assert result.bound == "estimate"
+    assert abs(result.log_partition / math.log(10) - published) < 0.02
