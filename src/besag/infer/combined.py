@@ -31,7 +31,7 @@ from besag.infer.trw import TRW
 
 SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments"})
 LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
-MANY_LINKS = {False: 5_000, True: 200_000}  # above which join graphs take too long: without, and with a time limit
+MANY_LINKS = {False: 5_000, True: 20_000}  # above which join graphs take too long: without, and with a time limit
 SHARE = {"below": 0.1, "above": 0.15, "samples": 0.4, "map": 0.3}  # of the time, for what is done besides the estimate
 BOUND_ITERATIONS = 200  # where there is no time limit: the bounds hold at every iterate
 DAMPING = "adaptive"

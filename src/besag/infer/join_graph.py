@@ -42,7 +42,7 @@ from besag.kernels.compile import worth_compiling
 FIRST_BITS = 14.0  # below that a chain takes as long, for it has more forests
 UNTIMED_BITS = 16.0
 STEP_BITS = 4  # the most by which a bound grows
-WORK = 50  # entries of cliques that a factor makes: a grid of 8 x 8 is worth compiling, one of 4 x 4 is not
+WORK = 1000  # table entries a factor, at the least, of all that is done with it
 TABLES_AT_ONCE = 64  # of the largest size that memory must hold
 GROWTH = 1.8  # of the time with each bit
 HURRY = 0.5  # share of the time that is left when there should be an answer
@@ -112,6 +112,7 @@ class Propagation:
     ) -> None:
         self.setting = setting = Setting(problem, frozenset({int(Kind.TABLE)}), engine.memory_limit)
         self.clock, self.began, self.time_limit = clock, began, time_limit
+        self._refuse()
         state = warm_state("join_graph", warm, {})
         self.bits = 0.0  # of the last bound, 0 before the first
         self.most_bits = math.log2(max(setting.limit / (8 * TABLES_AT_ONCE), 2.0))
@@ -121,6 +122,14 @@ class Propagation:
             self.most_bits = min(self.most_bits, UNTIMED_BITS)
         self.first_bits = min(FIRST_BITS if state is None else float(state["bits"]), self.most_bits)
         self.parts = self._parts(engine.n_threads)
+
+    def _refuse(self) -> None:
+        needed = 8 * self.setting.n_rows * len(self.setting.problem.log_potentials)
+        if needed > self.setting.limit:
+            raise TooLargeError(
+                f"join_graph: the tables of the factors alone would take {needed} bytes, more than "
+                f"memory_limit={self.setting.limit}"
+            )
 
     def _parts(self, n_threads: int | None) -> list[Part | None]:
         """None where no labelling is possible."""
