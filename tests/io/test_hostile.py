@@ -115,3 +115,10 @@ def test_uai_in_linear_time(write: Write, text: str) -> None:
     with pytest.raises(ParseError, match="file"):
         load(write("file.uai", text))
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="devices of POSIX")
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_a_device_is_no_file(device: str) -> None:
+    with pytest.raises(ParseError, match="it is a device, not a file"):
+        load(device)

@@ -113,11 +113,11 @@ def test_streams_of_bytes_of_any_kind() -> None:
 
 
 def test_a_file_that_may_not_be_read(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, mode: str) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
     path = write("a.uai", UAI)
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(ParseError, match=r"a\.uai: the file cannot be read: Permission denied"):
         load(path)
 

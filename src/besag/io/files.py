@@ -14,6 +14,7 @@ import lzma
 import os
 import re
 import secrets
+import stat
 import zlib
 from collections.abc import Iterator
 from os import PathLike, fspath
@@ -56,7 +57,7 @@ def read_bytes(path: str | PathLike[str] | IO[bytes]) -> bytes:
         raise TypeError(f"expected the path of a file or a binary stream, got {type(path).__name__}")
     where = str(getattr(path, "name", "<stream>")) if stream else fspath(path)  # type: ignore[arg-type]
     try:
-        data = path.read() if stream else Path(path).read_bytes()  # type: ignore[union-attr,arg-type]
+        data = path.read() if stream else _content(Path(path))  # type: ignore[union-attr,arg-type]
     except FileNotFoundError:
         raise
     except (ValueError, MemoryError, *_BROKEN) as error:
@@ -73,6 +74,14 @@ def read_bytes(path: str | PathLike[str] | IO[bytes]) -> bytes:
     if not data.strip():
         raise ParseError("the file is empty", path=where)
     return data
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file; a device such as /dev/zero never ends, and only a terminal among them can hold a model."""
+    with path.open("rb") as file:
+        if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
+            raise OSError(0, "it is a device, not a file")
+        return file.read()
 
 
 def packed(data: bytes, path: str | PathLike[str]) -> bytes:
