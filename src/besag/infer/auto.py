@@ -23,7 +23,7 @@ from besag.arrays import BoolArray, IntArray, frozen, inverse
 from besag.errors import ApproximationWarning, TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
-from besag.infer.engine import CHOOSERS, REGISTRY, Capabilities, Engine, OnStep, Want, engine_class
+from besag.infer.engine import CHOOSERS, REGISTRY, SHOWS, Capabilities, Engine, OnStep, Want, engine_class
 from besag.infer.junction import SECONDS_AN_ENTRY, JunctionTree
 from besag.infer.result import Result
 from besag.infer.tree import Tree, forest_of
@@ -32,7 +32,6 @@ from besag.kernels.order import neighbours, within
 ALL_WANTS: frozenset[Want] = frozenset(
     {"log_partition", "variables", "factors", "moments", "map", "samples", "messages", "trace"}
 )
-SHOWS: frozenset[Want] = frozenset({"messages", "trace"})
 PATIENCE = 60.0
 EXACT_SHARE = 0.7
 HOPELESS = 2.0**10

@@ -33,6 +33,8 @@ Want: TypeAlias = Literal["log_partition", "variables", "factors", "moments", "m
 Bound: TypeAlias = Literal["exact", "lower", "upper", "estimate"]
 OnStep: TypeAlias = Callable[[Result], None]
 
+SHOWS: frozenset[Want] = frozenset({"messages", "trace"})  # of an engine's work, where it can
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:

@@ -197,7 +197,7 @@ def send_factor(
 
 
 @inlined
-def change_of(semiring: int, new: AnyArray, old: AnyArray, low: int, high: int) -> float:
+def change_of(new: AnyArray, old: AnyArray, low: int, high: int) -> float:
     """The largest difference of two messages."""
     worst = 0.0
     for i in range(low, high):
@@ -207,7 +207,7 @@ def change_of(semiring: int, new: AnyArray, old: AnyArray, low: int, high: int) 
 
 
 @inlined
-def mixed(semiring: int, new: AnyArray, low: int, high: int, damping: float, messages: AnyArray) -> None:
+def mixed(new: AnyArray, low: int, high: int, damping: float, messages: AnyArray) -> None:
     """A new message in the place of the old one, or the mean of both, `damping` the weight of the old one."""
     for i in range(low, high):
         if damping == 0.0 or new[i] == messages[i]:
@@ -262,8 +262,8 @@ def make_send(semiring: int) -> Callable[..., float]:
             if semiring == SUM and not fine:
                 worst = math.inf
             low, high = offsets[first], offsets[last + 1]
-            worst = max(worst, change_of(semiring, new, messages, low, high))
-            mixed(semiring, new, low, high, damping, messages)
+            worst = max(worst, change_of(new, messages, low, high))
+            mixed(new, low, high, damping, messages)
         return worst
 
     return send

@@ -67,8 +67,8 @@ def make_sweep(semiring: int) -> Callable[..., float]:
                 fine = fine and sent
                 for e in range(low, high + 1):
                     if e != own:
-                        worst = max(worst, change_of(semiring, new, messages, offsets[e], offsets[e + 1]))
-                        mixed(semiring, new, offsets[e], offsets[e + 1], damping, messages)
+                        worst = max(worst, change_of(new, messages, offsets[e], offsets[e + 1]))
+                        mixed(new, offsets[e], offsets[e + 1], damping, messages)
             if semiring == SUM and not fine:
                 return math.inf
         return worst
@@ -118,7 +118,7 @@ def make_await_all(semiring: int) -> Callable[..., bool]:
             sent = send_factor(semiring, offsets, low, high, kinds[g], tables, starts[g], gathered, waiting, digits)
             fine = fine and sent
             for e in range(low, high + 1):
-                changes[e] = change_of(semiring, waiting, messages, offsets[e], offsets[e + 1])
+                changes[e] = change_of(waiting, messages, offsets[e], offsets[e + 1])
                 moved(queue, place, changes, e)
         return fine or semiring != SUM
 
@@ -152,9 +152,9 @@ def make_send_largest(semiring: int) -> Callable[..., int]:
             top = queue[0]
             if changes[top] <= tolerance:
                 return sent
-            mixed(semiring, waiting, offsets[top], offsets[top + 1], damping, messages)
+            mixed(waiting, offsets[top], offsets[top + 1], damping, messages)
             lifted(semiring, messages, offsets[top], offsets[top + 1] - offsets[top])
-            changes[top] = change_of(semiring, waiting, messages, offsets[top], offsets[top + 1])
+            changes[top] = change_of(waiting, messages, offsets[top], offsets[top + 1])
             moved(queue, place, changes, top)
             v = variables[top]
             fine = gather_variable(
@@ -172,7 +172,7 @@ def make_send_largest(semiring: int) -> Callable[..., int]:
                     if e != own:
                         for i in range(offsets[e], offsets[e + 1]):
                             waiting[i] = new[i]
-                        changes[e] = change_of(semiring, waiting, messages, offsets[e], offsets[e + 1])
+                        changes[e] = change_of(waiting, messages, offsets[e], offsets[e + 1])
                         moved(queue, place, changes, e)
             if semiring == SUM and not fine:
                 return -1 - sent

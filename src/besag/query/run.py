@@ -13,16 +13,13 @@ import numpy as np
 from besag.errors import ConvergenceWarning
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
-from besag.infer.engine import Engine, Want, make_engine
+from besag.infer.engine import SHOWS, Engine, Want, make_engine
 from besag.infer.result import Result
 from besag.query.conflict import refuse_impossible
 from besag.query.progress import Progress
 
 if TYPE_CHECKING:
     from besag.model.model import Model
-
-
-SHOWS: frozenset[Want] = frozenset({"messages", "trace"})  # of an engine's work
 
 
 class Options(TypedDict, total=False):
