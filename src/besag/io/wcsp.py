@@ -4,6 +4,7 @@
     function  = arity  variable * arity  default  k  (state * arity  cost) * k
               | arity  variable * arity  default  -id           the costs of shared function id
               | -arity ...                                       as the first, and shared: number 1, 2, ... in the file
+              | arity  variable * arity  -1  keyword  number *   a constraint (`besag.io.constraints`)
 
 Words are separated by white space of any kind; lines that begin with "#" are comments. Variables and states are
 numbered from 0 and so named; a negative cardinality is an interval of as many states. Of a tuple that is given twice
@@ -13,7 +14,8 @@ Costs are energies, as they stand: model.energy is the cost of an assignment. A 
 zero; the bound itself is kept, as text, in metadata["wcsp"]. A function without variables is a constant and is folded
 into another. The default of a function that uses a shared one says nothing: its costs are those of the shared one.
 
-Global and arithmetic constraints, a default of -1 and a keyword such as salldiff, have no table and are refused.
+Constraints become tables, while these have at most CONSTRAINT_ENTRIES entries in all; those with other keywords than
+`besag.io.constraints` knows are refused.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from __future__ import annotations
 import re
 from itertools import islice
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from besag.arrays import Array
 from besag.errors import ParseError
+from besag.io.constraints import CONSTRAINTS, constraint_table
 from besag.io.costs import CostFunction, Sparse, dense_tables, model_of_costs, numbered_variables, too_many_states
 from besag.io.files import Numbers, is_number, line_of
 from besag.io.formats import Source
@@ -37,6 +41,9 @@ from besag.model.variable import RangeNames, Variables
 _COMMENT = re.compile(rb"(?<![^\r\n])[ \t]*+#[^\r\n]*+")
 _HEAD = re.compile(rb"\s*+[^\s{}<>\[\]]++(?:[ \t]++\d++){4}[ \t]*+[\r\n]")
 _WORD = re.compile(rb"\S++")
+_KEYWORD = re.compile(rb"(?<!\S)(?:" + b"|".join(key.replace(b" ", rb"[ \t]++") for key in CONSTRAINTS) + rb")(?!\S)")
+
+CONSTRAINT_ENTRIES = 1 << 24  # 128 MiB of costs
 
 
 def matches(head: bytes) -> bool:
@@ -51,12 +58,23 @@ def read(source: Source) -> Model:
     if name is None:
         line = line_of(data, len(data))
         raise ParseError("expected the name of the problem, got nothing", path=source.path, line=line)
-    numbers = _numbers(data, source.path, name.end())
-    reader = _Reader(numbers, Room(len(data)))
+    body, keywords = _without_keywords(data, name.end())
+    reader = _Reader(_numbers(body, source.path, name.end()), Room(len(data)), keywords)
     variables, functions = reader.variables(), reader.functions()
     bound = next(islice(_WORD.finditer(data, name.end()), 3, None)).group().decode()
     metadata = {"name": name.group().decode("utf-8", "replace"), "wcsp": {"upper_bound": bound}}
     return model_of_costs(variables, functions, metadata)
+
+
+def _without_keywords(data: bytes, start: int) -> tuple[bytes, dict[int, bytes]]:
+    """The text with nan for each keyword, and the keywords by their place among the numbers."""
+    keywords, parts, place, end = {}, [data[:start]], 0, start
+    for found in _KEYWORD.finditer(data, start):
+        place += len(data[end : found.start()].split())
+        keywords[place] = b" ".join(found.group().split())
+        parts += [data[end : found.start()], b"nan"]
+        place, end = place + 1, found.end()
+    return b"".join([*parts, data[end:]]) if keywords else data, keywords
 
 
 def _numbers(data: bytes, path: str, start: int) -> Numbers:
@@ -79,21 +97,36 @@ def _constraint(data: bytes, path: str, start: int) -> ParseError | None:
         return None
     keyword = word.group()[:40].decode("ascii", "replace")
     return ParseError(
-        f"a global or arithmetic constraint, {keyword!r}: besag reads cost functions with tables only; "
+        f"expected a table or a constraint that can be one ({_known()}), got the global constraint {keyword!r}; "
         "have toulbar2 write it as tables, if it can",
         path=path,
         line=line_of(data, word.start()),
     )
 
 
+def _known() -> str:
+    return ", ".join(sorted({key.split()[0].decode() for key in CONSTRAINTS}))
+
+
+class _Constraint(NamedTuple):
+    """A constraint of the file: its keyword, the cardinalities, and its numbers."""
+
+    keyword: bytes
+    shape: tuple[int, ...]
+    numbers: tuple[float, ...]
+
+
 class _Reader:
     """The state of reading one file: the place in it, the variables, and the tables.
 
-    shared: the numbers of the tables that other functions may use.
+    keywords: those of constraints, by place. shared: the numbers of the tables that other functions may use.
+    constraints: their tables; equal constraints share one, as shared functions do.
     """
 
-    def __init__(self, numbers: Numbers, room: Room) -> None:
-        self.numbers, self.room = numbers, room
+    def __init__(self, numbers: Numbers, room: Room, keywords: dict[int, bytes]) -> None:
+        self.numbers, self.room, self.keywords = numbers, room, keywords
+        self.constraints: dict[_Constraint, Array] = {}
+        self.constraint_entries = 0
         self.n_variables = numbers.integer(0, 1, len(numbers), "the number of variables")
         self.largest = numbers.integer(1, 1, 2**31 - 1, "the largest cardinality")
         self.n_functions = numbers.integer(2, 0, len(numbers), "the number of cost functions")
@@ -131,9 +164,17 @@ class _Reader:
         if self.at < len(self.numbers):
             raise self.numbers.fail(self.at, f"expected the end of the file after {self.n_functions} cost functions")
         tables = self._tables()
-        return [CostFunction(scope, tables[table]) for scope, table in found]
+        for constraint in self.constraints:
+            self.constraints[constraint] = self._forbidden(constraint_table(*constraint, self.bound))
+        return [
+            CostFunction(scope, self.constraints[table] if isinstance(table, _Constraint) else tables[table])
+            for scope, table in found
+        ]
 
-    def _function(self, number: int) -> tuple[tuple[int, ...], int]:
+    def _forbidden(self, costs: Array) -> Array:
+        return np.where(costs >= self.bound, np.inf, costs)
+
+    def _function(self, number: int) -> tuple[tuple[int, ...], int | _Constraint]:
         """The scope of the next cost function, and which table it has."""
         start, most = self.at, min(self.n_variables, MAX_ARITY)
         head = self.numbers.values[start : start + most + 3].tolist()
@@ -141,18 +182,38 @@ class _Reader:
         if len(head) < arity + 3 or not all(v in self.indices for v in head[1 : 1 + arity]):
             raise self._bad_head(start, most, number)
         default, n_tuples = head[1 + arity : 3 + arity]
-        if not (-len(self.shared) <= n_tuples <= len(self.numbers) and n_tuples.is_integer() and default > -np.inf):
-            raise self._bad_head(start, most, number)
         scope = tuple(map(int, head[1 : 1 + arity]))
         if len(set(scope)) != arity:
             raise self.numbers.fail(start, f"cost function {number} names a variable twice")
-        self.at = start + 3 + arity
         shape = tuple([self.cardinalities[v] for v in scope])
+        if start + 2 + arity in self.keywords and default == -1 and head[0] > 0:
+            return scope, self._constraint(start + 2 + arity, shape, number)
+        if not (-len(self.shared) <= n_tuples <= len(self.numbers) and n_tuples.is_integer() and default > -np.inf):
+            raise self._bad_head(start, most, number)
+        self.at = start + 3 + arity
         if n_tuples < 0:
             return scope, self._reused(int(-n_tuples), shape, number)
         if head[0] < 0:
             self.shared.append(len(self.sparse))
         return scope, self._table(Sparse(shape, shape, self.at, int(n_tuples), default, number))
+
+    def _constraint(self, place: int, shape: tuple[int, ...], number: int) -> _Constraint:
+        """The constraint whose keyword stands at a place."""
+        kind, label = CONSTRAINTS[self.keywords[place]], f"cost function {number}, {self.keywords[place].decode()}"
+        if kind.n_variables not in (None, len(shape)):
+            raise self.numbers.fail(place, f"{label}: expected {kind.n_variables} variables, got {len(shape)}")
+        self.at = place + 1 + kind.n_numbers
+        given = self.numbers.values[place + 1 : self.at]
+        if len(given) < kind.n_numbers or not np.isfinite(given).all():
+            raise self.numbers.fail(place, f"{label}: expected {kind.n_numbers} numbers after it")
+        constraint = _Constraint(self.keywords[place], shape, tuple(given.tolist()))
+        if constraint not in self.constraints:
+            self.constraint_entries += prod(shape)
+            self.constraints[constraint] = np.zeros(0)
+        if self.constraint_entries > CONSTRAINT_ENTRIES:
+            message = f"{label}: the tables of constraints would have {self.constraint_entries} entries, "
+            raise self.numbers.fail(place, f"{message}more than the {CONSTRAINT_ENTRIES} that besag makes")
+        return constraint
 
     def _table(self, table: Sparse) -> int:
         """Passes over the tuples of a table, which is made when the whole file is known to be sound."""
