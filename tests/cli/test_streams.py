@@ -32,6 +32,7 @@ def run(*arguments: str, given: bytes = b"", **environment: str) -> subprocess.C
         (gzip.compress(PAIR.encode()), []),
         (LAWN.replace("network", "// no format begins so\nnetwork").encode(), ["--input-format", "bif"]),
     ],
+    ids=["BIF", "UAI", "gzip", "a format that is told"],
 )
 def test_a_model_from_standard_input(given: bytes, options: list[str]) -> None:
     done = run("infer", "-", "--task", "PR", *options, given=given)
