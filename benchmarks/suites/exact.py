@@ -169,7 +169,7 @@ def one_hot(network: Network, variable: str, state: str) -> Array:
 
 def mbi_job(name: str, observed: bool) -> Job:
     """mbi's Shafer-Shenoy oracle, which is its choice for tables with zeros; evidence is a factor of 0 and -inf."""
-    import jax  # type: ignore[import-not-found]
+    import jax
 
     jax.config.update("jax_enable_x64", True)
     import mbi  # type: ignore[import-not-found]

@@ -17,14 +17,17 @@ import numpy as np
 from besag.arrays import Array
 from besag.infer.samplers import Sampler
 
-BATCHES = 16  # of a chain
+BATCHES = 16  # of all chains
+LEAST_BATCHES = 8  # of each chain
+CHUNK = 1 << 15  # numbers that are worked on while they are in the cache
 
 
 class Running:
     """Sums over the sweeps that a sampler has kept, `n` of each chain."""
 
-    def __init__(self, sampler: Sampler, n_samples: int) -> None:
-        self.sampler, self.length = sampler, max(1, n_samples // BATCHES)
+    def __init__(self, sampler: Sampler, n_samples: int, n_chains: int) -> None:
+        n_batches = max(LEAST_BATCHES, BATCHES // n_chains)
+        self.sampler, self.length = sampler, max(1, n_samples // n_batches)
         self.totals, self.squares = np.zeros_like(sampler.sums), np.zeros_like(sampler.sums)
         self.n, self.n_batches = 0, 0
 
@@ -33,12 +36,14 @@ class Running:
         self.n += 1
         if self.n % self.length:
             return False
-        sums = self.sampler.sums
-        self.totals += sums
-        sums *= 1.0 / self.length
-        sums *= sums
-        self.squares += sums
-        sums[:] = 0.0
+        whole = (self.sampler.sums.reshape(-1), self.totals.reshape(-1), self.squares.reshape(-1))
+        for start in range(0, whole[0].size, CHUNK):
+            sums, totals, squares = (array[start : start + CHUNK] for array in whole)
+            totals += sums
+            sums *= 1.0 / self.length
+            sums *= sums
+            squares += sums
+            sums[:] = 0.0
         self.n_batches += 1
         return True
 

@@ -19,7 +19,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray, Kind, frozen, offsets_of
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
-from besag.infer.scan import Scan
+from besag.infer.scan import Scan, index_type
 from besag.infer.setting import Setting
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.gibbs import POTTS, Links, links_of, make_sweep
@@ -165,42 +165,48 @@ class PairwiseStates(SingleSite):
 
 
 class Binary:
-    """Pairwise factors of binary variables, several chains side by side; see `besag.kernels.gibbs_binary`."""
+    """Pairwise factors of binary variables, several chains side by side; see `besag.kernels.gibbs_binary`.
+
+    Variables stand in the order of `visits` (V,), the variable at each place; `places` (V,) is the place of each.
+    """
 
     def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None) -> None:
         self.setting, self.n_chains, self.n_threads = setting, n_chains, n_threads
         self.lanes = next(lanes for lanes in (4, 2, 1) if n_chains % lanes == 0)
         self.scan = Scan(scan, setting, BLOCK // self.lanes)
+        self.visits = self.scan.renumber()
+        self.places = np.empty_like(self.visits)
+        self.places[self.visits] = np.arange(len(self.visits))
         self.n_groups = n_chains // self.lanes
         n_units, n_variables = setting.n_rows * self.n_groups, setting.graph.n_variables
         self.states = np.zeros((n_units, n_variables * self.lanes), np.int8)
         self.sums = np.zeros((n_units, n_variables * self.lanes))
-        self.neighbours, self.edge = setting.graph.plans.get("neighbours", lambda: _neighbours(setting.graph))
+        self.neighbours, self.edge = _visited(setting.graph, self.visits, self.places)
         self.own, self.shift, self.pair_coupling = _linear(setting)
         self.temper(1.0, -np.inf)
 
     def temper(self, beta: float, hard: float) -> None:
         """Take the log-potentials of pairwise factors beta times; there are no hard zeros among them."""
         self.coupling = frozen(beta * self.pair_coupling[self.edge])
-        self.field = frozen(np.clip(self.own + beta * self.shift, -CERTAIN, CERTAIN))
+        self.field = frozen(np.clip(self.own + beta * self.shift, -CERTAIN, CERTAIN)[:, self.visits])
 
     def start(self, codes: IntArray) -> None:
         """Begin at labellings (R, C, V)."""
-        shaped = codes.reshape(len(self.states), self.lanes, -1).transpose(0, 2, 1)
+        shaped = codes[..., self.visits].reshape(len(self.states), self.lanes, -1).transpose(0, 2, 1)
         self.states[:] = shaped.reshape(self.states.shape)
 
     def codes(self) -> IntArray:
         """(R, C, V)."""
-        return np.asarray(self._by_chain(self.states), np.int64)
+        return np.asarray(self._by_chain(self.states)[..., self.places], np.int64)
 
     def peek(self, rows: IntArray, variables: IntArray) -> AnyArray:
         """(T, C)."""
         native = self.states.reshape(self.setting.n_rows, self.n_groups, -1, self.lanes)
-        return native[rows, :, variables].reshape(len(rows), self.n_chains)
+        return native[rows, :, self.places[variables]].reshape(len(rows), self.n_chains)
 
     def _by_chain(self, native: AnyArray) -> AnyArray:
         shaped = native.reshape(len(self.states), -1, self.lanes).transpose(0, 2, 1)
-        return np.ascontiguousarray(shaped).reshape(self.setting.n_rows, self.n_chains, -1)
+        return shaped.reshape(self.setting.n_rows, self.n_chains, -1)
 
     def sweep(self, key: int, keep: bool) -> Array:
         """One sweep."""
@@ -217,11 +223,12 @@ class Binary:
         return np.asarray(scores.sum(axis=1).reshape(self.setting.n_rows, self.n_chains))
 
     def chains(self, sums: Array) -> Array:
-        """(R, C, V)."""
+        """(R, C, V), in the order of visits."""
         return np.asarray(self._by_chain(sums))
 
     def of_states(self, means: Array, *, errors: bool = False) -> Array:
         """(R, V) -> (R, 2 V)."""
+        means = means[:, self.places]
         zero = means if errors else 1.0 - means
         return np.stack([zero, means], axis=2).reshape(len(means), -1)
 
@@ -230,7 +237,7 @@ def single_site(setting: Setting, n_chains: int, scan: str, n_threads: int | Non
     """The sampler that suits the factors."""
     cards = np.diff(setting.graph.state_offsets)
     paired = bool((cards == cards[0]).all() and (np.diff(setting.graph.scope_offsets) <= 2).all())
-    if paired and cards[0] == 2 and np.isfinite(_pair_values(setting)).all():
+    if paired and cards[0] == 2 and (not setting.has_zeros or np.isfinite(_pair_values(setting)).all()):
         return Binary(setting, n_chains, scan, n_threads)
     if paired and cards[0] <= MOST_STATES:
         return PairwiseStates(setting, n_chains, scan, n_threads)
@@ -283,6 +290,16 @@ def _neighbours(graph: Graph) -> tuple[Neighbours, IntArray]:
     first = offsets_of(np.bincount(variable, minlength=graph.n_variables))
     edge = np.tile(np.arange(len(ends)), 2)[by_variable]
     return Neighbours(frozen(first), frozen(other[by_variable])), frozen(edge)
+
+
+def _visited(graph: Graph, visits: IntArray, places: IntArray) -> tuple[Neighbours, IntArray]:
+    """As `_neighbours`, for variables that go by their places."""
+    (first, other), edge = graph.plans.get("neighbours", lambda: _neighbours(graph))
+    sizes = np.diff(first)[visits]
+    ends = offsets_of(sizes)
+    taken = np.repeat(first[visits] - ends[:-1], sizes) + np.arange(len(other))
+    index = index_type(max(len(other), graph.n_variables))
+    return Neighbours(frozen(ends.astype(index)), frozen(places[other[taken]].astype(index))), edge[taken]
 
 
 def _linear(setting: Setting) -> tuple[Array, Array, Array]:

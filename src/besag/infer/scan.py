@@ -28,6 +28,11 @@ SMALL_COLOUR = 16  # variables of a colour, on average, below which colours are 
 Call = Callable[[IntArray, int, int, int, int, int, int], None]  # order, start, stop, block, first unit, last, part
 
 
+def index_type(n: int) -> type[np.int32 | np.int64]:
+    """The shortest integers that count to n: half the memory is half the time to read it."""
+    return np.int32 if n < 2**31 else np.int64
+
+
 class Scan:
     """The sweeps of a problem; `block` is how many neighbours in the order are independent, at most `most`."""
 
@@ -35,7 +40,7 @@ class Scan:
         graph = setting.graph
         n_left = np.add.reduceat(setting.base > -np.inf, graph.state_offsets[:-1], axis=1)
         free = np.flatnonzero((n_left > 1).any(axis=0))
-        self.kind, self.block, self.most = kind, 1, most
+        self.kind, self.block, self.most, self.n_variables = kind, 1, most, graph.n_variables
         self.order = np.asarray(free)
         self.stages = [[(0, len(free))]]
         if kind == "chromatic":
@@ -57,6 +62,17 @@ class Scan:
             [(start, min(start + PIECE, int(end))) for start in range(int(end - size), int(end), PIECE)]
             for size, end in zip(sizes, ends, strict=True)
         ]
+
+    def renumber(self) -> IntArray:
+        """(V,): the variables in the order of their visits, then the others; from now on `order` is 0, 1, ...
+
+        For a sampler that keeps its arrays in that order.
+        """
+        n_variables, visited = self.n_variables, self.order
+        self.order = frozen(np.arange(len(visited), dtype=index_type(n_variables)))
+        left = np.ones(n_variables, np.bool_)
+        left[visited] = False
+        return np.concatenate([visited, np.flatnonzero(left)])
 
     def sweep(self, key: int, n_units: int, lanes: int, n_threads: int | None, call: Call) -> None:
         """One sweep of all units, each of so many lanes."""

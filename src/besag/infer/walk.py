@@ -57,7 +57,7 @@ class Walk:
         self.sampler = make_sampler(engine, setting)
         self.key = int(rng.integers(2**62))
         self.taken, self.burn_in = self._begin(warm, rng), 0 if self._continues(warm) else engine.burn_in
-        self.running = Running(self.sampler, engine.n_samples)
+        self.running = Running(self.sampler, engine.n_samples, engine.n_chains)
         self.residual, self.left = math.inf, self.burn_in
         self.every, self.n_draws = _thinning(engine)
         self.draws: list[IntArray] = []
