@@ -155,8 +155,7 @@ class Ascent:
         return uniform_start(self.setting) if self.uniform else random_start(self.setting, self.rng)
 
     def _refuse(self, n_starts: int) -> None:
-        size = np.dtype(self.family.dtype).itemsize * (2 if isinstance(self.family, Trees) else 1)
-        needed = self.setting.base.size * (size * n_starts + 16)
+        needed = 16 * self.setting.base.size + n_starts * self.setting.n_rows * self.family.bytes_of_row
         if needed > self.setting.limit:
             raise TooLargeError(
                 f"{n_starts} starts of {self.setting.base.size} probabilities would take {needed} bytes, more than "
@@ -267,12 +266,17 @@ class Ascent:
 def _family(engine: MeanField, setting: Setting) -> Naive | Trees:
     if engine.family == "tree":
         return Trees(setting, engine.n_threads)
-    largest = max(
-        float(np.abs(values, where=values > -np.inf, out=np.zeros(values.shape)).max(initial=0.0))
-        for values in (setting.base, setting.problem.log_potentials)
-    )
-    single = engine.dtype == "float32" and largest <= LARGEST_SINGLE
+    arrays = (setting.base, setting.problem.log_potentials)
+    single = engine.dtype == "float32" and max(map(_largest, arrays)) <= LARGEST_SINGLE
     return Naive(setting, np.float32 if single else np.float64, engine.n_threads)
+
+
+def _largest(values: Array) -> float:
+    """The largest absolute value that is finite."""
+    low = float(values.min(initial=0.0))
+    if low == -np.inf:
+        low = float(values.min(initial=0.0, where=values > -np.inf))
+    return max(float(values.max(initial=0.0)), -low)
 
 
 def _tied_rows(q: AnyArray, state_offsets: IntArray, variables: IntArray, tolerance: float) -> Any:

@@ -19,7 +19,7 @@ from besag.infer.setting import Setting
 from besag.kernels.colouring import colours_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.mean_field import make_means, make_sweep
-from besag.kernels.mean_field_pairs import make_binary_sweep, make_pair_means, make_pair_sweep
+from besag.kernels.mean_field_pairs import make_binary_sweep, make_pair_means, make_potts_sweep, make_table_sweep
 from besag.kernels.prepare import Factors
 from besag.kernels.schedule import CHUNK_WORK, Schedule, make_schedule
 from besag.kernels.threads import run_chunks
@@ -83,6 +83,8 @@ class Naive:
         self.schedule = setting.graph.plans.get("mean_field", self._schedule)
         self.base = frozen(setting.base.astype(dtype, copy=False))
         self.values = frozen(setting.factors.log_potentials.astype(dtype, copy=False))
+        self.told = np.zeros((0, 0), dtype)
+        self.tell: Callable[..., None] | None = None
         self.kernel = self._pair_kernel() or self._general_kernel()
 
     def _schedule(self) -> Schedule:
@@ -112,9 +114,35 @@ class Naive:
             binary = kernel_of(make_binary_sweep, compile=True)
             fields = (plan.order, plan.first, source, *self._fields(table, potts))
             return lambda *task: binary(*fields, *task)
-        kernel = kernel_of(make_pair_sweep, n, potts, compile=True)
-        fixed = (plan.order, plan.first, source, table, self.values, self.base)
-        return lambda *task: kernel(*fixed, *task)
+        if potts:
+            kernel = kernel_of(make_potts_sweep, n, compile=True)
+            fixed = (plan.order, plan.first, source, table, self.values, self.base)
+            return lambda *task: kernel(*fixed, *task)
+        return self._table_kernel(n, source, table)
+
+    def _table_kernel(self, n: int, source: AnyArray, table: AnyArray) -> Callable[..., None]:
+        """The kernel of tables of three states or more, which needs `told`."""
+        plan = self.schedule
+        slot = self.setting.graph.plans.get("mean_field slots", self._slots) * n
+        self.told = np.zeros((0, n * int(self.linked.sum())), self.dtype)
+        fixed = (plan.order, plan.first, source, table, frozen(np.where(slot < 0, slot + n - 1, slot)))
+        sweep, tell = (kernel_of(make_table_sweep, n, only, compile=True) for only in (0, 1))
+
+        def call(kernel: Callable[..., None]) -> Callable[..., None]:
+            return lambda *task: kernel(*fixed, self.values, self.base, *task[:-1], self.told, task[-1])
+
+        self.tell = call(tell)
+        return call(sweep)
+
+    def _slots(self) -> AnyArray:
+        """(I,): the number of the factor among the linked ones, -1 minus that for the variable that goes last."""
+        factors, plan = self.setting.factors, self.schedule
+        number = (np.cumsum(self.linked) - 1)[plan.factor]
+        place = np.empty(len(plan.order), np.int64)
+        place[plan.order] = np.arange(len(plan.order))
+        other = factors.scope_variables[factors.scope_offsets[plan.factor] + 1 - plan.axis]
+        last = place[other] < np.repeat(np.arange(len(plan.order)), np.diff(plan.first))
+        return frozen(np.where(last, -1 - number, number))
 
     def _pairs(self) -> tuple[AnyArray, AnyArray]:
         """Where the states of the other variable begin, and twice the place of the table plus the variable's axis."""
@@ -141,12 +169,29 @@ class Naive:
         return frozen(coupling.astype(self.dtype)), frozen(bias.astype(self.dtype))
 
     @property
+    def bytes_of_row(self) -> int:
+        """What a row of q takes, with what is kept beside it."""
+        return int(self.setting.base.shape[1] + self.told.shape[1]) * np.dtype(self.dtype).itemsize
+
+    @property
     def exact(self) -> bool:
         """Whether the best q is p itself."""
         return not self.linked.any()
 
     def add_rows(self, q: AnyArray) -> None:
-        """Rows (A, S) that will be swept."""
+        """Rows (A, S) that will be swept: those that were there already, as they are, and new ones."""
+        new = np.arange(len(self.told), len(q))
+        if self.tell is None or len(new) == 0:
+            return
+        told = np.zeros((len(q), self.told.shape[1]), self.dtype)
+        told[: len(self.told)] = self.told
+        self.told, tell, chunks, rows = told, self.tell, self.schedule.chunks, frozen(new)
+        change = np.zeros((len(chunks) - 1, len(new)))
+
+        def task(chunk: int) -> None:
+            tell(int(chunks[chunk]), int(chunks[chunk + 1]), rows, 0, len(rows), q, change[chunk])
+
+        run_chunks(task, len(chunks) - 1, self.n_threads)
 
     def sweep(self, q: AnyArray, rows: IntArray) -> Array:
         """One sweep of some rows of q, in their place; how much each changed."""

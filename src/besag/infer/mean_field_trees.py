@@ -133,6 +133,11 @@ class Trees:
         self.tilt = kernel_of(make_tilt, hard, compile=setting.compile)
 
     @property
+    def bytes_of_row(self) -> int:
+        """What a row of q takes, with what is kept beside it."""
+        return 2 * 8 * int(self.setting.base.shape[1])
+
+    @property
     def exact(self) -> bool:
         """Whether the best q is p itself."""
         return not self.cover.outside.any()

@@ -11,6 +11,11 @@ where a constant that all states share is left out. With two states, what a tabl
 so that the table shrinks to one number and the constant to a part of v's bias; and one exponential does.
 
 `source` (I,) is the first state of u; `table` (I,) is twice the place of the table in `values` plus the axis of v.
+
+Tables of three states or more are read once in a sweep, by the variable v that goes after u: it hears u through the
+table, and when q_v is known it tells u, while the table is in the cache: the sum over k of q_v(k) table_f(j, k) is kept
+in `told` (R, F K) until the next sweep, when u hears it from there. `slot` (I,) is that place for u, and -1 minus that
+place for v. At any moment `told` is what the q of that moment say.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
 from besag.kernels.compile import at, inlined
+from besag.kernels.gibbs_binary import exp_below
 from besag.kernels.prepare import Factors
 
 
@@ -38,10 +44,10 @@ def add_columns(n: int, values: AnyArray, start: int, p: AnyArray, source: int, 
 def add_lines(n: int, values: AnyArray, start: int, p: AnyArray, source: int, logits: AnyArray) -> None:
     """logits(k) += sum over j of p(j) table(k, j)."""
     for k in range(n):
-        total = p[at(source)] * values[at(start + k * n)]
-        for j in range(1, n):
+        total = logits[k]
+        for j in range(n):
             total += p[at(source + j)] * values[at(start + k * n + j)]
-        logits[k] += total
+        logits[k] = total
 
 
 @inlined
@@ -67,7 +73,7 @@ def normalise(n: int, logits: AnyArray, p: AnyArray, s: int) -> float:
     if high == -math.inf:
         return 0.0
     for k in range(n):
-        logits[k] = math.exp(logits[k] - high)
+        logits[k] = exp_below(logits[k] - high)
     total = logits[0]
     for k in range(1, n):
         total += logits[k]
@@ -79,8 +85,79 @@ def normalise(n: int, logits: AnyArray, p: AnyArray, s: int) -> float:
     return change / 2  # type: ignore[no-any-return]
 
 
-def make_pair_sweep(n: int, potts: int) -> Callable[..., None]:
-    """Kernel: q_v of the variables at positions start to stop in rows[first_row:last_row], K = n of 3 or more."""
+@inlined
+def hear(n: int, told: AnyArray, place: int, logits: AnyArray) -> None:
+    """logits += told."""
+    for k in range(n):
+        logits[k] += told[at(place + k)]
+
+
+@inlined
+def store(n: int, logits: AnyArray, told: AnyArray, place: int) -> None:
+    """told = logits."""
+    for k in range(n):
+        told[at(place + k)] = logits[k]
+
+
+@inlined
+def clear(n: int, logits: AnyArray) -> None:
+    """logits = 0."""
+    for k in range(n):
+        logits[k] = 0.0
+
+
+def make_table_sweep(n: int, only_tell: int) -> Callable[..., None]:
+    """Kernel: q_v of the variables at positions start to stop in rows[first_row:last_row], K = n of 3 or more.
+
+    only_tell: q stays as it is, and only `told` is written.
+    """
+
+    def sweep(
+        order: IntArray,
+        first: IntArray,
+        source: AnyArray,
+        table: AnyArray,
+        slot: AnyArray,
+        values: AnyArray,
+        base: AnyArray,
+        start: int,
+        stop: int,
+        rows: IntArray,
+        first_row: int,
+        last_row: int,
+        q: AnyArray,
+        told: AnyArray,
+        change: Array,
+    ) -> None:
+        logits = np.empty(n, values.dtype)
+        for r in range(first_row, last_row):
+            p, b, t = q[rows[r]], base[rows[r] % len(base)], told[rows[r]]
+            for i in range(start, stop):
+                s = order[i] * n
+                if only_tell == 0:
+                    load(n, b, s, logits)
+                    for j in range(first[i], first[i + 1]):
+                        if slot[j] >= 0:
+                            hear(n, t, slot[j], logits)
+                        elif table[j] & 1:
+                            add_columns(n, values, table[j] >> 1, p, source[j], logits)
+                        else:
+                            add_lines(n, values, table[j] >> 1, p, source[j], logits)
+                    change[r] = max(change[r], normalise(n, logits, p, s))
+                for j in range(first[i], first[i + 1]):
+                    if slot[j] < 0:
+                        clear(n, logits)
+                        if table[j] & 1:
+                            add_lines(n, values, table[j] >> 1, p, s, logits)
+                        else:
+                            add_columns(n, values, table[j] >> 1, p, s, logits)
+                        store(n, logits, t, -1 - slot[j])
+
+    return sweep
+
+
+def make_potts_sweep(n: int) -> Callable[..., None]:
+    """Kernel: the same for Potts factors, whose one number is read on both sides."""
 
     def sweep(
         order: IntArray,
@@ -104,13 +181,7 @@ def make_pair_sweep(n: int, potts: int) -> Callable[..., None]:
                 s = order[i] * n
                 load(n, b, s, logits)
                 for j in range(first[i], first[i + 1]):
-                    which = table[j]
-                    if potts == 1:
-                        subtract(n, values[at(which >> 1)], p, source[j], logits)
-                    elif which & 1:
-                        add_columns(n, values, which >> 1, p, source[j], logits)
-                    else:
-                        add_lines(n, values, which >> 1, p, source[j], logits)
+                    subtract(n, values[at(table[j] >> 1)], p, source[j], logits)
                 change[r] = max(change[r], normalise(n, logits, p, s))
 
     return sweep
@@ -173,8 +244,8 @@ def make_pair_means(hard: int) -> Callable[..., None]:
                     x, mean = own[above], 0.0
                     above += 1
                     for k in range(n):
-                        if hard == 0 or (x > 0.0 and own[first + k] > 0.0):
-                            mean += own[first + k] * values[row + k]
+                        if hard == 0 or (x > 0.0 and own[at(first + k)] > 0.0):
+                            mean += own[at(first + k)] * values[at(row + k)]
                     total += x * mean
                 out[r, f] = total
 

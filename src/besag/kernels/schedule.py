@@ -17,7 +17,8 @@ import numpy as np
 from besag.arrays import BoolArray, IntArray, frozen, offsets_of
 from besag.kernels.prepare import Factors
 
-CHUNK_WORK = 1 << 17  # table entries
+CHUNK_WORK = 1 << 19  # table entries: a task of less costs more than it gives
+MAX_CHUNKS = 16  # of a colour
 VARIABLE_WORK = 8  # what a variable costs beside its tables, in entries
 TABLE = 0
 
@@ -79,7 +80,7 @@ def _stages(colours: IntArray, work: IntArray, merged: bool) -> tuple[IntArray, 
     chunks, stages, start, open_stage = [0], list[tuple[int, int]](), 0, False
     for end in ends:
         before = int(work[start - 1]) if start else 0
-        n_chunks = min(max(1, (int(work[end - 1]) - before) // CHUNK_WORK), end - start)
+        n_chunks = min(max(1, (int(work[end - 1]) - before) // CHUNK_WORK), MAX_CHUNKS, end - start)
         if n_chunks == 1 and open_stage and merged:
             chunks[-1] = end
         else:
