@@ -16,10 +16,10 @@ from typing import Protocol
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, Kind, frozen, offsets_of
+from besag.arrays import AnyArray, Array, IntArray, Kind, frozen, index_type, offsets_of
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
-from besag.infer.scan import Scan, index_type
+from besag.infer.scan import Scan
 from besag.infer.setting import Setting
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.gibbs import POTTS, Links, links_of, make_sweep

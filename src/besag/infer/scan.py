@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from besag.arrays import IntArray, frozen
+from besag.arrays import IntArray, frozen, index_type
 from besag.infer.setting import Setting
 from besag.kernels.colouring import colours_of
 from besag.kernels.counter import GAMMA, mix
@@ -26,11 +26,6 @@ WORTH_THREADS = 1 << 16  # states drawn in a stage, below which a pool of thread
 SMALL_COLOUR = 16  # variables of a colour, on average, below which colours are not worth their calls
 
 Call = Callable[[IntArray, int, int, int, int, int, int], None]  # order, start, stop, block, first unit, last, part
-
-
-def index_type(n: int) -> type[np.int32 | np.int64]:
-    """The shortest integers that count to n: half the memory is half the time to read it."""
-    return np.int32 if n < 2**31 else np.int64
 
 
 class Scan:

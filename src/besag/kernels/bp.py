@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, frozen
-from besag.kernels import bp_any, bp_pairs, bp_schedules
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, frozen, index_type
+from besag.kernels import bp_any, bp_binary, bp_pairs, bp_schedules
 from besag.kernels.bp_any import Numbers
 from besag.kernels.bp_beliefs import make_factors, make_variables
 from besag.kernels.bp_decode import make_decode
@@ -28,7 +28,8 @@ from besag.kernels.prepare import Factors
 from besag.kernels.threads import run_chunks
 
 RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
-CHUNK = 2**17  # entries of messages or tables that a thread takes at a time
+CHUNK = 2**17  # entries of messages or tables that a thread takes at a time, at least
+MAX_CHUNKS = 32
 MAX_CONSTANT = 64  # states, up to which kernels are specialised to their number
 WORTH_A_KERNEL = 2**16  # table entries: below this a kernel for one K alone is not worth its compilation
 
@@ -52,6 +53,8 @@ class Domain:
         self.is_paired = self._is_paired(sizes)
         if self.is_paired:
             self.pair_tables, self.pairs_read = self._pairs()
+            index = index_type(len(links.variables))
+            self.pair_links = (frozen(links.first.astype(index)), frozen(links.links_of_variable.astype(index)))
 
     def _weights(self, factors: Factors) -> AnyArray:
         potts = np.zeros(len(factors.table_offsets) - 1, np.bool_)
@@ -86,7 +89,8 @@ class Domain:
         lead = int(self.starts[0]) % size
         whole = (len(self.tables) - lead) // size * size
         tables = self.tables[lead : lead + whole].reshape(-1, self.n_states, self.n_states)
-        return frozen(tables), frozen((self.starts - lead) // size)
+        read = (self.starts - lead) // size
+        return frozen(tables), frozen(read.astype(index_type(len(tables))))
 
 
 class Passing:
@@ -145,24 +149,28 @@ class Passing:
         return self._over(len(self.links.first) - 1, len(self.messages), work) == 0.0
 
     def _paired(self, damping: float) -> float:
-        n, links = self.domain.n_states, self.links
-        gather = kernel_of(bp_pairs.make_gather, self.semiring, n, compile=True)
-        send = kernel_of(bp_pairs.make_send, self.semiring, n, int(damping > 0.0), compile=True)
+        n, links = self.domain.n_states, self.domain.pair_links
+        gather, send = self._pair_kernels(n, int(damping > 0.0))
         base, gathered, messages = (array.reshape(-1, n) for array in (self.numbers.base, self.gathered, self.messages))
         tables, read = self.domain.pair_tables, self.domain.pairs_read
         received, sent = frozen(messages), frozen(gathered)
 
         def collect(start: int, stop: int) -> float:
-            room = np.empty((2, n), self.domain.dtype)
-            fine = gather(base, links.first, links.links_of_variable, received, start, stop, gathered, room)
+            fine = gather(base, *links, received, start, stop, gathered)
             return 0.0 if fine else math.inf
 
         def distribute(start: int, stop: int) -> float:
-            room = np.zeros((2, n), self.domain.dtype)
-            return float(send(tables, read, sent, damping, start, stop, messages, room))
+            return float(send(tables, read, sent, damping, start, stop, messages))
 
         lost = self._over(len(base), len(self.messages), collect)
         return self._checked(max(lost, self._over(len(read), len(self.domain.tables), distribute)))
+
+    def _pair_kernels(self, n: int, damped: int) -> tuple[Callable[..., bool], Callable[..., float]]:
+        if n == 2:
+            gather = kernel_of(bp_binary.make_gather, self.semiring, compile=True)
+            return gather, kernel_of(bp_binary.make_send, self.semiring, damped, compile=True)
+        gather = kernel_of(bp_pairs.make_gather, self.semiring, n, compile=True)
+        return gather, kernel_of(bp_pairs.make_send, self.semiring, n, damped, compile=True)
 
     def sequential(self, order: IntArray, damping: float) -> float:
         """Variables in turn; the largest change."""
@@ -208,7 +216,7 @@ class Passing:
 
     def _over(self, n: int, work: int, function: Callable[[int, int], float]) -> float:
         """The largest of what a function returns for the chunks of n things of so much work in all."""
-        n_chunks = max(1, min(n, work // CHUNK))
+        n_chunks = max(1, min(n, work // CHUNK, MAX_CHUNKS))
         bounds = np.linspace(0, n, n_chunks + 1).astype(np.int64).tolist()
         found = np.zeros(n_chunks)
 

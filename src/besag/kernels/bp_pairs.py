@@ -17,6 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from besag.arrays import AnyArray, IntArray
 from besag.kernels.compile import at, inlined
 from besag.kernels.semiring import MAX, SUM, one_of, times
@@ -137,8 +139,8 @@ def make_gather(semiring: int, n_states: int) -> Callable[..., bool]:
         start: int,
         stop: int,
         gathered: AnyArray,
-        room: AnyArray,
     ) -> bool:
+        room = np.empty((1, n_states), messages.dtype)
         return gather_range(semiring, n_states, base, first, links, messages, start, stop, gathered, room)
 
     return gather
@@ -155,8 +157,8 @@ def make_send(semiring: int, n_states: int, damped: int) -> Callable[..., float]
         start: int,
         stop: int,
         messages: AnyArray,
-        room: AnyArray,
     ) -> float:
+        room = np.zeros((2, n_states), messages.dtype)
         return send_range(
             semiring,
             n_states,
