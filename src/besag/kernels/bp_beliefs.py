@@ -15,8 +15,10 @@ from collections.abc import Callable
 from besag.arrays import Array, IntArray
 from besag.kernels.bp_any import POTTS, Numbers
 from besag.kernels.bp_links import Links
-from besag.kernels.compile import inlined
+from besag.kernels.compile import at, inlined
 from besag.kernels.semiring import SUM, one_of, plus, times, zero_of
+
+LEAST = 1e-100  # a product of scales below this goes into the logarithm
 
 
 @inlined
@@ -33,30 +35,36 @@ def make_variables(semiring: int) -> Callable[..., None]:
     def variables(
         links: Links, numbers: Numbers, messages: Array, start: int, stop: int, beliefs: Array, log_z: Array
     ) -> None:
+        base, state_offsets = numbers.base, numbers.state_offsets
+        first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
         for v in range(start, stop):
-            low, high = numbers.state_offsets[v], numbers.state_offsets[v + 1]
+            low, high = state_offsets[v], state_offsets[v + 1]
+            taken = one_of(semiring)  # out of the beliefs, so that they keep their range
             log_z[v] = 0.0
             for i in range(low, high):
-                beliefs[i] = numbers.base[i]
-            for m in range(links.first[v], links.first[v + 1]):
-                e = links.message_offsets[links.links_of_variable[m]]
+                beliefs[at(i)] = base[at(i)]
+            for m in range(first[v], first[v + 1]):
+                e = offsets[of_variable[m]] - low
                 highest = zero_of(semiring)
                 for i in range(low, high):
-                    beliefs[i] = times(semiring, beliefs[i], messages[e + i - low])
-                    highest = max(highest, beliefs[i])
+                    beliefs[at(i)] = times(semiring, beliefs[at(i)], messages[at(e + i)])
+                    highest = max(highest, beliefs[at(i)])
                 if highest > zero_of(semiring):
-                    log_z[v] += log_of(semiring, highest)
+                    taken = times(semiring, taken, highest)
                     for i in range(low, high):
-                        beliefs[i] = beliefs[i] / highest if semiring == SUM else beliefs[i] - highest
+                        beliefs[at(i)] = beliefs[at(i)] / highest if semiring == SUM else beliefs[at(i)] - highest
+                    if semiring == SUM and taken < LEAST:
+                        log_z[v] += math.log(taken)
+                        taken = 1.0
             total = zero_of(semiring)
             for i in range(low, high):
-                total = plus(semiring, total, beliefs[i])
-            log_z[v] += log_of(semiring, total)
+                total = plus(semiring, total, beliefs[at(i)])
+            log_z[v] += log_of(semiring, times(semiring, taken, total))
             for i in range(low, high):
                 if total == zero_of(semiring):
-                    beliefs[i] = 0.0
+                    beliefs[at(i)] = 0.0
                 else:
-                    beliefs[i] = beliefs[i] / total if semiring == SUM else math.exp(beliefs[i] - total)
+                    beliefs[at(i)] = beliefs[at(i)] / total if semiring == SUM else math.exp(beliefs[at(i)] - total)
 
     return variables
 

@@ -1,0 +1,91 @@
+"""What a second thread gives: the approximate engines on grids with tables drawn at random, a fixed number of steps.
+
+Both contestants are besag; their answers must be the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.suite import Case, Job, Suite
+from benchmarks.suites.loopy import besag_problem, draw
+
+Make = Callable[[int], Any]
+
+
+def bp(n_threads: int) -> Any:
+    """Belief propagation."""
+    import besag
+
+    return besag.infer.BP(max_iterations=50, tolerance=0, dtype="float32", n_threads=n_threads)
+
+
+def trw(n_threads: int) -> Any:
+    """Tree-reweighted message passing."""
+    import besag
+
+    return besag.infer.TRW(max_iterations=20, tolerance=0, n_threads=n_threads)
+
+
+def mean_field(n_threads: int) -> Any:
+    """Naive mean field."""
+    import besag
+
+    return besag.infer.MeanField(max_iterations=50, tolerance=0, dtype="float32", n_threads=n_threads)
+
+
+def gibbs(n_threads: int) -> Any:
+    """Four chains."""
+    import besag
+
+    return besag.infer.Gibbs(n_samples=50, burn_in=0, n_threads=n_threads)
+
+
+def join_graph(n_threads: int) -> Any:
+    """Cliques of a million entries."""
+    import besag
+
+    return besag.infer.JoinGraph(clique_bound=2**20, n_threads=n_threads)
+
+
+def job(make: Make, n_threads: int) -> Callable[..., Job]:
+    """All marginals of a problem that is there."""
+
+    def prepared(**parameters: int) -> Job:
+        problem, engine = besag_problem(draw(**parameters)), make(n_threads)
+
+        def run() -> Any:
+            return engine.infer(problem, frozenset({"variables"}), rng=np.random.default_rng(1)).array
+
+        return Job(run, lambda p: {"checksum": float((np.cos(np.arange(p.size)) * p.reshape(-1)).sum())})
+
+    return prepared
+
+
+def case(make: Make, side: int, n_states: int) -> Case:
+    """One engine on one grid."""
+    return Case(
+        f"{make.__name__}, {side}^2, K = {n_states}",
+        {"besag": job(make, 2), "one thread": job(make, 1)},
+        {"side": side, "n_states": n_states},
+        tolerance=0.0,
+        baseline=("one thread",),
+    )
+
+
+SUITE = Suite(
+    title="two threads",
+    cases=(
+        case(bp, 1000, 2),
+        case(bp, 256, 16),
+        case(trw, 256, 16),
+        case(mean_field, 256, 16),
+        case(gibbs, 512, 2),
+        case(gibbs, 256, 16),
+        case(join_graph, 40, 2),
+    ),
+    environments={"one thread": "besag"},
+)
