@@ -207,16 +207,22 @@ def _pairwise_part(
         if pairwise.n_states != n_states:
             raise ModelError(f"pairwise: potts has {pairwise.n_states} states, but the variables have {n_states}")
         return structured_part("pairwise", scopes, pairwise, weights)
-    energies, support = energies_from(pairwise, given, where="pairwise")
-    if energies.shape[-2:] != (n_states, n_states):
-        raise ModelError(f"pairwise: expected tables of shape ({n_states}, {n_states}), got {energies.shape}")
     if weights is None:
-        return table_part("pairwise", scopes, np.where(support, energies, np.inf), "energy")
+        part = table_part("pairwise", scopes, pairwise, given)
+        _check_pairs(part[1], n_states)
+        return part
+    energies, support = energies_from(pairwise, given, where="pairwise")
+    _check_pairs(energies, n_states)
     if energies.ndim != 2 or not support.all():
         raise ModelError("weights multiply one shared table of finite numbers; fold them into the tables of the edges")
     if weights.ndim == 0:
         return table_part("pairwise", scopes, weights * energies, "energy")
     return structured_part("pairwise", scopes, Scaled(energies), weights)
+
+
+def _check_pairs(energies: Array, n_states: int) -> None:
+    if energies.shape[-2:] != (n_states, n_states):
+        raise ModelError(f"pairwise: expected tables of shape ({n_states}, {n_states}), got {energies.shape}")
 
 
 def _unary(unary: object, where: str, shape: tuple[int, ...] | None = None) -> tuple[Array, int]:

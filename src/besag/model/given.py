@@ -30,6 +30,8 @@ def energies_from(table: object, given: Given, *, where: str) -> tuple[Array, Bo
         wanted = "weights must be finite and not negative"
         support = values > 0
         energies = -np.log(np.where(support, values, 1.0))
+    elif given in ("log_potential", "energy") and np.isfinite(values).all():
+        return (0.0 - values if given == "log_potential" else values + 0.0), np.ones(values.shape, np.bool_)
     elif given in ("log_potential", "energy"):
         zero = -np.inf if given == "log_potential" else np.inf
         bad = np.isnan(values) | (values == -zero)

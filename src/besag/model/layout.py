@@ -50,7 +50,7 @@ class Layout:
         array = np.ascontiguousarray(theta, np.float64)
         if array.shape != (self.n_parameters,):
             raise ModelError(f"theta must have shape ({self.n_parameters},), got {array.shape}")
-        if not (np.abs(array) <= LARGEST).all():
+        if not (array.max(initial=0.0) <= LARGEST and array.min(initial=0.0) >= -LARGEST):
             at = int(np.argmin(np.abs(array) <= LARGEST))
             if np.isfinite(array[at]):
                 name = next(name for name, where in self._slices.items() if where.start <= at < where.stop)
