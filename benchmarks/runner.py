@@ -104,12 +104,13 @@ class Worker:
     """The process of one contestant on one case."""
 
     def __init__(self, suite: Suite, path: Path, case: Case, contestant: str) -> None:
-        core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+        used = ",".join(map(str, cores[-case.cores :]))
         python = python_of(suite.environment(contestant))
         index = suite.cases.index(case)
         self.case = case
         self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker", path, str(index), contestant, str(core)],
+            [python, "-m", "benchmarks.worker", path, str(index), contestant, used],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

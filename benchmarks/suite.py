@@ -42,7 +42,7 @@ class Case:
     Numbers that several contestants have in their summaries must agree to the relative tolerance. A contestant that
     has run for `patience` seconds is not run again; where its first run took that long, that one counts. One that
     takes more than `time_limit` seconds for a run or `memory_limit` bytes of addresses is stopped and reported as
-    such, which is no failure. `slow` cases run only when asked for.
+    such, which is no failure. It runs on so many `cores`. `slow` cases run only when asked for.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Case:
     patience: float = math.inf
     time_limit: float | None = None
     memory_limit: int | None = None
+    cores: int = 1
     slow: bool = False
 
 

@@ -25,11 +25,11 @@ from benchmarks.suite import Job, load_suite
 
 def main(arguments: list[str]) -> int:
     """Serve requests until the input ends."""
-    path, case, contestant, core = arguments
+    path, case, contestant, cores = arguments
     with os.fdopen(os.dup(1), "w", buffering=1) as channel:
         os.dup2(2, 1)
         if hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, {int(core)})
+            os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
         try:
             for reply in serve(Path(path), int(case), contestant):
                 print(json.dumps(reply), file=channel)
