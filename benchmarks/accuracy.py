@@ -1,6 +1,6 @@
 """How close engines come to published answers within a time limit: UAI 2014, tasks PR and MAR.
 
-    python -m benchmarks.accuracy --seconds 20 --engines auto join_graph bp [--only TEXT] [--update-results]
+    python -m benchmarks.accuracy --seconds 20 --engines auto join_graph bp [--only TEXT ...] [--update-results]
 
 Each engine answers each instance in a process of its own, which has so many seconds for everything from the first
 import on; a process that takes half as long again is ended, and has no answer. Errors are against the competition's own
@@ -46,8 +46,8 @@ class Instance(NamedTuple):
     log10_z: float
 
 
-def instances(only: str) -> list[Instance]:
-    """All instances whose reference is not known to be wrong."""
+def instances(only: list[str]) -> list[Instance]:
+    """All instances whose reference is not known to be wrong, with one of the texts in their names."""
     exact = {}
     for task in ("MAR", "PR"):
         with (DATA / f"verify_{task}.csv").open(newline="") as file:
@@ -58,7 +58,7 @@ def instances(only: str) -> list[Instance]:
     for path in sorted([*(DATA / "MAR").glob("*.uai.gz"), *(DATA / "PR").glob("*.uai.gz")]):
         name = path.name.removesuffix(".uai.gz")
         answer = path.with_name(f"{name}.uai.PR")
-        if name not in WRONG and only in name and answer.exists():
+        if name not in WRONG and any(text in name for text in only) and answer.exists():
             found.append(Instance(name, path, exact.get(name, float(answer.read_text().split()[1]))))
     return found
 
@@ -185,7 +185,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--one", nargs=3, metavar=("PATH", "ENGINE", "SECONDS"), help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--engines", nargs="+", default=["auto"])
-    parser.add_argument("--only", default="", metavar="TEXT", help="only instances with this text in their names")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], metavar="TEXT", help="only instances with one of these texts"
+    )
     parser.add_argument("--update-results", action="store_true", help="rewrite the section of RESULTS.md")
     options = parser.parse_args(arguments)
     if options.one:
