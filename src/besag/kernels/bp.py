@@ -66,7 +66,7 @@ class Domain:
     def weights(self, logs: Array, offsets: IntArray, kept: BoolArray) -> tuple[Array, bool, AnyArray]:
         """Shifts, whether the range is too wide, and weights; see `bp_weights`."""
         shifts, out = np.zeros(len(kept)), np.empty(len(logs), self.dtype)
-        kernel = kernel_of(make_weights, compile=self.compile)
+        kernel = kernel_of(make_weights, int(self.dtype == np.float32), compile=self.compile)
         fine = kernel(frozen(logs), frozen(offsets), frozen(kept), RANGE[self.dtype], shifts, out)
         return shifts, not fine, frozen(out)
 

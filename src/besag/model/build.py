@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, joined
+from besag.arrays import Array, BoolArray, IntArray, frozen, joined
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from
 from besag.model.model import FactorGroup, Model
@@ -27,9 +27,11 @@ def assemble(
     shape: tuple[int, ...] | None = None,
 ) -> Model:
     """A Model from (group, block of theta, its support or None), one for each template."""
-    theta = joined([block for _, block, _ in parts], np.float64)
-    masks = [np.ones(block.size, np.bool_) if mask is None else mask for _, block, mask in parts]
-    support = None if all(mask.all() for mask in masks) else joined(masks, np.bool_)
+    theta = frozen(joined([block for _, block, _ in parts], np.float64))
+    support = None
+    if not all(mask is None or mask.all() for _, _, mask in parts):
+        masks = [np.ones(block.size, np.bool_) if mask is None else mask for _, block, mask in parts]
+        support = frozen(joined(masks, np.bool_))
     return Model(variables, tuple(group for group, _, _ in parts), theta, support, shape)
 
 
@@ -250,8 +252,8 @@ def _join(values: Any, sizes: Sequence[tuple[int, ...]], entry: tuple[int, ...],
         raise ModelError(
             f"{where}: expected arrays of shapes {expected}, one for each direction of edges, got {shapes}"
         )
-    numbers = np.concatenate([np.asarray(array, np.float64).reshape(-1, *entry) for array in arrays])
-    return numbers if entry else _finite(numbers, where)
+    numbers = np.concatenate([np.asarray(array).reshape(-1, *entry) for array in arrays])
+    return numbers if entry else _finite(np.asarray(numbers, np.float64), where)
 
 
 def _finite(values: Array, where: str) -> Array:

@@ -31,7 +31,9 @@ def energies_from(table: object, given: Given, *, where: str) -> tuple[Array, Bo
         support = values > 0
         energies = -np.log(np.where(support, values, 1.0))
     elif given in ("log_potential", "energy") and np.isfinite(values).all():
-        return (0.0 - values if given == "log_potential" else values + 0.0), np.ones(values.shape, np.bool_)
+        own = isinstance(table, np.ndarray) and table.dtype != values.dtype  # a copy already
+        sign = np.subtract if given == "log_potential" else np.add  # 0 - x and 0 + x: no negative zeros
+        return sign(0.0, values, out=values if own else None), np.ones(values.shape, np.bool_)
     elif given in ("log_potential", "energy"):
         zero = -np.inf if given == "log_potential" else np.inf
         bad = np.isnan(values) | (values == -zero)
