@@ -131,11 +131,15 @@ def test_interrupted(ask: Ask, lawn: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert ask("infer", lawn, code=130) == ""
 
 
+# What a shell starts in the background is deaf to interrupts, and so are its children.
+HEARING = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize(("engine", "code"), [("exact", -signal.SIGINT), ("auto", 130)])
 def test_interrupted_while_it_works(engine: str, code: int) -> None:
     """Ctrl-C ends an exact engine at once, even where Python has no say; a shell tells this as 130."""
-    command = [*BESAG, "infer", "-", "--progress", "--engine", engine]
+    command = [sys.executable, "-c", HEARING, *BESAG, "infer", "-", "--progress", "--engine", engine]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import besag
 from besag.errors import CapabilityError, ConvergenceWarning, EvidenceError, TooLargeError
 from besag.infer.result import Result
+from besag.kernels import bp as kernels_bp
 from besag.model.model import Model
 
 SCHEDULES = ("synchronous", "sequential", "residual")
@@ -333,3 +334,40 @@ def test_a_union_with_an_impossible_part() -> None:
     assert result.log_partition[1] == -math.inf
     assert_allclose(result[0]["0"], possible.marginals()["0"])
     assert result[1]["A"].tolist() == [0.0, 0.0]
+
+
+INF = np.inf
+
+
+@pytest.mark.parametrize("schedule", ["synchronous", "sequential", "residual"])
+@pytest.mark.parametrize("worth", [0, 2**60])
+@pytest.mark.parametrize(
+    ("edges", "tables", "unary", "dtype"),
+    [
+        (
+            [(0, 1), (1, 2)],
+            [[[-INF, -480], [-480, 0]], [[0, -INF], [-480, 0]]],
+            [[0, -480], [0, 0], [0, -480]],
+            "float64",
+        ),
+        (
+            [(0, 1), (0, 2), (0, 3)],
+            [[[-480, -480], [0, 0]], [[-480, 0], [-INF, -480]], [[0, 0], [-480, -480]]],
+            [[-480, 0], [-480, 0], [0, 0], [0, 0]],
+            "float64",
+        ),
+        ([(0, 1), (1, 2)], [[[-55, -55], [0, -55]], [[-55, -INF], [0, 0]]], [[0, 0], [0, -55], [-55, 0]], "float32"),
+    ],
+)
+def test_a_state_too_small_for_its_type_that_hard_zeros_leave_alone(
+    monkeypatch: pytest.MonkeyPatch, schedule: str, worth: int, edges: Any, tables: Any, unary: Any, dtype: str
+) -> None:
+    """The product of messages about it is below what weights hold, and hard zeros then rule out the others."""
+    monkeypatch.setattr(kernels_bp, "WORTH_A_KERNEL", worth)
+    factors = [((str(u), str(v)), table) for (u, v), table in zip(edges, tables, strict=True)]
+    factors += [((str(v),), table) for v, table in enumerate(unary)]
+    model = besag.markov_network([2] * len(unary), factors)
+    found, true = model.marginals(engine=f"bp[schedule={schedule},dtype={dtype}]"), model.marginals(engine="brute")
+    assert found.log_partition == pytest.approx(true.log_partition, rel=1e-6)
+    for v in range(len(unary)):
+        np.testing.assert_allclose(found[str(v)], true[str(v)], atol=1e-6)

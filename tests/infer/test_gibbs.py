@@ -7,6 +7,7 @@ sampler fails it, were the seed drawn anew.
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -387,3 +388,29 @@ def test_export_to_arviz() -> None:
     data = ising().marginals(engine="gibbs").to_arviz()
     assert data.posterior["0,0"].shape == (4, 1000)
     assert float(arviz.rhat(data)["0,0"]) < 1.1
+
+
+def test_what_many_neighbours_say_adds_up() -> None:
+    """Log-odds of -1200, the difference of some 12,000 for a hub and 10,800 against it."""
+    n = 2000
+    model = besag.ising([(0, i) for i in range(1, n + 1)], 3.0, 0.0)
+    low, high = model.variable("0").states
+    evidence = {str(i): low if i <= 1100 else high for i in range(1, n + 1)}
+    result = model.marginals("0", evidence=evidence, engine="gibbs", seed=1)
+    np.testing.assert_allclose(result["0"], [1.0, 0.0])
+
+
+def test_evidence_is_stronger_than_any_neighbour() -> None:
+    """A variable that is observed in one row and free in another is visited in both."""
+    model = besag.markov_network([2, 2, 2], [(("0", "1"), [[0, 0], [0, 2e4]]), (("0", "2"), [[0, 0], [0, 3]])])
+    rows = pd.DataFrame({"0": ["0", None], "1": ["1", "0"]}, dtype=object)
+    samples = model.sample(50, evidence=rows, engine="gibbs", seed=1)
+    assert (samples.loc[0, "0"].astype(str) == "0").all()
+    assert model.marginals(evidence=rows, engine="gibbs", seed=1)["2"][0] == pytest.approx([0.5, 0.5])
+
+
+def test_a_large_field_is_not_cut() -> None:
+    pair = (("0", "1"), [[0, 0], [0, -1.5e4]])
+    model = besag.markov_network([2, 2], [(("0",), [0, 2e4]), pair, (("1",), [0, 1e5])])
+    result = model.marginals(engine="gibbs", seed=1)
+    np.testing.assert_allclose(result["0"], [0.0, 1.0])

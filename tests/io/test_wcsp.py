@@ -191,6 +191,7 @@ def absences(x: int, y: int) -> float:
         ("3 0 1 2 -1 salldiff var 3", lambda x, y, z: 3 * (3 - len({x, y, z}))),
         ("3 0 1 2 -1 salldiff \t dec 3", lambda x, y, z: 3 * ((x == y) + (y == z) + (x == z))),
         ("3 0 1 2 -1 salldiff decbi 3", lambda x, y, z: 3 * ((x == y) + (y == z) + (x == z))),
+        ("3 0 1 2 -1 salldiff\r\nvar 3", lambda x, y, z: 3 * (3 - len({x, y, z}))),
         ("1 2 -1 salldiff var 3", lambda z: 0),
     ],
 )
@@ -221,11 +222,20 @@ def test_equal_constraints_share_a_table(write: Write) -> None:
         ("-2 0 1 -1 >= 1 2", "a.wcsp:3: expected the number of tuples of cost function 0"),
         ("2 0 >= -1 >= 1 2", "a.wcsp:3: expected a variable of cost function 0"),
         ("2 0 1 -1 disj 0 0 -inf", "cost function 0, disj: expected 3 numbers after it"),
+        ("3 0 1 2 -1 salldiff dec -1e308", "a.wcsp:3: salldiff dec: expected costs, got"),
+        ("3 0 1 2 -1\nsalldiff\nvar 3 7", "a.wcsp:5: expected the end of the file"),
     ],
 )
 def test_wrong_constraints(write: Write, line: str, message: str) -> None:
     with pytest.raises(ParseError, match=message):
         load(write("a.wcsp", f"p 3 5 1 {TOP}\n5 4 3\n{line}\n"))
+
+
+def test_a_constraint_on_many_variables_of_one_state(write: Write) -> None:
+    n = 50
+    text = f"p {n} 1 1 5000\n{'1 ' * n}\n{n} {' '.join(map(str, range(n)))} -1 salldiff dec 2"
+    model = load(write("a.wcsp", text))
+    assert model.energy({str(v): "0" for v in range(n)}) == n * (n - 1)
 
 
 def test_constraints_that_are_too_large(write: Write) -> None:

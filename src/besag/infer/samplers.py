@@ -28,7 +28,7 @@ from besag.kernels.gibbs_pairs import Pairs, make_pairs_sweep
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 MOST_STATES = 64  # for which a kernel is compiled
-CERTAIN = 1e4  # log-odds of what evidence leaves no choice in a row
+CERTAIN = 1e4  # log-odds, beyond all that neighbours can say, of what evidence leaves no choice in a row
 
 
 class Sampler(Protocol):
@@ -183,12 +183,16 @@ class Binary:
         self.sums = np.zeros((n_units, n_variables * self.lanes))
         self.neighbours, self.edge = _visited(setting.graph, self.visits, self.places)
         self.own, self.shift, self.pair_coupling = _linear(setting)
+        ends, said = ends_of(setting.graph).reshape(-1), np.repeat(np.abs(self.pair_coupling), 2)
+        self.reach = np.abs(self.shift) + np.bincount(ends, weights=said, minlength=n_variables)
         self.temper(1.0, -np.inf)
 
     def temper(self, beta: float, hard: float) -> None:
         """Take the log-potentials of pairwise factors beta times; there are no hard zeros among them."""
         self.coupling = frozen(beta * self.pair_coupling[self.edge])
-        self.field = frozen(np.clip(self.own + beta * self.shift, -CERTAIN, CERTAIN)[:, self.visits])
+        certain = np.copysign(CERTAIN + beta * self.reach, self.own)
+        field = np.where(np.isinf(self.own), certain, self.own) + beta * self.shift
+        self.field = frozen(field[:, self.visits])
 
     def start(self, codes: IntArray) -> None:
         """Begin at labellings (R, C, V)."""

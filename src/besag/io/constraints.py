@@ -44,7 +44,7 @@ def _missing(miss: Callable[[Array, Array], Array]) -> Constraint:
     def table(states: Sequence[Array], numbers: Sequence[float], top: float) -> Array:
         offset, most = numbers
         missed = miss(states[0], states[1] + offset)
-        return np.where(missed <= most, np.maximum(missed, 0.0), np.where(missed > 0, top, 0.0))
+        return np.where(missed <= most, np.maximum(missed, 0.0), top)
 
     return Constraint(2, table)
 
@@ -68,14 +68,17 @@ def _special_disjunctive(states: Sequence[Array], numbers: Sequence[float], top:
 
 def _changes(states: Sequence[Array], numbers: Sequence[float], top: float) -> Array:
     """Variable i is to change where one of those before it has its state."""
-    total = np.zeros(np.broadcast_shapes(*(one.shape for one in states)))
+    total = np.zeros([one.size for one in states])
     for i in range(1, len(states)):
-        total += np.logical_or.reduce(np.broadcast_arrays(*(states[i] == states[j] for j in range(i))))
+        taken = np.zeros(total.shape, np.bool_)
+        for j in range(i):
+            taken |= states[i] == states[j]
+        total += taken
     return total * numbers[0]
 
 
 def _equal_pairs(states: Sequence[Array], numbers: Sequence[float], top: float) -> Array:
-    total = np.zeros(np.broadcast_shapes(*(one.shape for one in states)))
+    total = np.zeros([one.size for one in states])
     for one, other in combinations(states, 2):
         total += one == other
     return total * numbers[0]

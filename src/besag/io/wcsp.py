@@ -41,7 +41,7 @@ from besag.model.variable import RangeNames, Variables
 _COMMENT = re.compile(rb"(?<![^\r\n])[ \t]*+#[^\r\n]*+")
 _HEAD = re.compile(rb"\s*+[^\s{}<>\[\]]++(?:[ \t]++\d++){4}[ \t]*+[\r\n]")
 _WORD = re.compile(rb"\S++")
-_KEYWORD = re.compile(rb"(?<!\S)(?:" + b"|".join(key.replace(b" ", rb"[ \t]++") for key in CONSTRAINTS) + rb")(?!\S)")
+_KEYWORD = re.compile(rb"(?<!\S)(?:" + b"|".join(key.replace(b" ", rb"\s++") for key in CONSTRAINTS) + rb")(?!\S)")
 
 CONSTRAINT_ENTRIES = 1 << 24  # 128 MiB of costs
 
@@ -72,7 +72,7 @@ def _without_keywords(data: bytes, start: int) -> tuple[bytes, dict[int, bytes]]
     for found in _KEYWORD.finditer(data, start):
         place += len(data[end : found.start()].split())
         keywords[place] = b" ".join(found.group().split())
-        parts += [data[end : found.start()], b"nan"]
+        parts += [data[end : found.start()], b"nan", b"\n" * found.group().count(b"\n")]
         place, end = place + 1, found.end()
     return b"".join([*parts, data[end:]]) if keywords else data, keywords
 
@@ -120,12 +120,12 @@ class _Reader:
     """The state of reading one file: the place in it, the variables, and the tables.
 
     keywords: those of constraints, by place. shared: the numbers of the tables that other functions may use.
-    constraints: their tables; equal constraints share one, as shared functions do.
+    constraints: where each was first found; equal constraints share a table, as shared functions do.
     """
 
     def __init__(self, numbers: Numbers, room: Room, keywords: dict[int, bytes]) -> None:
         self.numbers, self.room, self.keywords = numbers, room, keywords
-        self.constraints: dict[_Constraint, Array] = {}
+        self.constraints: dict[_Constraint, int] = {}
         self.constraint_entries = 0
         self.n_variables = numbers.integer(0, 1, len(numbers), "the number of variables")
         self.largest = numbers.integer(1, 1, 2**31 - 1, "the largest cardinality")
@@ -164,14 +164,18 @@ class _Reader:
         if self.at < len(self.numbers):
             raise self.numbers.fail(self.at, f"expected the end of the file after {self.n_functions} cost functions")
         tables = self._tables()
-        for constraint in self.constraints:
-            self.constraints[constraint] = self._forbidden(constraint_table(*constraint, self.bound))
+        stated = {constraint: self._stated(constraint, place) for constraint, place in self.constraints.items()}
         return [
-            CostFunction(scope, self.constraints[table] if isinstance(table, _Constraint) else tables[table])
+            CostFunction(scope, stated[table] if isinstance(table, _Constraint) else tables[table])
             for scope, table in found
         ]
 
-    def _forbidden(self, costs: Array) -> Array:
+    def _stated(self, constraint: _Constraint, place: int) -> Array:
+        """The table of a constraint, as energies."""
+        with np.errstate(over="ignore"):
+            costs = constraint_table(*constraint, self.bound)
+        if not (costs > -np.inf).all():
+            raise self.numbers.fail(place, f"{constraint.keyword.decode()}: expected costs, got {constraint.numbers}")
         return np.where(costs >= self.bound, np.inf, costs)
 
     def _function(self, number: int) -> tuple[tuple[int, ...], int | _Constraint]:
@@ -209,7 +213,7 @@ class _Reader:
         constraint = _Constraint(self.keywords[place], shape, tuple(given.tolist()))
         if constraint not in self.constraints:
             self.constraint_entries += prod(shape)
-            self.constraints[constraint] = np.zeros(0)
+            self.constraints[constraint] = place
         if self.constraint_entries > CONSTRAINT_ENTRIES:
             message = f"{label}: the tables of constraints would have {self.constraint_entries} entries, "
             raise self.numbers.fail(place, f"{message}more than the {CONSTRAINT_ENTRIES} that besag makes")

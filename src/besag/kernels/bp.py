@@ -47,6 +47,7 @@ class Domain:
         self.tables = (
             self._weights(factors) if semiring == Semiring.SUM else frozen(factors.log_potentials.astype(dtype))
         )
+        self.has_zeros = semiring == Semiring.SUM and bool((self.tables == 0).any())
         sizes = np.diff(factors.state_offsets)
         self.n_states = int(sizes.max(initial=0))
         self.arity = int(np.diff(links.link_offsets).max(initial=0))
@@ -108,6 +109,7 @@ class Passing:
         self.room = bp_schedules.Room(
             np.empty(domain.n_states, domain.dtype), np.empty(n, domain.dtype), np.zeros(domain.arity, np.int64)
         )
+        self.alive = self._alive() if domain.has_zeros else None
         self.updates = 0
         self._heap: bp_schedules.Heap | None = None
 
@@ -118,6 +120,23 @@ class Passing:
         self.shifts, narrow, values = self.domain.weights(base, self.domain.state_offsets, none)
         self.narrow |= narrow
         return values
+
+    def _alive(self) -> BoolArray:
+        """(M,): entries of messages about states that base allows."""
+        links = self.links
+        shift = self.domain.state_offsets[links.variables] - links.message_offsets[:-1]
+        state = np.repeat(shift, np.diff(links.message_offsets)) + np.arange(len(self.messages))
+        return np.asarray(self.numbers.base[state] > 0)
+
+    def _keeps_range(self) -> bool:
+        """False where a message has lost a state that base allows.
+
+        Each such state has support in every factor (`besag.infer.setting`), so that no message about it is zero: one
+        that is was too small for its type. Next to the largest it would not matter, but hard zeros may rule that out.
+        """
+        if self.alive is None:
+            return True
+        return not bool((((self.messages == 0) | (self.gathered == 0)) & self.alive).any())
 
     def synchronous(self, damping: float) -> float:
         """All messages at once; the largest change."""
@@ -208,9 +227,11 @@ class Passing:
             self.narrow = True
             return math.inf
         self.updates += sent
-        return float(heap.changes[heap.links[0]])
+        return self._checked(float(heap.changes[heap.links[0]]))
 
     def _checked(self, change: float) -> float:
+        if change < math.inf and not self._keeps_range():
+            change = math.inf
         self.narrow |= change == math.inf
         return change
 
