@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, frozen
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, frozen, index_type, inverse
 from besag.infer.products import add_product_moments, product_marginals
 from besag.infer.setting import Setting
 from besag.kernels.colouring import colours_of
@@ -138,8 +138,7 @@ class Naive:
         """(I,): the number of the factor among the linked ones, -1 minus that for the variable that goes last."""
         factors, plan = self.setting.factors, self.schedule
         number = (np.cumsum(self.linked) - 1)[plan.factor]
-        place = np.empty(len(plan.order), np.int64)
-        place[plan.order] = np.arange(len(plan.order))
+        place = inverse(plan.order)
         other = factors.scope_variables[factors.scope_offsets[plan.factor] + 1 - plan.axis]
         last = place[other] < np.repeat(np.arange(len(plan.order)), np.diff(plan.first))
         return frozen(np.where(last, -1 - number, number))
@@ -149,8 +148,7 @@ class Naive:
         factors, plan = self.setting.factors, self.schedule
         other = factors.scope_variables[factors.scope_offsets[plan.factor] + 1 - plan.axis]
         table = 2 * factors.table_offsets[factors.table_of_factor[plan.factor]] + plan.axis
-        small = max(2 * len(factors.log_potentials), int(factors.state_offsets[-1])) < 2**31
-        dtype = np.int32 if small else np.int64
+        dtype = index_type(max(2 * len(factors.log_potentials), int(factors.state_offsets[-1])))
         return frozen(factors.state_offsets[other].astype(dtype)), frozen(table.astype(dtype))
 
     def _fields(self, table: AnyArray, potts: int) -> tuple[AnyArray, AnyArray]:

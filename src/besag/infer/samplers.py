@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, Kind, frozen, index_type, offsets_of
+from besag.arrays import AnyArray, Array, IntArray, Kind, frozen, index_type, inverse, offsets_of
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.scan import Scan
@@ -175,8 +175,7 @@ class Binary:
         self.lanes = next(lanes for lanes in (4, 2, 1) if n_chains % lanes == 0)
         self.scan = Scan(scan, setting, BLOCK // self.lanes)
         self.visits = self.scan.renumber()
-        self.places = np.empty_like(self.visits)
-        self.places[self.visits] = np.arange(len(self.visits))
+        self.places = inverse(self.visits)
         self.n_groups = n_chains // self.lanes
         n_units, n_variables = setting.n_rows * self.n_groups, setting.graph.n_variables
         self.states = np.zeros((n_units, n_variables * self.lanes), np.int8)

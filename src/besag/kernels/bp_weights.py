@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from besag.arrays import AnyArray, Array, BoolArray, IntArray
 from besag.kernels.compile import at, inlined
-from besag.kernels.gibbs_binary import exp_below
+from besag.kernels.exponential import exp_below
 
 
 @inlined

@@ -10,9 +10,6 @@ computed each in a loop of its own, which the compiler turns into vector arithme
 stand side by side, so that what is read for one of them is read for all. Variables are numbered in the order of their
 visits, so that all there is about them is read from one end to the other.
 
-exp is written out, since no compiled library of vector functions can be counted on: exp(x) = exp(x / 4096)^4096, by a
-polynomial and twelve squarings, right to 1e-12 for x down to -100, to a thousandth of itself at -700, and 0 below.
-
     U units = R rows x C / L groups of chains; states (U, V L) int8, sums (U, V L), field (R, V)
 """
 
@@ -26,13 +23,12 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray
 from besag.kernels.compile import at, inlined
 from besag.kernels.counter import BITS_53, GAMMA, UNIT, mix, stream
+from besag.kernels.exponential import exp_below
 
 BLOCK = 512  # numbers at a time: three buffers of them stay in the first-level cache
 BITS_32 = 2**32 - 1
 HALF_UNIT = 2.0**-32
 MIDDLE = 2.0**-33
-LOWEST = -700.0
-SHARE = 1.0 / 4096.0
 
 
 class Neighbours(NamedTuple):
@@ -40,16 +36,6 @@ class Neighbours(NamedTuple):
 
     first: IntArray  # (V + 1,)
     other: IntArray  # (I,)
-
-
-@inlined
-def exp_below(x: float) -> float:
-    """exp(x) for x <= 0, and 0 from LOWEST down."""
-    t = max(x, LOWEST) * SHARE
-    e = 1.0 + t * (1.0 + t * (1.0 / 2.0 + t * (1.0 / 6.0 + t * (1.0 / 24.0 + t * (1.0 / 120.0)))))
-    for _ in range(12):
-        e = e * e
-    return e if x > LOWEST else 0.0
 
 
 @inlined

@@ -21,8 +21,8 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import at, inlined
 from besag.kernels.counter import stream, uniform
+from besag.kernels.exponential import exp_below
 from besag.kernels.gibbs import pick
-from besag.kernels.gibbs_binary import exp_below
 
 
 class Pairs(NamedTuple):

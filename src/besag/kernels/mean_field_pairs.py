@@ -27,7 +27,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
 from besag.kernels.compile import at, inlined
-from besag.kernels.gibbs_binary import exp_below
+from besag.kernels.exponential import exp_below
 from besag.kernels.prepare import Factors
 
 
