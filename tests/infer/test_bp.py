@@ -371,3 +371,28 @@ def test_a_state_too_small_for_its_type_that_hard_zeros_leave_alone(
     assert found.log_partition == pytest.approx(true.log_partition, rel=1e-6)
     for v in range(len(unary)):
         np.testing.assert_allclose(found[str(v)], true[str(v)], atol=1e-6)
+
+
+def satisfiable(n: int, n_clauses: int, seed: int) -> besag.Model:
+    """Random clauses of three literals, all of which one hidden labelling satisfies."""
+    rng = np.random.default_rng(seed)
+    truth, factors = rng.integers(2, size=n), []
+    while len(factors) < n_clauses:
+        scope, forbidden = rng.choice(n, 3, replace=False), rng.integers(2, size=3)
+        if (truth[scope] != forbidden).any():
+            table = np.zeros((2, 2, 2))
+            table[tuple(forbidden)] = -np.inf
+            factors.append((tuple(scope.tolist()), table))
+    return besag.markov_network([2] * n, factors)
+
+
+def test_messages_that_grow_without_end_are_told_and_adaptive_damping_begins_anew() -> None:
+    model = satisfiable(30, 200, seed=6)
+    with pytest.warns(ConvergenceWarning, match="log messages grow without end"):
+        plain = model.marginals(engine="bp[max_iterations=300]")
+    assert plain.diagnostics["diverges"]
+    damped = model.marginals(engine="bp[max_iterations=300, damping=adaptive]")
+    assert damped.diagnostics["converged"]
+    assert "diverges" not in damped.diagnostics
+    assert damped.diagnostics["damping"] > 0
+    assert damped.log_partition == pytest.approx(model.log_partition(), abs=1e-9)

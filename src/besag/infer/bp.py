@@ -10,6 +10,11 @@ with cycles it is an estimate: a fixed point is a stationary point of the Bethe 
 Schedules: synchronous (all messages at once), sequential (variables in turn), residual (the message that would change
 most goes first). `damping` is the weight that an old message keeps. What is left after the last step tells how the
 iteration went: `oscillates` in diagnostics says that messages move back and forth, which damping cures.
+
+No message of a forest can favour a state by more than the ranges of all tables together allow; on graphs with cycles
+and hard zeros messages may grow beyond that, by a factor in every step, and where they contradict each other the
+answer is nonsense. Adaptive damping begins anew with more damping where that happens; else `diverges` in diagnostics
+says so.
 """
 
 from __future__ import annotations
@@ -43,6 +48,7 @@ ORDERS = ("fixed", "random")
 FINEST = {"float32": 1e-6, "float64": 1e-13}  # changes that rounding alone makes
 PATIENCE = 20  # iterations without a smaller residual, after which adaptive damping grows
 MOST_DAMPING = 0.95
+LARGE = 1e3  # changes of log messages below which there is no need to look whether they diverge
 SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments", "messages", "trace"})
 
 
@@ -143,12 +149,11 @@ class Process:
         graph = setting.graph
         self.links: Links = graph.plans.get("bp links", lambda: links_of(setting.factors, compile=setting.compile))
         self.damping = 0.0 if engine.damping == "adaptive" else float(engine.damping)
-        self.least, self.waited = math.inf, 0
+        self.least, self.waited, self.diverges, self.updates = math.inf, 0, False, 0
         self.iterations, self.order = 0, frozen(np.arange(graph.n_variables))
         self.tolerance = engine.limits(None).tolerance or 0.0
         self._refuse()
-        self.passing = [self._begin(row, semiring) for row in range(setting.n_rows)]
-        self.residuals = np.where(self._is_alive(), math.inf, 0.0)
+        self._begin_all()
         self._warm(warm)
 
     def _refuse(self) -> None:
@@ -174,6 +179,11 @@ class Process:
         plans = self.setting.graph.plans
         make = lambda: Domain(factors, self.links, semiring, dtype, compile)  # noqa: E731
         return plans.get_for(key, self._tables(), make)
+
+    def _begin_all(self) -> None:
+        """Constant messages in every row."""
+        self.passing = [self._begin(row, self.semiring) for row in range(self.setting.n_rows)]
+        self.residuals = np.where(self._is_alive(), math.inf, 0.0)
 
     def _begin(self, row: int, semiring: Semiring) -> Passing:
         threads = self.engine.n_threads if self.setting.n_rows == 1 else 1
@@ -222,14 +232,31 @@ class Process:
         return passing.residual(self.tolerance, self.damping)
 
     def _adapt(self, worst: float) -> None:
-        """More damping where the residual has not become smaller for a while."""
+        """More damping where the residual has not become smaller for a while, from the start where messages diverge."""
         if worst < 0.9 * self.least:
             self.least, self.waited = worst, 0
         else:
             self.waited += 1
-        if self.engine.damping == "adaptive" and self.waited >= PATIENCE:
+        self.diverges = worst > LARGE and worst > self._reach()
+        if self.engine.damping == "adaptive" and (self.waited >= PATIENCE or self.diverges):
+            anew = self.diverges and self.damping < MOST_DAMPING
             self.damping = min(MOST_DAMPING, 1 - (1 - self.damping) / 2)
             self.least, self.waited = worst, 0
+            if anew:
+                self.updates += sum(passing.updates for passing in self.passing)
+                self._begin_all()
+                self.least = math.inf
+
+    def _reach(self) -> float:
+        """More than any log message of a forest of these tables could favour a state by."""
+        total = float(np.log(self.setting.graph.variables.cardinalities).sum())
+        for values, count in (
+            (self._tables(), self.setting.graph.n_factors),
+            (self.setting.base, len(self.links.variables)),
+        ):
+            finite = values[np.isfinite(values)]
+            total += count * float(np.ptp(finite)) if len(finite) else 0.0
+        return total
 
     def answer(self, want: frozenset[Want]) -> Result:
         """What the messages say now."""
@@ -337,10 +364,15 @@ class Process:
         told: dict[str, Any] = {
             "schedule": self.engine.schedule,
             "damping": self.damping,
-            "updates": sum(passing.updates for passing in self.passing),
+            "updates": self.updates + sum(passing.updates for passing in self.passing),
             "domain": "linear" if all(p.domain.semiring == Semiring.SUM for p in self.passing) else "log",
         }
-        if self.waited >= PATIENCE and self.engine.schedule == "synchronous":
+        if self.diverges:
+            told["diverges"] = True
+            told["hint"] = (
+                "log messages grow without end and may contradict each other: try bp[damping=adaptive] or join_graph"
+            )
+        elif self.waited >= PATIENCE and self.engine.schedule == "synchronous":
             told["oscillates"] = self._oscillates()
             if told["oscillates"]:
                 told["hint"] = "messages move back and forth: damping, as in bp[damping=0.5], cures that"
