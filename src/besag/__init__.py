@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from besag import infer as infer
     from besag import io as io
     from besag import plot as plot
+    from besag.data.dataset import Dataset as Dataset
+    from besag.data.structured import StructuredData as StructuredData
+    from besag.estimators.chain_crf import ChainCRF as ChainCRF
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
     from besag.graph.graph import Graph as Graph
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from besag.io.load import load as load
     from besag.io.save import convert as convert
     from besag.io.save import save as save
+    from besag.learn.fit import fit as fit
+    from besag.learn.fit import objective as objective
     from besag.model.bayes import bayesian_network as bayesian_network
     from besag.model.build import chain as chain
     from besag.model.build import grid as grid
@@ -30,8 +35,8 @@ if TYPE_CHECKING:
     from besag.model.factors import markov_network as markov_network
     from besag.model.model import FactorGroup as FactorGroup
     from besag.model.model import Model as Model
+    from besag.model.pattern import Pattern as Pattern
     from besag.model.structured import potts as potts
-    from besag.model.template import Pattern as Pattern
     from besag.model.template import Template as Template
     from besag.model.variable import Variable as Variable
     from besag.query.compare import compare as compare
@@ -41,13 +46,16 @@ __version__ = "0.1.0.dev0"
 
 _MODULES = ["data", "errors", "infer", "io", "plot"]
 _WHERE = {
+    "ChainCRF": "estimators.chain_crf",
+    "Dataset": "data.dataset",
     "Evidence": "graph.evidence",
     "FactorGroup": "model.model",
     "Graph": "graph.graph",
     "Model": "model.model",
-    "Pattern": "model.template",
+    "Pattern": "model.pattern",
     "Problem": "graph.problem",
     "Result": "infer.result",
+    "StructuredData": "data.structured",
     "Template": "model.template",
     "Variable": "model.variable",
     "bayesian_network": "model.bayes",
@@ -55,11 +63,13 @@ _WHERE = {
     "compare": "query.compare",
     "compile_graph": "graph.compile",
     "convert": "io.save",
+    "fit": "learn.fit",
     "grid": "model.build",
     "ising": "model.build",
     "kl": "query.compare",
     "load": "io.load",
     "markov_network": "model.factors",
+    "objective": "learn.fit",
     "potts": "model.structured",
     "save": "io.save",
     "tree": "model.build",

@@ -7,7 +7,7 @@ that templates, and with them theta, are shared by all instances.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,10 +19,25 @@ from besag.model.template import Template, join_inputs
 from besag.model.variable import UnionNames, Variables, take_variables
 
 if TYPE_CHECKING:
-    from besag.model.model import FactorGroup, Model
+    from besag.model.model import FactorGroup
 
 
-def compile_graph(*models: Model, layout: Layout | None = None) -> Graph:
+class Structure(Protocol):
+    """What is compiled: a Model, or structured data."""
+
+    @property
+    def variables(self) -> Variables: ...
+    @property
+    def groups(self) -> tuple[FactorGroup, ...]: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def n_factors(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...] | None: ...
+
+
+def compile_graph(*models: Structure, layout: Layout | None = None) -> Graph:
     """The Graph of one model, or of the disjoint union of several that share templates by name."""
     if not models:
         raise ModelError("compile_graph needs at least one model")

@@ -301,11 +301,18 @@ class Graph(Rebuilt):
             energies = np.where(allowed, energies, np.inf)
         return energies
 
-    def moments(self, of: AnyArray, *, inputs: Mapping[str, Inputs] | None = None) -> Array:
-        """sum over factors of E[phi_f], (P,), from engine moments (L,) or from a labelling (V,) of int codes."""
+    def moments(
+        self, of: AnyArray, *, inputs: Mapping[str, Inputs] | None = None, weights: Array | None = None
+    ) -> Array:
+        """sum over factors of E[phi_f], (P,), from engine moments (L,) or from a labelling (V,) of int codes.
+
+        weights (N,): of the instances of a labelling; engine moments have them in them.
+        """
         values = np.asarray(of)
         if np.issubdtype(values.dtype, np.integer):
-            blocks = [self._label_moments(block, values, self._inputs(block, inputs)) for block in self.blocks]
+            given = [self._inputs(block, inputs) for block in self.blocks]
+            parts = zip(self.blocks, given, strict=True)
+            blocks = [self._label_moments(block, values, own, weights) for block, own in parts]
         else:
             blocks = self._table_moments(values, inputs)
         total = np.zeros(self.layout.n_parameters)
@@ -327,12 +334,12 @@ class Graph(Rebuilt):
             for block, own, shape, start in zip(self.blocks, given, shapes, offsets[:-1].tolist(), strict=True)
         ]
 
-    def _label_moments(self, block: Block, labels: IntArray, inputs: Inputs) -> Array:
+    def _label_moments(self, block: Block, labels: IntArray, inputs: Inputs, weights: Array | None) -> Array:
         """A labelling is a one-hot marginal: the same map, gathered."""
         if labels.shape != (self.n_variables,):
             raise ModelError(f"a labelling has shape ({self.n_variables},), got {labels.shape}")
-        codes = labels[block.scopes]
-        return block.template.label_moments(inputs, codes)
+        own = None if weights is None else weights[self.factor_instances[block.start : block.stop]]
+        return block.template.label_moments(inputs, labels[block.scopes], own)
 
     def take(self, instances: Sequence[int] | IntArray) -> Graph:
         """The disjoint union of some instances: a mini-batch or a shard, with the same layout."""

@@ -6,7 +6,8 @@
     samples    gibbs                              map   bp with (min, +)
 
 The bounds are computed first, with a share of the time each; the estimate has the rest. An estimate that lies outside
-of the bounds is wrong for certain: the nearest bound takes its place, and diagnostics tell what was estimated.
+of the bounds is wrong for certain: the nearest bound takes its place, and diagnostics tell what was estimated. So does
+the bound from above where messages have diverged and nothing bounds log Z from below.
 """
 
 from __future__ import annotations
@@ -151,6 +152,8 @@ def _within(answer: Result, parts: dict[str, Result]) -> tuple[Result, list[floa
         high = np.minimum(high, parts["above"].bound_arrays()[1])
     high = np.maximum(low, high)  # both may be log Z, up to rounding
     value: Array = np.clip(answer.log_partitions, low, high)
+    if answer.diagnostics.get("diverges"):
+        value = np.where(np.isneginf(low) & np.isfinite(high), high, value)
     outside = bool((np.abs(value - answer.log_partitions) > 1e-9 * np.maximum(1.0, np.abs(low))).any())
     estimated = [float(x) for x in answer.log_partitions] if outside else None
     bound = "exact" if answer.bound == "exact" else "estimate"

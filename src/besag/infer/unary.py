@@ -41,15 +41,19 @@ def base_rows(problem: Problem, start: int, stop: int) -> Array:
 
 def _add(base: Array, tables: Array, readers: IntArray, block: Block, state_offsets: IntArray) -> None:
     n_states, variables = tables.shape[1], block.scopes[:, 0]
-    everywhere = base.shape[1] == n_states * len(variables) and np.array_equal(variables, np.arange(len(variables)))
-    if everywhere:
-        values = tables if len(tables) == 1 or np.array_equal(readers, np.arange(len(tables))) else tables[readers]
+    if base.shape[1] == n_states * len(variables) and is_counting(variables):  # one factor on every variable, in order
+        values = tables if len(tables) == 1 or is_counting(readers) else tables[readers]
         view = base.reshape(len(base), len(variables), n_states)
         view += values
         return
     states = state_offsets[variables][:, None] + np.arange(n_states)
     for row in base:
         np.add.at(row, states, tables[readers])
+
+
+def is_counting(numbers: IntArray) -> bool:
+    """Whether they are 0, 1, 2, ..."""
+    return bool((numbers == np.arange(len(numbers))).all())
 
 
 def _clamp(base: Array, observed: IntArray, state_offsets: IntArray) -> None:
@@ -70,8 +74,11 @@ def add_unary_moments(problem: Problem, probabilities: Array, moments: Array) ->
     summed = probabilities.sum(axis=0) if len(probabilities) > 1 else probabilities[0]
     for number, block in unary_blocks(problem):
         tables, readers = problem.block_tables(number)
-        variables = block.scopes[:, 0]
-        values = summed[graph.state_offsets[variables][:, None] + np.arange(tables.shape[1])]
+        variables, n_states = block.scopes[:, 0], tables.shape[1]
+        if len(summed) == n_states * len(variables) and is_counting(variables):
+            values = summed.reshape(-1, n_states)
+        else:
+            values = summed[graph.state_offsets[variables][:, None] + np.arange(n_states)]
         if problem.weights is not None:
             instance = np.searchsorted(graph.instance_offsets, variables, side="right") - 1
             values = values * problem.weights[instance][:, None]
@@ -79,6 +86,8 @@ def add_unary_moments(problem: Problem, probabilities: Array, moments: Array) ->
         view = moments[start : start + tables.size].reshape(tables.shape)
         if len(tables) == 1:
             view += values.sum(axis=0)
+        elif len(tables) == len(readers) and is_counting(readers):
+            view += values
         else:
             np.add.at(view, readers, values)
 

@@ -24,8 +24,9 @@ from besag.io.json_text import spell_out
 from besag.io.parts import MAX_ARITY
 from besag.model.dag import CycleError, topological_order
 from besag.model.model import FactorGroup, Model
+from besag.model.pattern import Pattern
 from besag.model.structured import Potts, Scaled
-from besag.model.template import Inputs, Pattern, Template
+from besag.model.template import Inputs, Template
 from besag.model.variable import GridNames, NameList, Names, RangeNames, Variables
 
 LARGEST_COUNT = 2**31  # inputs or table entries of a template

@@ -31,32 +31,11 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Rebuilt, frozen, owned
 from besag.errors import ModelError
+from besag.model.pattern import Pattern
 from besag.model.structured import Structured
 
 # None, (F,) integers, (F, D) floats or a scipy CSR array; Any, because scipy is imported only where there is one.
 Inputs: TypeAlias = Any
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pattern(Rebuilt):
-    """Which (input column, basis element) pairs have a parameter: rows (nnz,) and columns (nnz,), in theta's order."""
-
-    rows: IntArray
-    columns: IntArray
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", owned(np.asarray(self.rows, np.int64)))
-        object.__setattr__(self, "columns", owned(np.asarray(self.columns, np.int64)))
-        if self.rows.ndim != 1 or self.rows.shape != self.columns.shape:
-            raise ModelError(
-                f"a pattern needs rows and columns of one length, got {self.rows.shape}, {self.columns.shape}"
-            )
-        pairs = self.rows * (self.columns.max(initial=0) + 1) + self.columns
-        if len(np.unique(pairs)) != len(pairs):
-            raise ModelError("a pattern must not name one (input, basis element) pair twice")
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -192,8 +171,10 @@ class Template(Rebuilt):
         summed = sum_rows(flat, rows, self.n_tables(inputs, n_factors))
         return self.table_moments(inputs, summed)
 
-    def label_moments(self, inputs: Inputs, codes: IntArray) -> Array:
-        """`moments` of one-hot marginals, gathered: codes (F, n) of the scopes -> (n_parameters,)."""
+    def label_moments(self, inputs: Inputs, codes: IntArray, weights: Array | None = None) -> Array:
+        """`moments` of one-hot marginals, gathered: codes (F, n) of the scopes, weights (F,) -> (n_parameters,)."""
+        if weights is not None:
+            return self._weighted_label_moments(inputs, codes, weights)
         if self.structured is not None:
             statistics = self.structured.features(codes)
         else:
@@ -205,11 +186,27 @@ class Template(Rebuilt):
                 return self._on_pattern(
                     np.bincount(rows + config, minlength=self.n_inputs * self.n_basis).astype(np.float64)
                 )
+            elif self.pattern is None:
+                return sum_rows(inputs, config, self.n_basis).T.reshape(-1)
             else:
-                return self._on_pattern(sum_rows(inputs, config, self.n_basis).T)
+                statistics = np.eye(self.n_basis)[config]
         if self._reads_rows(inputs):
             return self._on_pattern(sum_rows(statistics, np.asarray(inputs), self.n_inputs))
-        return self._on_pattern(statistics.sum(axis=0) if inputs is None else inputs.T @ statistics)
+        if inputs is None:
+            return self._on_pattern(statistics.sum(axis=0))
+        return self._adjoint(inputs, statistics)
+
+    def _weighted_label_moments(self, inputs: Inputs, codes: IntArray, weights: Array) -> Array:
+        config = np.ravel_multi_index(tuple(codes.T), self.shape)
+        marginals = np.zeros((len(codes), prod(self.shape)))
+        marginals[np.arange(len(codes)), config] = weights
+        return self.moments(inputs, marginals.reshape(-1, *self.shape))
+
+    def _adjoint(self, inputs: Inputs, statistics: Array) -> Array:
+        """sum_f x_f (x) statistics_f of inputs (F, D): (F, Q) -> (n_parameters,)."""
+        if self.pattern is not None and hasattr(inputs, "tocsr"):
+            return self.pattern.moments(inputs, statistics)
+        return self._on_pattern(inputs.T @ statistics)
 
     def _on_pattern(self, block: Array) -> Array:
         block = block.reshape(self.n_inputs, self.n_basis)
@@ -226,7 +223,7 @@ class Template(Rebuilt):
             shared = self.n_inputs <= inputs.shape[0]
             block = statistics if shared else sum_rows(statistics, np.asarray(inputs), self.n_inputs)
         else:
-            block = inputs.T @ statistics
+            return self._adjoint(inputs, statistics)
         return self._on_pattern(block)
 
     def check_inputs(self, inputs: Inputs, n_factors: int) -> Inputs:
@@ -237,6 +234,8 @@ class Template(Rebuilt):
             return None
         if hasattr(inputs, "tocsr"):
             inputs = inputs.tocsr(copy=True)
+            if inputs.dtype != np.bool_ and (inputs.data == 1).all():
+                inputs = inputs.astype(np.bool_)  # an eighth of the memory, and nothing to multiply
             values: AnyArray = inputs.data
         else:
             inputs = values = owned(np.asarray(inputs))
@@ -266,28 +265,15 @@ class Template(Rebuilt):
         return inputs is not None and inputs.ndim == 1 and inputs.dtype.kind in "iu"
 
     def _weights(self, theta: Array, inputs: Inputs) -> Array:
-        if self.pattern is not None:
-            return self._pattern_weights(theta, inputs)
-        block = theta.reshape(self.n_inputs, self.n_basis)
+        if self.pattern is not None and hasattr(inputs, "tocsr"):
+            return self.pattern.products(theta, inputs, self.n_basis)
+        shape = (self.n_inputs, self.n_basis)
+        block = theta.reshape(shape) if self.pattern is None else self.pattern.block(theta, *shape)
         if inputs is None:
             return block
         if self._reads_rows(inputs):
             return block if self.n_inputs <= inputs.shape[0] else np.asarray(block[inputs])
         return np.asarray(inputs @ block)
-
-    def _pattern_weights(self, theta: Array, inputs: Inputs) -> Array:
-        from scipy.sparse import csr_array
-
-        assert self.pattern is not None
-        pairs = (self.pattern.rows, self.pattern.columns)
-        block = csr_array((theta, pairs), shape=(self.n_inputs, self.n_basis))
-        if inputs is None:
-            return np.asarray(block.toarray())
-        if self._reads_rows(inputs):
-            rows: Any = block if self.n_inputs <= inputs.shape[0] else block[inputs]
-            return np.asarray(rows.toarray())
-        product: Any = csr_array(inputs) @ block
-        return np.asarray(product.toarray())
 
     @property
     def _pattern_pairs(self) -> IntArray | None:

@@ -1,0 +1,385 @@
+"""Attributes and labels of sequences as arrays: what conditional random fields on chains learn from.
+
+A sequence is a list of items, one for each token. An item is read as python-crfsuite reads it:
+
+    ["a", "b"]              attributes a and b, of weight 1 each; so are tuples, sets, and the letters of a text
+    {"a": 0.5, "b": True}   attributes a and b, of weight 0.5 and 1; a weight of 0 is an attribute too
+    {"a": "x"}              attribute a:x, of weight 1
+    {"a": ["x", "y"]}       attributes a:x and a:y
+    {"a": {"x": 2}}         attribute a:x, of weight 2; to any depth
+
+A sequence may also be an array (T, D) of numbers or a scipy sparse one: its attributes are the columns "0".."D-1", and
+zeros are left out. T tokens of N sequences become rows of a sparse matrix:
+
+    indptr (T + 1,) int64    indices (nnz,) int32    values (nnz,) float64, None where all are 1    lengths (N,) int64
+
+A row keeps its attributes as they come: one that is given twice is there twice, and counts as the sum. Labels become
+codes (T,) int64 into the sorted classes, -1 where a label is not known.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, repeat
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from besag.arrays import Array, IntArray, Rebuilt, frozen, offsets_of
+from besag.errors import ModelError
+from besag.graph.evidence import is_missing
+from besag.text import did_you_mean, shortened
+
+Numbered: TypeAlias = Callable[[Iterable[str]], Iterator[int]]  # names -> their numbers, -1 for those to leave out
+
+_CONTAINERS, _TEXT, _NUMBERS = {list, tuple, set, frozenset, str}, {str}, {float, int, bool}
+_UNSEEN = -2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features(Rebuilt):
+    """Attributes of all tokens: the arrays of the module's docstring."""
+
+    indptr: IntArray
+    indices: NDArray[np.int32]
+    values: Array | None
+    lengths: IntArray
+
+    def __post_init__(self) -> None:
+        for name in ("indptr", "indices", "values", "lengths"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, None if given is None else frozen(given))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attributes:
+    """The attributes that training has seen, numbered as they appear; columns: D where sequences are arrays.
+
+    >>> attributes, features = Attributes.fit([[["a", "b"], {"a": 2}], [["c"]]])
+    >>> attributes.names, features.indptr.tolist(), features.indices.tolist(), features.values.tolist()
+    (['a', 'b', 'c'], [0, 2, 3, 4], [0, 1, 0, 2], [1.0, 1.0, 2.0, 1.0])
+    >>> attributes.transform([[["b", "new"], ["new"]]]).indptr.tolist()
+    [0, 1, 1]
+    """
+
+    numbers: dict[str, int]
+    columns: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The attributes in the order of their numbers."""
+        return list(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @classmethod
+    def fit(cls, sequences: Iterable[Any]) -> tuple[Attributes, Features]:
+        """All attributes of some sequences, which may be a generator, and the sequences as arrays."""
+        numbers: defaultdict[str, int] = defaultdict()
+        numbers.default_factory = numbers.__len__  # a new attribute gets the next number, without a line of Python
+        rows, columns = _Rows(partial(map, numbers.__getitem__)), None
+        for n, sequence in enumerate(_iterated(sequences)):
+            matrix = _matrix(sequence)
+            if n == 0:
+                columns = None if matrix is None else int(matrix.shape[1])
+            rows.add(n, sequence, matrix, columns, "sequence 0")
+        if columns is not None:
+            return cls({str(i): i for i in range(columns)}, columns), rows.features()
+        return cls(dict(numbers)), rows.features()
+
+    def transform(self, sequences: Iterable[Any]) -> Features:
+        """Sequences as arrays; attributes that training has not seen are left out."""
+        find, unknown = self.numbers.get, repeat(-1)
+        rows = _Rows(lambda names: map(find, names, unknown))
+        for n, sequence in enumerate(_iterated(sequences)):
+            rows.add(n, sequence, _matrix(sequence), self.columns, "training")
+        return rows.features()
+
+
+class _Rows:
+    """The arrays while they grow: flat C arrays, never lists of Python numbers."""
+
+    __slots__ = ("_counts", "_indices", "_lengths", "_numbered", "_values")
+
+    def __init__(self, numbered: Numbered) -> None:
+        self._numbered = numbered
+        self._indices, self._counts, self._lengths = array("i"), array("q"), array("q")
+        self._values = array("d")  # empty until some weight is not 1
+
+    def add(self, n: int, sequence: Any, matrix: Any, columns: int | None, example: str) -> None:
+        """Sequence n, which must have as many columns as its example, or be a list of items as that one is."""
+        got = None if matrix is None else int(matrix.shape[1])
+        if got != columns:
+            raise ModelError(f"sequence {n} is {_kind(got)}: expected {_kind(columns)}, as in {example}")
+        if matrix is not None:
+            self._add_matrix(n, matrix)
+            return
+        items = _listed(n, sequence)
+        self._lengths.append(len(items))
+        if _all_texts(items):
+            self._number(chain.from_iterable(items), map(len, items))
+        else:
+            names, weights, counts = _read(n, items)
+            self._number(names, counts)
+            self._weigh(weights)
+
+    def _number(self, names: Iterable[str], counts: Iterable[int]) -> None:
+        self._counts.extend(counts)
+        self._indices.frombytes(np.fromiter(self._numbered(names), np.int32).tobytes())  # faster than to extend it
+
+    def _add_matrix(self, n: int, matrix: Any) -> None:
+        if isinstance(matrix, np.ndarray):
+            rows, columns = np.nonzero(matrix)
+            counts, weights = np.bincount(rows, minlength=len(matrix)), matrix[rows, columns]
+        else:
+            counts, columns, weights = np.diff(matrix.indptr), matrix.indices, matrix.data
+        self._lengths.append(len(counts))
+        self._counts.frombytes(counts.astype(np.int64).tobytes())
+        self._indices.frombytes(columns.astype(np.int32).tobytes())
+        weights = weights.astype(np.float64)
+        _check_finite(n, weights, counts, lambda entry: str(columns[entry]))
+        self._weigh(weights)
+
+    def _weigh(self, weights: Array) -> None:
+        """The weights of the newest indices."""
+        if (weights != 1.0).any():
+            self._pad(len(self._indices) - len(weights))
+            self._values.frombytes(weights.tobytes())
+
+    def _pad(self, n: int) -> None:
+        """The first n values: those that nobody has weighed are 1."""
+        self._values.extend(array("d", [1.0]) * (n - len(self._values)))
+
+    def features(self) -> Features:
+        """The arrays, without the entries that are to be left out."""
+        indptr = offsets_of(np.frombuffer(self._counts, np.int64))
+        indices = np.frombuffer(self._indices, np.int32)
+        values = None
+        if self._values:
+            self._pad(len(self._indices))
+            values = np.frombuffer(self._values, np.float64)
+        known = indices >= 0
+        if not known.all():
+            indptr = offsets_of(known)[indptr]
+            indices, values = indices[known], None if values is None else values[known]
+        return Features(indptr, indices, values, np.frombuffer(self._lengths, np.int64))
+
+
+# Items ---------------------------------------------------------------------------------------------------------------
+
+
+def _iterated(sequences: Iterable[Any]) -> Iterator[Any]:
+    if isinstance(sequences, (str, bytes, Mapping)) or not hasattr(sequences, "__iter__"):
+        raise ModelError(f"expected a list of sequences, got {type(sequences).__name__}")
+    return (one.to_numpy() if hasattr(one, "to_numpy") else one for one in sequences)  # of pandas: rows, not columns
+
+
+def _matrix(sequence: Any) -> Any:
+    """The sequence where it is an array of numbers (T, D) or a sparse one, which becomes CSR; else None."""
+    if isinstance(sequence, np.ndarray):
+        return sequence if sequence.ndim == 2 and sequence.dtype.kind in "fiub" else None
+    return sequence.tocsr() if hasattr(sequence, "tocsr") else None
+
+
+def _kind(columns: int | None) -> str:
+    return "a list of items" if columns is None else f"an array of {columns} columns"
+
+
+def _listed(n: int, sequence: Any) -> Sequence[Any]:
+    """The items of a sequence."""
+    if isinstance(sequence, (list, tuple)):
+        return sequence
+    if isinstance(sequence, (str, bytes, Mapping)) or not hasattr(sequence, "__iter__"):
+        raise ModelError(
+            f"sequence {n}: expected a list with one item for each token, got {type(sequence).__name__}; "
+            "a single sequence is given as [sequence]"
+        )
+    return list(sequence)
+
+
+def _all_texts(items: Sequence[Any]) -> bool:
+    """Whether all items are lists of str, which need no look at single attributes."""
+    return set(map(type, items)) <= _CONTAINERS and set(map(type, chain.from_iterable(items))) <= _TEXT
+
+
+def _read(n: int, items: Sequence[Any]) -> tuple[list[str], Array, list[int]]:
+    """Names and weights of all attributes of sequence n, and how many each item has."""
+    names: list[str] = []
+    weights: list[float] = []
+    counts = []
+    for position, item in enumerate(items):
+        before = len(names)
+        try:
+            _flatten(item, "", names, weights)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ModelError(f"sequence {n}, position {position}: {error}") from None
+        counts.append(len(names) - before)
+    read = np.array(weights, np.float64)
+    _check_finite(n, read, counts, names.__getitem__)
+    return names, read, counts
+
+
+def _flatten(item: Any, prefix: str, names: list[str], weights: list[float]) -> None:
+    """Adds the attributes of an item, or of a list or dict inside it, whose names begin with the prefix."""
+    if not isinstance(item, Mapping):
+        if not hasattr(item, "__iter__"):
+            raise TypeError(f"expected a list of attributes or a dict {{attribute: weight}}, got {_shown(item)}")
+        for one in item:
+            names.append(prefix + _text(one))
+            weights.append(1.0)
+        return
+    for key, value in item.items():
+        name = prefix + (key if type(key) is str else _text(key))
+        if type(value) is str:
+            names.append(f"{name}:{value}")
+            weights.append(1.0)
+        elif type(value) in _NUMBERS:
+            names.append(name)
+            weights.append(float(value))
+        else:
+            _flatten_value(value, name, names, weights)
+
+
+def _flatten_value(value: Any, name: str, names: list[str], weights: list[float]) -> None:
+    """Adds the attributes of a value that is not simply a str or a number."""
+    if isinstance(value, (str, bytes)):
+        value = [value]
+    if isinstance(value, (list, tuple, set, frozenset, Mapping)):
+        _flatten(value, f"{name}:", names, weights)
+    else:
+        names.append(name)
+        weights.append(_weight(name, value))
+
+
+def _text(name: Any) -> str:
+    """An attribute as str; bytes are UTF-8."""
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, bytes):
+        return name.decode()
+    raise TypeError(f"expected the name of an attribute, a str, got {_shown(name)}")
+
+
+def _weight(name: str, value: Any) -> float:
+    """Whatever can be a C double: numpy's numbers, Decimal, Fraction; float takes "1" and bytearrays as well."""
+    try:
+        read: array[float] = array("d", [value])
+    except TypeError:
+        raise TypeError(
+            f"attribute {name!r}: expected a number, a str, or a list or dict of attributes, got {_shown(value)}"
+        ) from None
+    return read[0]
+
+
+def _shown(value: object) -> str:
+    return f"{str(value)[:40]!r} of type {type(value).__name__}"
+
+
+def _check_finite(n: int, weights: Array, counts: Any, name: Callable[[int], str]) -> None:
+    finite = np.isfinite(weights)
+    if not finite.all():
+        entry = int(np.argmin(finite))
+        position = int(np.searchsorted(np.cumsum(counts), entry, side="right"))
+        raise ModelError(
+            f"sequence {n}, position {position}: the weight of attribute {name(entry)!r} must be finite, "
+            f"got {weights[entry]}; leave the attribute out where its value is not known"
+        )
+
+
+# Labels --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The classes, sorted, in the user's own type: text in the order of text, integers in theirs.
+
+    A label is not known where it is None or NaN, or -1 in an array of integers.
+
+    >>> labels, codes = Labels.fit([["N", "V"], ["D", None]])
+    >>> labels.classes, codes.tolist()
+    (('D', 'N', 'V'), [1, 2, 0, -1])
+    """
+
+    classes: tuple[Any, ...]
+
+    @classmethod
+    def fit(cls, sequences: Iterable[Any], lengths: IntArray | None = None) -> tuple[Labels, IntArray]:
+        """The classes and the codes (T,) of sequences of labels; lengths (N,) are those of the attributes."""
+        numbers: defaultdict[Hashable, int] = defaultdict()
+        numbers.default_factory = numbers.__len__
+        codes = array("q")
+        for _, labels in _sequences_of_labels(sequences, lengths):
+            codes.extend(map(numbers.__getitem__, labels))
+        known = [label for label in numbers if not is_missing(label)]
+        if not known:
+            raise ModelError("no label is known: expected at least one that is not None (or -1, in integer arrays)")
+        made = cls(_sorted(known))
+        code_of = made._lookup()
+        table = np.array([code_of.get(label, -1) for label in numbers], np.int64)
+        return made, table[np.frombuffer(codes, np.int64)]
+
+    def transform(self, sequences: Iterable[Any], lengths: IntArray | None = None) -> IntArray:
+        """The codes (T,) of labels that training has seen."""
+        find, codes, unseen = self._lookup().get, array("q"), repeat(_UNSEEN)
+        for n, labels in _sequences_of_labels(sequences, lengths):
+            found = array("q", map(find, labels, unseen))
+            while _UNSEEN in found:
+                position = found.index(_UNSEEN)
+                if not is_missing(labels[position]):
+                    raise self._not_seen(n, position, labels[position])
+                found[position] = -1
+            codes.extend(found)
+        return np.array(codes, np.int64)
+
+    def _lookup(self) -> dict[Any, int]:
+        return {label: code for code, label in enumerate(self.classes)} | {None: -1}
+
+    def _not_seen(self, n: int, position: int, label: object) -> ModelError:
+        known = [str(one) for one in self.classes]
+        hint = did_you_mean(str(label), known)
+        return ModelError(
+            f"sequence {n}, position {position}: the label {label!r} was not seen in training; "
+            f"{hint + ' It' if hint else 'it'} has {shortened(known)}; None stands for a label that is not known"
+        )
+
+
+def _sequences_of_labels(sequences: Iterable[Any], lengths: IntArray | None) -> Iterator[tuple[int, list[Any]]]:
+    """The number and the labels of each sequence, of which there are as many as there are tokens."""
+    n = -1
+    for n, labels in enumerate(_iterated(sequences)):
+        listed = _labels(labels) if hasattr(labels, "__iter__") else None
+        if listed is None:
+            raise ModelError(f"sequence {n} of y: expected a list of labels, got {_shown(labels)}")
+        if lengths is not None and n < len(lengths) and len(listed) != lengths[n]:
+            raise ModelError(f"sequence {n}: X has {lengths[n]} items, and y has {len(listed)} labels")
+        if not listed:
+            raise ModelError(f"sequence {n} is empty: leave it out of X and y")
+        try:
+            hash(tuple(listed))
+        except TypeError as error:
+            raise ModelError(f"sequence {n}: expected labels, each a str or an int: {error}") from None
+        yield n, listed
+    if lengths is not None and n + 1 != len(lengths):
+        raise ModelError(f"X has {len(lengths)} sequences, and y has {n + 1}")
+
+
+def _labels(labels: Any) -> list[Any]:
+    """Labels as Python's own str and int; None where an array of integers has -1."""
+    if not isinstance(labels, np.ndarray):
+        return [label.item() if isinstance(label, np.generic) else label for label in labels]
+    listed: list[Any] = labels.tolist()
+    return [None if label == -1 else label for label in listed] if labels.dtype.kind == "i" else listed
+
+
+def _sorted(labels: list[Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(sorted(labels))
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ModelError(f"labels must be of one type, got {' and '.join(kinds)}: make all of them str") from None

@@ -1,0 +1,75 @@
+"""Chains of all lengths as one Graph, from arrays: no Python loop over sequences.
+
+Sequence n has variables [offsets[n], offsets[n + 1]), one factor on each variable and one on each two neighbours,
+
+    H(x, y) = sum_t <theta_state, x_t (x) [y_t]> + sum_t theta_transition[y_t, y_t+1]
+
+and, where these are given, one on each three neighbours and factors on the first and last variable that carry hard
+zeros only: what a sequence may not begin or end with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from besag.arrays import IntArray, frozen, joined, offsets_of
+from besag.graph.graph import Block, Graph
+from besag.model.layout import Layout
+from besag.model.template import Inputs, Template
+from besag.model.variable import RangeNames, Variables
+
+
+class ChainTemplates(NamedTuple):
+    """The templates of a chain; None where there is no such factor."""
+
+    state: Template
+    transition: Template
+    triple: Template | None = None
+    begin: Template | None = None
+    end: Template | None = None
+
+    def layout(self) -> Layout:
+        """Which slice of theta belongs to which."""
+        return Layout(template for template in self if template is not None)
+
+
+def chain_graph(templates: ChainTemplates, states: Sequence[str], lengths: IntArray, inputs: Inputs) -> Graph:
+    """The union of chains with these lengths (N,), inputs (sum of lengths, D) of the state factors."""
+    offsets = offsets_of(lengths)
+    parts: list[tuple[Template | None, IntArray, Inputs]] = [
+        (templates.state, np.arange(offsets[-1])[:, None], inputs),
+        (templates.transition, windows(offsets, 2), None),
+        (templates.triple, windows(offsets, 3), None),
+        (templates.begin, offsets[:-1][lengths > 0][:, None], None),
+        (templates.end, (offsets[1:] - 1)[lengths > 0][:, None], None),
+    ]
+    blocks: list[Block] = []
+    for template, scopes, own in parts:
+        if template is not None and len(scopes):
+            blocks.append(Block(template, blocks[-1].stop if blocks else 0, frozen(scopes), own))
+    order, counts = _numbering([block.scopes[:, 0] for block in blocks], offsets)
+    return Graph(
+        variables=Variables(RangeNames(int(offsets[-1])), (tuple(states),), np.zeros(offsets[-1], np.int64)),
+        layout=templates.layout(),
+        blocks=tuple(blocks),
+        instance_offsets=frozen(offsets),
+        factor_order=frozen(order),
+        factor_offsets=frozen(offsets_of(counts)),
+    )
+
+
+def windows(offsets: IntArray, size: int) -> IntArray:
+    """(F, size): all runs of so many neighbours within sequences."""
+    starts = np.arange(offsets[-1])
+    last = np.repeat(offsets[1:], np.diff(offsets))
+    starts = starts[starts + size <= last]
+    return starts[:, None] + np.arange(size)
+
+
+def _numbering(firsts: list[IntArray], offsets: IntArray) -> tuple[IntArray, IntArray]:
+    """The factors of instance after instance, as blocks number them, and how many each instance has."""
+    instance = np.searchsorted(offsets, joined(firsts, np.int64), side="right") - 1
+    return np.argsort(instance, kind="stable"), np.bincount(instance, minlength=len(offsets) - 1)

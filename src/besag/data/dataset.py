@@ -1,0 +1,159 @@
+"""Datasets: labelled instances on one Graph, as a union of graphs or as rows on one graph.
+
+    union     N instances, each with a graph of its own, in one disjoint union: labels (1, V)
+    rows      N rows of labels on the graph of one model, which has no inputs that differ: labels (N, V)
+
+A label of -1 is not known, and is summed out. A Batch is some instances: a mini-batch, or a shard; theta is shared, for
+a layout depends on templates only. Shards are contiguous and of about the same number of variables.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, Rebuilt, owned
+from besag.data.structured import StructuredData
+from besag.errors import ModelError
+from besag.graph.compile import compile_graph
+from besag.graph.graph import Graph
+from besag.model.layout import Layout
+
+if TYPE_CHECKING:
+    from besag.model.model import Model
+
+SHARD_VARIABLES = 1 << 14  # of a shard, at least: so many that a call of a kernel is nothing beside its work
+MOST_SHARDS = 4  # each makes a gradient of all parameters
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch(Rebuilt):
+    """Instances on a Graph: labels (1, V) of a union or (N, V) of rows, weights (N,) or None = all one."""
+
+    graph: Graph
+    labels: IntArray
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        labels = owned(np.atleast_2d(np.asarray(self.labels, np.int64)))
+        object.__setattr__(self, "labels", labels)
+        if labels.shape[1] != self.graph.n_variables:
+            raise ModelError(f"labels must have {self.graph.n_variables} columns, got {labels.shape[1]}")
+        if len(labels) > 1 and self.graph.n_instances > 1:
+            raise ModelError("rows of labels need a graph of one instance")
+        if self.weights is not None:
+            object.__setattr__(self, "weights", owned(check_weights(self.weights, len(self))))
+
+    def __len__(self) -> int:
+        return max(self.graph.n_instances, len(self.labels))
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether instances are rows on one graph."""
+        return self.graph.n_instances == 1
+
+    def take(self, instances: IntArray) -> Batch:
+        """Some of its instances."""
+        weights = None if self.weights is None else self.weights[instances]
+        if self.is_rows:
+            return Batch(self.graph, self.labels[instances], weights)
+        offsets = self.graph.instance_offsets
+        parts = [self.labels[0, offsets[n] : offsets[n + 1]] for n in instances.tolist()]
+        return Batch(self.graph.take(instances), np.concatenate(parts), weights)
+
+
+def check_weights(weights: Any, n: int) -> Array:
+    """Weights of n instances, or a ModelError."""
+    values = np.asarray(weights, np.float64)
+    if values.shape != (n,):
+        raise ModelError(f"weights must have shape ({n},), one for each instance, got {values.shape}")
+    wrong = ~((values >= 0) & (values < np.inf))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ModelError(f"weights must be finite numbers from 0 on, got {values[at]} for instance {at}")
+    return values
+
+
+class Dataset:
+    """All instances, in memory; see the module.
+
+    >>> import besag
+    >>> model = besag.markov_network([2, 2], [((0, 1), [[0.0, 1.0], [2.0, 3.0]])])
+    >>> data = Dataset.rows(model, [[0, 1], [1, 1], [1, -1]])
+    >>> len(data), len(data.batch([0, 2]))
+    (3, 2)
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.all = batch
+
+    @classmethod
+    def union(
+        cls, instances: Iterable[StructuredData], weights: Any = None, *, layout: Layout | None = None
+    ) -> Dataset:
+        """Instances with graphs of their own; templates are shared by name."""
+        parts = list(instances)
+        if not parts:
+            raise ModelError("a dataset needs at least one instance")
+        for n, part in enumerate(parts):
+            if part.labels is None:
+                raise ModelError(f"instance {n} has no labels")
+        graph = compile_graph(*parts, layout=layout)
+        labels = np.concatenate([part.labels for part in parts if part.labels is not None])
+        return cls(Batch(graph, labels, weights))
+
+    @classmethod
+    def rows(cls, model: Model, data: Any, weights: Any = None) -> Dataset:
+        """Rows of labels (N, V) on the graph of a model: int codes with -1 = unknown, or a DataFrame of states."""
+        if hasattr(data, "columns"):
+            from besag.graph.evidence import read_evidence
+
+            codes = read_evidence(model.variables, data).observed
+        else:
+            codes = np.atleast_2d(np.asarray(data))
+            if codes.dtype.kind not in "iu":
+                raise ModelError(
+                    f"rows must be int codes with -1 = unknown, or a DataFrame of states, got {codes.dtype}"
+                )
+            _check_codes(model, codes)
+        return cls(Batch(model.graph, codes, weights))
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @property
+    def layout(self) -> Layout:
+        """Which slice of theta belongs to which template."""
+        return self.all.graph.layout
+
+    def batch(self, instances: Sequence[int] | IntArray) -> Batch:
+        """Some instances by number."""
+        return self.all.take(np.asarray(instances, np.int64))
+
+    def shards(self) -> list[Batch]:
+        """All instances, in parts of about the same size."""
+        if self.all.is_rows:
+            return [self.all]  # their statistics are summed once
+        offsets = self.all.graph.instance_offsets
+        n_shards = min(MOST_SHARDS, int(np.ceil(offsets[-1] / SHARD_VARIABLES)))
+        aims = np.linspace(0, offsets[-1], n_shards + 1)[1:-1]
+        cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, aims), [len(self)]]))
+        if len(cuts) == 2:
+            return [self.all]
+        return [self.all.take(np.arange(start, stop)) for start, stop in itertools.pairwise(cuts)]
+
+
+def _check_codes(model: Model, codes: IntArray) -> None:
+    if codes.shape[1] != len(model.variables):
+        raise ModelError(f"rows must have {len(model.variables)} columns, one for each variable, got {codes.shape[1]}")
+    wrong = (codes < -1) | (codes >= model.variables.cardinalities)
+    if wrong.any():
+        row, v = (int(i) for i in np.argwhere(wrong)[0])
+        raise ModelError(
+            f"row {row}: {model.variables.names[v]!r} has codes 0 to {model.variables.cardinalities[v] - 1} and "
+            f"-1 = unknown, got {codes[row, v]}"
+        )

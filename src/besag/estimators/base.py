@@ -1,0 +1,56 @@
+"""What estimators share: scikit-learn's conventions, without scikit-learn.
+
+Parameters are the arguments of __init__, kept under their names and looked at in fit; what fit learns ends in an
+underscore. `clone`, `Pipeline`, `GridSearchCV` and `cross_val_score` need no more than what is here.
+"""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any, Self
+
+from besag.errors import ModelError
+
+
+class Estimator:
+    """get_params, set_params, and a print-out of what differs from the defaults."""
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        return {name: parameter.default for name, parameter in signature(cls).parameters.items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """The same estimator with other parameters."""
+        known = self._defaults()
+        for name, value in parameters.items():
+            if name not in known:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        chosen = [f"{k}={v!r}" for k, v in self.get_params().items() if v is not self._defaults()[k]]
+        return f"{type(self).__name__}({', '.join(chosen)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks of an estimator; called by scikit-learn alone."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=True))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise ModelError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
+
+
+def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """ModelError where a parameter is none of those allowed."""
+    if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in allowed):
+        raise ModelError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")

@@ -1,0 +1,244 @@
+"""ChainCRF: conditional random fields on sequences, in the manner of scikit-learn.
+
+    p(y | x) = exp(sum_t sum_{a in x_t} w[a, y_t] + sum_t w[y_t, y_t+1]) / Z(x)
+
+fit minimises sum_n -log p(y_n | x_n) + l2 ||w||^2 + l1 ||w||_1 over weights of the (attribute, label) pairs seen in
+training and of all transitions: CRFsuite's model and objective (its c1, c2), with `feature.possible_transitions`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from besag.arrays import Array
+from besag.data.attributes import Attributes, Features, Labels
+from besag.data.chains import chain_graph
+from besag.data.dataset import Batch, Dataset
+from besag.errors import ConvergenceWarning, ModelError
+from besag.estimators.base import Estimator, check_choice
+from besag.estimators.chain_model import (
+    ChainModel,
+    all_pairs,
+    chain_engine,
+    chain_templates,
+    csr_inputs,
+    forbidden_label,
+    labels_of,
+    seen_pairs,
+    split,
+)
+from besag.estimators.schemes import SCHEMES, allowed_of
+from besag.graph.evidence import Evidence
+from besag.learn.history import History
+from besag.learn.likelihood import Likelihood
+from besag.learn.objective import Total
+from besag.learn.optimizer import Optimizer, read_optimizer
+from besag.learn.penalty import penalty_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ChainCRF(Estimator):
+    """A linear-chain CRF on attributes: lists of strings or dicts, as CRFsuite reads them, or arrays (T, D).
+
+    l1, l2: penalties, summed over instances. pairs: "seen" in training, or "all", of attributes and labels that have a
+    weight. order: 1, or 2 for weights of three neighbours too. constraint: "BIO", "BIOES" or None; forbidden: pairs of
+    labels that may not follow each other; both are hard zeros. decode: "map", the most probable labelling, or
+    "marginal", the most probable label of each token. optimizer: text such as "lbfgs" or an object; max_iter and tol
+    fill its options. n_jobs: threads, None = all cores; answers do not depend on it.
+
+    >>> crf = ChainCRF(l2=0.1).fit([[["w=the"], ["w=dog"]], [["w=dogs"]]], [["D", "N"], ["N"]])
+    >>> crf.predict([[["w=the"], ["w=dogs"]]])
+    [['D', 'N']]
+    """
+
+    def __init__(
+        self,
+        *,
+        l1: float = 0.0,
+        l2: float = 1.0,
+        pairs: str = "seen",
+        order: int = 1,
+        constraint: str | None = None,
+        forbidden: Iterable[tuple[Any, Any]] | None = None,
+        decode: str = "map",
+        optimizer: str | Optimizer = "lbfgs[relative_decrease=1e-5]",
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.l1, self.l2, self.pairs, self.order = l1, l2, pairs, order
+        self.constraint, self.forbidden, self.decode = constraint, forbidden, decode
+        self.optimizer, self.max_iter, self.tol = optimizer, max_iter, tol
+        self.time_limit, self.n_jobs = time_limit, n_jobs
+
+    def fit(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Any = None) -> Self:
+        """Learns from sequences X and their labels y; None is a label that is not known.
+
+        Both may be generators. sample_weight (N,): of the sequences.
+        """
+        self._check_parameters()
+        attributes, features = Attributes.fit(X)
+        if len(features.lengths) and features.lengths.min() == 0:
+            raise ModelError(f"sequence {int(np.argmin(features.lengths))} is empty: leave it out of X and y")
+        labels, codes = Labels.fit(y, features.lengths)
+        classes, n = labels.classes, len(attributes)
+        allowed = allowed_of(classes, self.constraint, self.forbidden)
+        if allowed is not None and (where := forbidden_label(allowed, codes, features.lengths)) is not None:
+            raise ModelError(f"sequence {where[0]}, position {where[1]}: the constraints rule out this label there")
+        every = self.pairs == "all" or attributes.columns is not None
+        pattern = all_pairs(n, len(classes)) if every else seen_pairs(features, codes, n, len(classes))
+        templates = chain_templates(n, len(classes), pattern, self.order, allowed)
+        states = [str(label) for label in classes]
+        graph = chain_graph(templates, states, features.lengths, csr_inputs(features, n))
+        theta = self._learn(
+            Dataset(Batch(graph, codes, sample_weight)), Likelihood(chain_engine(templates, n_threads=1))
+        )
+        self.model_: ChainModel = ChainModel(classes, attributes, templates, theta)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_choice("pairs", self.pairs, ("seen", "all"))
+        check_choice("order", self.order, (1, 2))
+        check_choice("constraint", self.constraint, (None, *SCHEMES))
+        check_choice("decode", self.decode, ("map", "marginal"))
+
+    def _learn(self, data: Dataset, likelihood: Likelihood) -> Array:
+        total = Total(likelihood, data, penalty_of(data.layout, self.l1, self.l2), n_threads=self.n_jobs)
+        method: Any = read_optimizer(self.optimizer)
+        method = replace(method, max_iterations=self.max_iter, tolerance=self.tol)
+        theta, history, _ = method.minimize(total, np.zeros(data.layout.n_parameters), time_limit=self.time_limit)
+        self._history: History = history
+        if history.stopped == "max_iterations":
+            warnings.warn(
+                ConvergenceWarning(f"ChainCRF stopped after max_iter={self.max_iter} iterations; more may help"),
+                stacklevel=3,
+            )
+        return np.asarray(theta)
+
+    # What was learnt -------------------------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> list[Any]:
+        """The labels, sorted: the columns of marginals."""
+        return list(self._model().classes)
+
+    @property
+    def history_(self) -> pd.DataFrame:
+        """Columns iteration, seconds, value, grad_norm, step."""
+        self._check_fitted()
+        return self._history.to_frame()
+
+    @property
+    def objective_(self) -> float:
+        """Loss plus penalty at the end."""
+        self._check_fitted()
+        return self._history.value
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the optimiser."""
+        self._check_fitted()
+        return self._history.rows[-1].iteration
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the optimiser reached its tolerance."""
+        self._check_fitted()
+        return self._history.converged
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float]:
+        """{(attribute, label): weight}; positive is more probable."""
+        model = self._model()
+        pattern, names = model.templates.state.pattern, model.attributes.names
+        assert pattern is not None
+        triples = zip(pattern.rows.tolist(), pattern.columns.tolist(), model.state_weights.tolist(), strict=True)
+        return {(names[a], model.classes[k]): weight for a, k, weight in triples}
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+        """{(label, next label): weight}, -inf where it is ruled out."""
+        model = self._model()
+        weights = model.transition_weights.tolist()
+        return {(i, j): weights[a][b] for a, i in enumerate(model.classes) for b, j in enumerate(model.classes)}
+
+    def _model(self) -> ChainModel:
+        self._check_fitted()
+        return self.model_
+
+    # Answers ---------------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Iterable[Any]) -> list[list[Any]]:
+        """The labels of each sequence."""
+        model = self._model()
+        features = model.attributes.transform(X)
+        if self.decode == "marginal":
+            codes = self._probabilities(features).argmax(axis=1)
+        else:
+            codes = model.best(features, self.n_jobs)
+        return split(labels_of(model.classes, codes), features.lengths)
+
+    def predict_marginals(self, X: Iterable[Any]) -> list[Array]:
+        """The probability of each label at each token: (T, K) for each sequence, columns as in classes_."""
+        features = self._model().attributes.transform(X)
+        return split(self._probabilities(features), features.lengths)
+
+    def _probabilities(self, features: Features) -> Array:
+        model = self._model()
+        if not features.lengths.any():
+            return np.zeros((0, model.n_labels))
+        found = model.infer(features, "variables", n_threads=self.n_jobs).probabilities
+        assert found is not None
+        return found.reshape(-1, model.n_labels)
+
+    def predict_kbest(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Any], float]]]:
+        """The k most probable labellings of each sequence with their probabilities, best first."""
+        from besag.estimators.chain_kbest import best_labellings
+
+        model = self._model()
+        return [best_labellings(model, model.attributes.transform([x]), k) for x in X]
+
+    def span_probability(self, x: Any, start: int, stop: int, kind: str) -> float:
+        """The probability that tokens [start, stop) of a sequence are one span of a kind, "NP", in BIO or BIOES."""
+        from besag.estimators.spans import span_evidence
+
+        model = self._model()
+        features = model.attributes.transform([x])
+        evidence = span_evidence(model.classes, int(features.lengths[0]), start, stop, kind)
+        inside = model.infer(features, "log_partition", evidence=evidence).log_partitions
+        everything = model.infer(features, "log_partition").log_partitions
+        assert inside is not None
+        assert everything is not None
+        return float(np.exp(inside[0] - everything[0]))
+
+    def log_proba(self, X: Iterable[Any], y: Iterable[Any]) -> Array:
+        """(N,): log p(y | x) of each sequence; labels that are None are summed out."""
+        model = self._model()
+        features = model.attributes.transform(X)
+        codes = Labels(model.classes).transform(y, features.lengths)
+        free = model.infer(features, "log_partition", n_threads=self.n_jobs).log_partitions
+        evidence = Evidence(codes)
+        known = model.infer(features, "log_partition", evidence=evidence, n_threads=self.n_jobs).log_partitions
+        assert free is not None
+        assert known is not None
+        return np.asarray(known - free)
+
+    def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Any = None) -> float:
+        """The share of tokens that are labelled right; labels that are None do not count."""
+        model = self._model()
+        features = model.attributes.transform(X)
+        codes = Labels(model.classes).transform(y, features.lengths)
+        found = self._probabilities(features).argmax(axis=1) if self.decode == "marginal" else model.best(features)
+        weights = np.ones(len(codes))
+        if sample_weight is not None:
+            weights = np.repeat(np.asarray(sample_weight, np.float64), features.lengths)
+        known = codes >= 0
+        return float(weights[known] @ (found == codes)[known] / weights[known].sum())

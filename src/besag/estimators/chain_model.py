@@ -1,0 +1,201 @@
+"""A chain conditional random field on arrays: templates, theta, and inference with both.
+
+    H(x, y) = sum_t sum_{a in x_t} x_ta theta_state[a, y_t] + sum_t theta_transition[y_t, y_t+1] (+ theta_triple[...])
+
+Parameters of attributes live on the (attribute, label) pairs of a Pattern. Log-potentials of a whole batch are one
+sparse product; labelling of first-order chains goes straight from there to a kernel, everything else through a Graph.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, Rebuilt, offsets_of, owned
+from besag.data.attributes import Attributes, Features
+from besag.data.chains import ChainTemplates, chain_graph
+from besag.errors import ModelError
+from besag.estimators.schemes import Allowed
+from besag.graph.evidence import Evidence
+from besag.graph.graph import Graph
+from besag.infer.chains_best import best_chains
+from besag.infer.engine import Engine, Want, make_engine
+from besag.infer.result import Result
+from besag.model.pattern import Pattern, Prepared
+from besag.model.template import Template
+
+NO_PARAMETERS = Pattern(np.zeros(0, np.int64), np.zeros(0, np.int64))
+DENSE_PAIRS = 1 << 28  # (attribute, label) pairs up to which those seen are marked in an array of all
+
+
+def chain_templates(n_attributes: int, n_labels: int, pattern: Pattern, order: int, allowed: Allowed | None) -> Any:
+    """The templates of a chain with so many attributes and labels."""
+    k = n_labels
+    ends: list[Template | None] = [None, None]
+    if allowed is not None:
+        ends = [
+            None if possible.all() else Template(name, (k,), support=possible, pattern=NO_PARAMETERS)
+            for name, possible in (("begin", allowed.first), ("end", allowed.last))
+        ]
+    return ChainTemplates(
+        Template("state", (k,), n_inputs=max(n_attributes, 1), pattern=pattern),
+        Template("transition", (k, k), support=None if allowed is None else allowed.transitions),
+        Template("triple", (k, k, k)) if order == 2 else None,
+        *ends,
+    )
+
+
+def seen_pairs(features: Features, codes: IntArray, n_attributes: int, n_labels: int) -> Pattern:
+    """The (attribute, label) pairs that occur; tokens whose label is not known count for every label."""
+    tokens = np.repeat(np.arange(len(codes)), np.diff(features.indptr))
+    labels = codes[tokens]
+    known = labels >= 0
+    pairs = features.indices[known].astype(np.int64) * n_labels + labels[known]
+    anywhere = np.unique(features.indices[~known]).astype(np.int64)
+    every = (anywhere[:, None] * n_labels + np.arange(n_labels)).reshape(-1)
+    if n_attributes * n_labels <= DENSE_PAIRS:
+        seen = np.zeros(n_attributes * n_labels, np.bool_)
+        seen[pairs] = True
+        seen[every] = True
+        found = np.flatnonzero(seen)
+    else:
+        found = np.unique(np.concatenate([pairs, every]))
+    return Pattern(found // n_labels, found % n_labels)
+
+
+def all_pairs(n_attributes: int, n_labels: int) -> Pattern:
+    """Every (attribute, label) pair."""
+    return Pattern(np.repeat(np.arange(n_attributes), n_labels), np.tile(np.arange(n_labels), n_attributes))
+
+
+def csr_inputs(features: Features, n_attributes: int) -> Any:
+    """Features as the inputs (T, D) of state factors; ones are kept as bytes."""
+    from scipy.sparse import csr_array
+
+    values = np.ones(len(features.indices), np.bool_) if features.values is None else features.values
+    shape = (len(features.indptr) - 1, max(n_attributes, 1))
+    return csr_array((values, features.indices, features.indptr), shape=shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainModel(Rebuilt):
+    """Classes (K,), attributes, templates and theta (P,)."""
+
+    classes: tuple[Any, ...]
+    attributes: Attributes
+    templates: ChainTemplates
+    theta: Array
+    _rows: Prepared | None = field(default=None, init=False)
+    _transition: Array | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        layout = self.templates.layout()
+        theta = owned(layout.check_theta(self.theta))
+        object.__setattr__(self, "theta", theta)
+        pattern = self.templates.state.pattern
+        assert pattern is not None
+        weights = np.negative(theta[layout["state"]])
+        rows = pattern.prepared(weights, self.templates.state.n_inputs, self.n_labels)
+        object.__setattr__(self, "_rows", rows)
+        transition = np.negative(theta[layout["transition"]]).reshape(self.n_labels, self.n_labels)
+        support = self.templates.transition.support
+        object.__setattr__(
+            self, "_transition", owned(transition if support is None else np.where(support, transition, -np.inf))
+        )
+
+    @property
+    def n_labels(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    @property
+    def state_weights(self) -> Array:
+        """(nnz,): the log-potentials of (attribute, label) pairs, in the order of the pattern."""
+        return np.negative(self.theta[self.templates.layout()["state"]])
+
+    @property
+    def transition_weights(self) -> Array:
+        """(K, K): log-potentials, -inf where a transition is ruled out."""
+        assert self._transition is not None
+        return self._transition
+
+    def unary(self, features: Features) -> Array:
+        """(T, K): the log-potentials of single labels."""
+        assert self._rows is not None
+        values = np.zeros(0) if features.values is None else features.values
+        unary = self._rows.products(features.indptr, features.indices, values)
+        filled = features.lengths > 0
+        offsets = offsets_of(features.lengths)
+        _rule_out(unary, self.templates.begin, offsets[:-1][filled])
+        _rule_out(unary, self.templates.end, offsets[1:][filled] - 1)
+        return unary
+
+    def best(self, features: Features, n_threads: int | None = None) -> IntArray:
+        """(T,): the codes of the most probable labelling of each sequence."""
+        if self.templates.triple is None:
+            codes = best_chains(self.unary(features), self.transition_weights, offsets_of(features.lengths), n_threads)
+        else:
+            found = self.infer(features, "map", n_threads=n_threads).codes
+            assert found is not None
+            codes = found[0, 0]
+        if len(codes) and codes.min() < 0:
+            n = int(np.searchsorted(offsets_of(features.lengths), int(np.argmin(codes)), side="right")) - 1
+            raise ModelError(f"sequence {n} has no labelling that the constraints allow")
+        return codes
+
+    def graph(self, features: Features) -> Graph:
+        """The union of the chains; sequences without tokens are left out."""
+        lengths = features.lengths[features.lengths > 0]
+        states = [str(label) for label in self.classes]
+        return chain_graph(self.templates, states, lengths, csr_inputs(features, self.templates.state.n_inputs))
+
+    def infer(
+        self, features: Features, *want: Want, evidence: Evidence | None = None, n_threads: int | None = None
+    ) -> Result:
+        """Any answer, by the exact engine for chains; sequences without tokens are left out."""
+        problem = self.graph(features).bind(self.theta, evidence=evidence)
+        return chain_engine(self.templates, n_threads=n_threads).infer(problem, frozenset(want))
+
+    def energies(self, features: Features, codes: IntArray) -> Array:
+        """(N,): H of labellings without unknown labels; sequences without tokens are left out."""
+        return self.graph(features).bind(self.theta).energy(codes)
+
+
+def chain_engine(templates: ChainTemplates, **options: Any) -> Engine:
+    """The exact engine for chains of this order."""
+    return make_engine("tree" if templates.triple is None else "junction_tree", **options)
+
+
+def _rule_out(unary: Array, template: Template | None, rows: IntArray) -> None:
+    if template is not None and template.support is not None:
+        unary[rows] += np.where(template.support, 0.0, -np.inf)
+
+
+def forbidden_label(allowed: Allowed, codes: IntArray, lengths: IntArray) -> tuple[int, int] | None:
+    """The (sequence, position) of the first label that the constraints rule out; unknown labels are possible."""
+    offsets = offsets_of(lengths)
+    wrong: BoolArray = np.zeros(len(codes), np.bool_)
+    wrong[1:] = ~allowed.transitions[codes[:-1], codes[1:]] & (codes[:-1] >= 0) & (codes[1:] >= 0)
+    wrong[offsets[:-1]] = ~allowed.first[codes[offsets[:-1]]] & (codes[offsets[:-1]] >= 0)
+    last = offsets[1:] - 1
+    wrong[last] |= ~allowed.last[codes[last]] & (codes[last] >= 0)
+    if not wrong.any():
+        return None
+    at = int(np.argmax(wrong))
+    n = int(np.searchsorted(offsets, at, side="right")) - 1
+    return n, at - int(offsets[n])
+
+
+def split(values: Any, lengths: IntArray) -> list[Any]:
+    """An array over all tokens, or a list, by sequence."""
+    offsets = offsets_of(lengths).tolist()
+    return [values[start:stop] for start, stop in itertools.pairwise(offsets)]
+
+
+def labels_of(classes: Sequence[Any], codes: IntArray) -> list[Any]:
+    """Codes as labels."""
+    return [classes[code] for code in codes.tolist()]

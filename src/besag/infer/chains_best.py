@@ -1,0 +1,33 @@
+"""The best labellings of many chains that share their transitions, straight from arrays: what a tagger serves.
+
+A Graph of its own for each sentence would take longer than its inference.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, frozen
+from besag.kernels.compile import kernel_of, worth_compiling
+from besag.kernels.threads import run_chunks
+from besag.kernels.viterbi import make_viterbi
+
+CHUNK = 1 << 13  # labels of a chunk of sequences
+
+
+def best_chains(unary: Array, transition: Array, offsets: IntArray, n_threads: int | None = None) -> IntArray:
+    """(T,): the codes of the best labelling of each chain; unary (T, K), transition (K, K), offsets (N + 1,).
+
+    A chain that has no labelling of positive probability gets codes of -1.
+    """
+    n_tokens, n_states = unary.shape
+    compile = worth_compiling(float(n_tokens) * n_states**2)
+    kernel = kernel_of(make_viterbi, n_states, compile=compile)
+    codes = np.empty(n_tokens, np.int64)
+    flat, pairs, offsets = frozen(unary.reshape(-1)), frozen(transition.reshape(-1)), frozen(offsets)
+    if n_tokens <= CHUNK:
+        kernel(flat, pairs, offsets, 0, len(offsets) - 1, codes)
+        return codes
+    cuts = np.searchsorted(offsets, np.arange(0, n_tokens + CHUNK, CHUNK)).clip(max=len(offsets) - 1)
+    run_chunks(lambda i: kernel(flat, pairs, offsets, cuts[i], cuts[i + 1], codes), len(cuts) - 1, n_threads)
+    return codes

@@ -1,0 +1,1 @@
+"""Learning: objectives, penalties, optimisers, and `fit`, which puts them together."""

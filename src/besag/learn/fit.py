@@ -1,0 +1,198 @@
+"""`besag.fit` and `besag.objective`: theta of any model from labelled data.
+
+    theta = argmin of  sum_n L_n(theta) + l2 ||theta||^2 + l1 ||theta||_1                    002 (1), (17)
+
+Data are a Dataset, a list of StructuredData, or rows of labels on the graph of the model: a DataFrame of states, or int
+codes (N, V) with -1 = unknown.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.arrays import Array
+from besag.data.dataset import Dataset
+from besag.data.structured import StructuredData
+from besag.errors import ApproximationWarning, CapabilityError, ConvergenceWarning, ModelError
+from besag.infer.engine import Engine, make_engine
+from besag.learn.checkpoint import Checkpoint
+from besag.learn.early import HeldOut
+from besag.learn.history import History, Iteration, OnIteration
+from besag.learn.likelihood import Likelihood
+from besag.learn.objective import Total
+from besag.learn.optimizer import Optimizer, read_optimizer
+from besag.learn.penalty import Strength, penalty_of
+from besag.model.model import Model
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OBJECTIVES = ("likelihood",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """What was learnt: the model with theta, the value of the objective there, and how it came about.
+
+    checkpoint: what `resume=` goes on from; see `besag.learn.checkpoint` for keeping it in a file. is_exact: False
+    where inference was approximate, and with it value and gradient.
+    """
+
+    model: Model
+    theta: Array
+    objective: float
+    converged: bool
+    stopped: str
+    is_exact: bool
+    log: History
+    checkpoint: Checkpoint
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """Columns iteration, seconds, value, grad_norm, step."""
+        return self.log.to_frame()
+
+
+def objective(
+    name: str,
+    model: Model,
+    data: Any,
+    *,
+    l1: Strength = 0.0,
+    l2: Strength = 0.0,
+    engine: str | Engine = "auto",
+    weights: Any = None,
+    n_threads: int | None = None,
+) -> Total:
+    """The function of theta that `fit` minimises: value_and_grad(theta), hessian(theta), standard_errors(theta).
+
+    l1 is not in its value: the function is smooth, and optimisers deal with l1.
+
+    >>> import besag
+    >>> model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
+    >>> value, gradient = besag.objective("likelihood", model, [[0], [0], [1]]).value_and_grad(model.theta)
+    >>> print(f"{value:.4f}", gradient)
+    2.0794 [ 0.5 -0.5]
+    """
+    if name not in OBJECTIVES:
+        raise CapabilityError(f"no objective is named {name!r}; there are {', '.join(OBJECTIVES)}")
+    dataset = read_data(model, data, weights)
+    shards = 1 if dataset.all.is_rows else len(dataset)
+    likelihood = Likelihood(make_engine(engine, n_threads=n_threads if shards == 1 else 1), model.support)
+    return Total(likelihood, dataset, penalty_of(model.layout, l1, l2), n_threads=n_threads)
+
+
+def fit(
+    model: Model,
+    data: Any,
+    *,
+    objective: str = "likelihood",
+    optimizer: str | Optimizer = "lbfgs",
+    l1: Strength = 0.0,
+    l2: Strength = 0.0,
+    engine: str | Engine = "auto",
+    weights: Any = None,
+    theta: Any = None,
+    held_out: Any = None,
+    time_limit: float | None = None,
+    n_threads: int | None = None,
+    on_step: OnIteration | None = None,
+    resume: Checkpoint | None = None,
+) -> Fit:
+    """Learns theta, from zeros or from `theta` on, and gives the model with it.
+
+    held_out: data on which the loss is watched; the fit ends when it grows, and gives the theta where it was least.
+    on_step is called with each row of the history and theta, and ends the fit by returning True.
+
+    >>> import besag
+    >>> model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
+    >>> besag.fit(model, [[0], [0], [1]]).model.marginals()["A"].round(4)
+    array([0.6667, 0.3333])
+    """
+    total = _total(objective, model, data, l1=l1, l2=l2, engine=engine, weights=weights, n_threads=n_threads)
+    start = np.zeros(model.layout.n_parameters) if theta is None else model.layout.check_theta(theta)
+    watch = HeldOut(total, read_data(model, held_out, None)) if held_out is not None else None
+    found, history, checkpoint = read_optimizer(optimizer).minimize(
+        total, start, time_limit=time_limit, on_step=_watching(on_step, watch), resume=resume
+    )
+    if watch is not None and watch.best is not None:
+        found = watch.best
+    value = total.value_and_grad(found)[0] if watch is not None else history.value
+    likelihood = total.objective
+    assert isinstance(likelihood, Likelihood)
+    result = Fit(
+        model.with_theta(found),
+        found,
+        value,
+        history.converged,
+        history.stopped or "",
+        likelihood.is_exact,
+        history,
+        checkpoint,
+    )
+    _warn(result, time_limit)
+    return result
+
+
+_total = objective  # `fit` has an argument of the same name
+
+
+def _watching(on_step: OnIteration | None, watch: HeldOut | None) -> OnIteration | None:
+    if watch is None:
+        return on_step
+
+    def both(row: Iteration, theta: Array) -> bool:
+        ended = bool(on_step(row, theta)) if on_step is not None else False
+        return watch(row, theta) or ended
+
+    return both
+
+
+def _warn(result: Fit, time_limit: float | None) -> None:
+    """Once, where inference was not exact or the optimiser did not converge on its own terms."""
+    if not result.is_exact:
+        warnings.warn(
+            ApproximationWarning(
+                "exact inference does not fit: value and gradient are those of an approximation; "
+                'engine="exact" refuses instead'
+            ),
+            stacklevel=3,
+        )
+    if result.stopped == "max_iterations":
+        warnings.warn(
+            ConvergenceWarning(
+                f"the optimiser stopped after {len(result.log.rows) - 1} iterations, its gradient norm "
+                f"{result.log.rows[-1].grad_norm:.3g}; give it more, as in lbfgs[max_iterations=1000]"
+            ),
+            stacklevel=3,
+        )
+
+
+def read_data(model: Model, data: Any, weights: Any) -> Dataset:
+    """What a user gives as data, for the layout of a model."""
+    if isinstance(data, Dataset):
+        if weights is not None:
+            raise ModelError("a Dataset has weights of its own; give them there")
+        _check_layout(model, data)
+        return data
+    if isinstance(data, Sequence) and len(data) and isinstance(data[0], StructuredData):
+        dataset = Dataset.union(data, weights, layout=model.layout)
+        _check_layout(model, dataset)
+        return dataset
+    return Dataset.rows(model, data, weights)
+
+
+def _check_layout(model: Model, data: Dataset) -> None:
+    if list(data.layout.templates) != list(model.layout.templates):
+        raise ModelError(
+            f"the data have templates {list(data.layout.templates)}, the model has {list(model.layout.templates)}; "
+            "they must be the same, in the same order"
+        )
+    for name, template in data.layout.templates.items():
+        if not template.same_as(model.layout.templates[name]):
+            raise ModelError(f"template {name!r} of the data differs from that of the model")

@@ -1,0 +1,71 @@
+"""Gradient descent with a constant step tau, 004: theta := theta - tau gradient of f at theta.
+
+Below 2 over the largest curvature of f each step makes f smaller; with a larger tau values may rise. No step is
+refused for that; the theta of the smallest value is returned, the last one where values differ by rounding only. Where
+the value is no number any more, it ends.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from besag.arrays import Array
+from besag.learn.checkpoint import Checkpoint
+from besag.learn.history import History, OnIteration
+from besag.learn.line_search import is_no_larger, norm
+from besag.learn.objective import Function
+from besag.learn.optimizer import Method, Point, check_counts, check_numbers, check_positive, descend, refuse_l1
+
+
+@dataclass(frozen=True, slots=True)
+class GradientDescent:
+    """Constant steps. step: tau, which scales the gradient of the sum over all instances."""
+
+    step: float = 0.1
+    max_iterations: int = 1000
+    tolerance: float = 1e-5
+
+    def __post_init__(self) -> None:
+        check_counts(self, "max_iterations")
+        check_numbers(self, "tolerance")
+        check_positive(self, "step")
+
+    def minimize(
+        self,
+        function: Function,
+        theta: Array,
+        *,
+        time_limit: float | None = None,
+        on_step: OnIteration | None = None,
+        resume: Checkpoint | None = None,
+    ) -> tuple[Array, History, Checkpoint]:
+        """See `besag.learn.optimizer`."""
+        refuse_l1(self, function)
+        return descend(_Process(self, function), theta, time_limit, on_step, resume)
+
+
+class _Process(Method):
+    optimizer: GradientDescent
+
+    def begin(self, theta: Array) -> Point:
+        point = Method.begin(self, theta)
+        return point._replace(kept={**point.kept, "best_theta": theta, "best_value": point.value})
+
+    def step(self, point: Point) -> Point:
+        kept = dict(point.kept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            theta = point.theta - self.optimizer.step * kept["gradient"]
+            value, gradient = self.function.value_and_grad(theta)
+        if not math.isfinite(value):
+            return point._replace(iteration=point.iteration + 1, step=0.0)
+        kept["gradient"] = gradient
+        if is_no_larger(value, kept["best_value"]):
+            kept.update(best_theta=theta, best_value=min(value, kept["best_value"]))
+        return Point(point.iteration + 1, theta, value, norm(gradient), self.optimizer.step, kept)
+
+    def answer(self, point: Point) -> Array:
+        best: Array = point.kept["best_theta"]
+        return best

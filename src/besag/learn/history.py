@@ -1,0 +1,64 @@
+"""The history of a fit: one row for each iteration, and how it ended."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from besag.arrays import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Iteration(NamedTuple):
+    """value: loss plus penalty, summed over instances; step: the length eta by which the direction was scaled."""
+
+    iteration: int
+    seconds: float
+    value: float
+    grad_norm: float
+    step: float
+
+
+OnIteration: TypeAlias = Callable[[Iteration, Array], bool | None]  # of (row, theta); True ends the fit
+
+
+@dataclass(slots=True)
+class History:
+    """Rows so far; `stopped` is converged, max_iterations, time_limit, interrupted, no_progress or early_stopping."""
+
+    rows: list[Iteration] = field(default_factory=list)
+    stopped: str | None = None
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was reached."""
+        return self.stopped == "converged"
+
+    @property
+    def seconds(self) -> float:
+        """Since the fit began; what earlier parts of a resumed fit took is counted."""
+        return time.perf_counter() - self.began
+
+    @property
+    def value(self) -> float:
+        """The last value; nan before the first."""
+        return self.rows[-1].value if self.rows else math.nan
+
+    def add(self, value: float, grad_norm: float, step: float) -> Iteration:
+        """One more row."""
+        number = self.rows[-1].iteration + 1 if self.rows else 0
+        row = Iteration(number, self.seconds, value, grad_norm, step)
+        self.rows.append(row)
+        return row
+
+    def to_frame(self) -> pd.DataFrame:
+        """Columns iteration, seconds, value, grad_norm, step."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=list(Iteration._fields))

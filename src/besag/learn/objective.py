@@ -1,0 +1,148 @@
+"""What learning minimises: a loss summed over instances, and a penalty that is added once.
+
+    value(theta) = sum_n L_n(theta) + R(theta)
+
+An Objective knows the loss of a Batch, in two parts, because energies are linear in theta:
+
+    sum_n L_n(theta) = <theta, statistics> + rest(theta)
+
+The statistics of the data, (P,), are summed once. `Total` is the sum over a Dataset, shard by shard on several threads,
+with the penalty: the function that optimisers see. Shards depend on the data and never on the number of threads, and
+are added up in their order, so that neither do the answers.
+
+    full        value and gradient of all data
+    sampled     N / |batch| times the loss of a mini-batch, plus the penalty: an unbiased estimate of the same
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from besag.arrays import Array, IntArray
+from besag.kernels.threads import available_threads, run_chunks
+from besag.learn.penalty import Penalty
+
+State: TypeAlias = Any  # what an objective carries from one call to the next: messages, chains; None at first
+Product: TypeAlias = Callable[[Array], Array]
+RANK = 1e-9  # of the largest eigenvalue of a Hessian: below it a direction counts as one in which nothing changes
+
+
+class Objective(Protocol):
+    """A loss, summed over the instances of a batch: <theta, statistics> + rest(theta)."""
+
+    def statistics(self, batch: Any) -> Array:
+        """(P,): what the loss is linear in."""
+
+    def value_and_grad(self, theta: Array, batch: Any, state: State) -> tuple[float, Array, State]:
+        """The rest, its gradient (P,), and what the next call on the same batch should begin with."""
+
+    def hessian_vector(self, theta: Array, batch: Any) -> Product:
+        """The product of the Hessian at theta with a vector (P,)."""
+
+
+class Function(Protocol):
+    """What an optimiser sees: loss and penalty of all data as a function of theta; l1 is left to the optimiser.
+
+    penalty: its l2 is in `value_and_grad`, its l1 is not. n: the number of instances.
+    """
+
+    penalty: Penalty
+    n: int
+
+    def value_and_grad(self, theta: Array) -> tuple[float, Array]:
+        """Loss plus l2, and the gradient."""
+
+    def hessian_vector(self, theta: Array) -> Product:
+        """Products with the Hessian of loss plus l2 at theta."""
+
+    def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
+        """Loss plus l2, and the gradient, estimated from some instances."""
+
+
+class Dataset(Protocol):
+    """What an objective is summed over: instances in shards, and some of them by number."""
+
+    def __len__(self) -> int: ...
+    def shards(self) -> Sequence[Any]:
+        """Batches of all instances."""
+
+    def batch(self, instances: IntArray) -> Any:
+        """A batch of some instances."""
+
+
+class Total:
+    """Loss and penalty of a dataset as a function of theta: a `Function`."""
+
+    def __init__(
+        self, objective: Objective, dataset: Dataset, penalty: Penalty, *, n_threads: int | None = None
+    ) -> None:
+        self.objective, self.dataset, self.penalty, self.n_threads = objective, dataset, penalty, n_threads
+        self.n = len(dataset)
+        self.shards = dataset.shards()
+        self.states: list[State] = [None] * len(self.shards)
+        self.statistics = sum(objective.statistics(shard) for shard in self.shards)
+        self.evaluations = 0
+
+    def value_and_grad(self, theta: Array) -> tuple[float, Array]:
+        """Loss plus l2, and the gradient."""
+        value, gradient = self.penalty.smooth(theta)
+        value += float(self.statistics @ theta)
+        gradient += self.statistics
+        width = available_threads() if self.n_threads is None else self.n_threads
+        for start in range(0, len(self.shards), width):  # so many gradients at a time
+            for own, part in self._evaluated(theta, range(start, min(start + width, len(self.shards)))):
+                value += own
+                gradient += part
+        self.evaluations += 1
+        return value, gradient
+
+    def _evaluated(self, theta: Array, shards: range) -> list[tuple[float, Array]]:
+        found: list[tuple[float, Array]] = [(0.0, theta)] * len(shards)
+
+        def evaluate(i: int) -> None:
+            batch, state = self.shards[shards[i]], self.states[shards[i]]
+            value, gradient, self.states[shards[i]] = self.objective.value_and_grad(theta, batch, state)
+            found[i] = (value, gradient)
+
+        run_chunks(evaluate, len(shards), self.n_threads)
+        return found
+
+    def hessian_vector(self, theta: Array) -> Product:
+        """Products with the Hessian of loss plus l2 at theta."""
+        products = [self.objective.hessian_vector(theta, shard) for shard in self.shards]
+
+        def product(vector: Array) -> Array:
+            total = 2.0 * self.penalty.l2 * vector
+            for own in products:
+                total += own(vector)
+            return np.asarray(total)
+
+        return product
+
+    def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
+        """Loss plus l2, and the gradient, estimated from some instances."""
+        batch = self.dataset.batch(instances)
+        statistics = self.objective.statistics(batch)
+        rest, slope, _ = self.objective.value_and_grad(theta, batch, None)
+        value, gradient = self.penalty.smooth(theta)
+        scale = self.n / len(instances)
+        return value + scale * (rest + float(statistics @ theta)), gradient + scale * (slope + statistics)
+
+    def hessian(self, theta: Array) -> Array:
+        """(P, P): all products with unit vectors."""
+        product = self.hessian_vector(theta)
+        columns = np.array([product(unit) for unit in np.eye(len(theta))])
+        return np.asarray(columns + columns.T) / 2
+
+    def standard_errors(self, theta: Array) -> Array:
+        """(P,): of theta at an optimum, on the identifiable subspace: of directions in which the value changes.
+
+        The square roots of the diagonal of the inverse Hessian there: the error of theta's projection onto it.
+        """
+        values, vectors = np.linalg.eigh(self.hessian(theta))
+        kept = values > RANK * max(float(values[-1]), 1.0)
+        variances = (vectors[:, kept] ** 2 / values[kept]).sum(axis=1)
+        return np.asarray(np.sqrt(variances))

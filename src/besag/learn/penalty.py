@@ -1,0 +1,81 @@
+"""Penalties: what an objective adds for the size of theta.
+
+    R(theta) = sum_j l2_j theta_j^2 + sum_j l1_j |theta_j|
+
+l2 is lambda of 002 (1) with R of 002 (17): a Gaussian prior of variance 1 / (2 l2), 002 (18); CRFsuite's c2. l1 is
+CRFsuite's c1; both together are the elastic net. Each is one number, or one for each template by name: the penalty of a
+template that is not named is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from besag.arrays import Array, Rebuilt, owned
+from besag.errors import ModelError
+from besag.model.layout import Layout
+
+Strength: TypeAlias = float | Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Penalty(Rebuilt):
+    """l1 and l2, (P,) each, or (1,) where they are the same for all parameters."""
+
+    l1: Array
+    l2: Array
+
+    def __post_init__(self) -> None:
+        for name in ("l1", "l2"):
+            values = owned(np.atleast_1d(np.asarray(getattr(self, name), np.float64)))
+            object.__setattr__(self, name, values)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether l1 is 0."""
+        return not self.l1.any()
+
+    def value(self, theta: Array) -> float:
+        """R(theta)."""
+        value = _weighted(self.l2, theta * theta)
+        return value if self.is_smooth else value + _weighted(self.l1, np.abs(theta))
+
+    def smooth(self, theta: Array) -> tuple[float, Array]:
+        """The part of l2, and its gradient."""
+        gradient = self.l2 * theta
+        return float(gradient @ theta), 2.0 * gradient
+
+
+def _weighted(strengths: Array, values: Array) -> float:
+    return float(strengths[0] * values.sum()) if len(strengths) == 1 else float(strengths @ values)
+
+
+def penalty_of(layout: Layout, l1: Strength = 0.0, l2: Strength = 0.0) -> Penalty:
+    """The penalty on the parameters of a layout.
+
+    >>> from besag import Template
+    >>> penalty = penalty_of(Layout([Template("a", (2,)), Template("b", (3,))]), l2={"b": 0.5})
+    >>> penalty.l2
+    array([0. , 0. , 0.5, 0.5, 0.5])
+    """
+    return Penalty(_strengths(layout, "l1", l1), _strengths(layout, "l2", l2))
+
+
+def _strengths(layout: Layout, name: str, given: Strength) -> Array:
+    if not isinstance(given, Mapping):
+        return np.array([_checked(name, given)])
+    values = np.zeros(layout.n_parameters)
+    for template, strength in given.items():
+        values[layout[template]] = _checked(f"{name} of template {template!r}", strength)
+    return values
+
+
+def _checked(name: str, value: object) -> float:
+    if isinstance(value, (int, float, np.integer, np.floating)) and 0 <= float(value) < math.inf:
+        return float(value)
+    raise ModelError(f"{name} must be a finite number from 0 on, got {value!r}")

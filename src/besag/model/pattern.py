@@ -1,0 +1,151 @@
+"""Pattern: parameters on some (input column, basis element) pairs only, and products with sparse inputs.
+
+A million string features on a hundred labels cost what the pairs seen in training cost. Products with inputs (F, D) are
+done by `besag.kernels.pattern` from the arrays below, which depend on the pattern alone and are made once:
+
+    order (nnz,)       parameters sorted by (row, column); None where they are
+    starts (D + 1,)    where the parameters of an input column begin
+    row_of (D,)        the number of its full row, -1 where it has few parameters
+    places (M,)        where in the full rows, flat, the parameters `kept` (M,) belong
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, IntArray, Rebuilt, frozen, inverse, offsets_of, owned
+from besag.errors import ModelError
+
+FULL_FROM = 3  # parameters of an input column, from which a full row is quicker than single terms
+
+
+class Plan(NamedTuple):
+    """How parameters are laid out for kernels; see the module."""
+
+    order: IntArray | None
+    starts: IntArray
+    elements: IntArray
+    row_of: IntArray
+    kept: IntArray
+    places: IntArray
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern(Rebuilt):
+    """Which (input column, basis element) pairs have a parameter: rows (nnz,) and columns (nnz,), in theta's order."""
+
+    rows: IntArray
+    columns: IntArray
+    _plan: tuple[tuple[int, int], Plan] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", owned(np.asarray(self.rows, np.int64)))
+        object.__setattr__(self, "columns", owned(np.asarray(self.columns, np.int64)))
+        if self.rows.ndim != 1 or self.rows.shape != self.columns.shape:
+            raise ModelError(
+                f"a pattern needs rows and columns of one length, got {self.rows.shape}, {self.columns.shape}"
+            )
+        pairs = self.rows * (self.columns.max(initial=0) + 1) + self.columns
+        if not is_increasing(pairs) and len(np.unique(pairs)) != len(pairs):
+            raise ModelError("a pattern must not name one (input, basis element) pair twice")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def block(self, theta: Array, n_inputs: int, n_basis: int) -> Array:
+        """(D, Q): the parameters in full, 0 where there is none."""
+        full = np.zeros((n_inputs, n_basis))
+        full[self.rows, self.columns] = theta
+        return full
+
+    def plan(self, n_inputs: int, n_basis: int) -> Plan:
+        """The layout for D input columns and Q basis elements, made at the first call."""
+        if self._plan is None or self._plan[0] != (n_inputs, n_basis):
+            made = _plan_of(self.rows, self.columns, n_inputs, n_basis)
+            object.__setattr__(self, "_plan", ((n_inputs, n_basis), made))
+        assert self._plan is not None
+        return self._plan[1]
+
+    def prepared(self, theta: Array, n_inputs: int, n_basis: int) -> Prepared:
+        """theta (nnz,) as kernels read it: worth keeping where it does not change."""
+        plan = self.plan(n_inputs, n_basis)
+        ordered = frozen(theta if plan.order is None else theta[plan.order])
+        rows = np.zeros(plan.n_rows * n_basis)
+        rows[plan.places] = ordered[plan.kept]
+        return Prepared(plan, ordered, frozen(rows), n_basis)
+
+    def products(self, theta: Array, inputs: Any, n_basis: int) -> Array:
+        """(F, Q): inputs (F, D) CSR times the block of theta (nnz,)."""
+        return self.prepared(theta, inputs.shape[1], n_basis).products(*csr_parts(inputs))
+
+    def moments(self, inputs: Any, statistics: Array) -> Array:
+        """The adjoint: (F, Q) -> (nnz,)."""
+        n_basis = statistics.shape[1]
+        plan = self.plan(inputs.shape[1], n_basis)
+        rows, ordered = np.zeros(plan.n_rows * n_basis), np.zeros(len(self))
+        first, columns, values = csr_parts(inputs)
+        kernel = _kernel("make_moments", len(columns), n_basis, len(values))
+        flat = frozen(statistics.reshape(-1))
+        kernel(first, columns, values, plan.row_of, plan.starts, plan.elements, flat, rows, ordered)
+        ordered[plan.kept] = rows[plan.places]
+        return ordered if plan.order is None else ordered[inverse(plan.order)]
+
+
+class Prepared(NamedTuple):
+    """A block of theta on a pattern as kernels read it: sorted, and full rows (R Q,)."""
+
+    plan: Plan
+    theta: Array
+    rows: Array
+    n_basis: int
+
+    def products(self, first: IntArray, columns: AnyArray, values: Array) -> Array:
+        """(F, Q): CSR inputs times the block; values () where all are one."""
+        out = np.empty((len(first) - 1) * self.n_basis)
+        plan, kernel = self.plan, _kernel("make_products", len(columns), self.n_basis, len(values))
+        kernel(first, columns, values, plan.row_of, self.rows, plan.starts, plan.elements, self.theta, out)
+        return out.reshape(-1, self.n_basis)
+
+
+def is_increasing(values: IntArray) -> bool:
+    """Whether each number is larger than the one before."""
+    return bool((values[1:] > values[:-1]).all())
+
+
+def _plan_of(rows: IntArray, columns: IntArray, n_inputs: int, n_basis: int) -> Plan:
+    pairs = rows * n_basis + columns
+    order = None if is_increasing(pairs) else np.argsort(pairs)
+    if order is not None:
+        rows, columns = rows[order], columns[order]
+    counts = np.bincount(rows, minlength=n_inputs)
+    full = counts >= min(FULL_FROM, n_basis)
+    row_of = np.where(full, np.cumsum(full) - 1, -1)
+    kept = np.flatnonzero(full[rows])
+    places = row_of[rows[kept]] * n_basis + columns[kept]
+    starts = offsets_of(counts)
+    return Plan(
+        order=None if order is None else frozen(order),
+        starts=frozen(starts),
+        elements=frozen(columns),
+        row_of=frozen(row_of),
+        kept=frozen(kept),
+        places=frozen(places),
+        n_rows=int(full.sum()),
+    )
+
+
+def csr_parts(inputs: Any) -> tuple[IntArray, AnyArray, Array]:
+    """Offsets (F + 1,), columns (nnz,) and values (nnz,) of a CSR matrix, () where all values are one."""
+    values = np.zeros(0) if inputs.dtype == np.bool_ else np.asarray(inputs.data, np.float64)
+    return frozen(inputs.indptr.astype(np.int64, copy=False)), frozen(inputs.indices), frozen(values)
+
+
+def _kernel(name: str, work: int, n_basis: int, n_values: int) -> Any:
+    from besag.kernels import pattern
+    from besag.kernels.compile import kernel_of, worth_compiling
+
+    return kernel_of(getattr(pattern, name), n_basis, int(n_values > 0), compile=worth_compiling(float(work) * n_basis))
