@@ -11,11 +11,12 @@ zeros only: what a sequence may not begin or end with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from besag.arrays import IntArray, frozen, joined, offsets_of
+from besag.data.attributes import Features
 from besag.graph.graph import Block, Graph
 from besag.model.layout import Layout
 from besag.model.template import Inputs, Template
@@ -73,3 +74,14 @@ def _numbering(firsts: list[IntArray], offsets: IntArray) -> tuple[IntArray, Int
     """The factors of instance after instance, as blocks number them, and how many each instance has."""
     instance = np.searchsorted(offsets, joined(firsts, np.int64), side="right") - 1
     return np.argsort(instance, kind="stable"), np.bincount(instance, minlength=len(offsets) - 1)
+
+
+def csr_inputs(features: Features, n_attributes: int) -> Any:
+    """Features as the inputs (T, D) of state factors; an attribute that a token has twice is added up."""
+    from scipy.sparse import csr_array
+
+    values = np.ones(len(features.indices)) if features.values is None else np.array(features.values)
+    shape = (len(features.indptr) - 1, max(n_attributes, 1))
+    inputs = csr_array((values, features.indices.copy(), features.indptr.copy()), shape=shape)
+    inputs.sum_duplicates()
+    return inputs

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from besag.arrays import Array
+from besag.arrays import Array, IntArray
+from besag.data import dataset as unions
 from besag.data.attributes import Attributes, Features, Labels
-from besag.data.chains import chain_graph
-from besag.data.dataset import Batch, Dataset
+from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
+from besag.data.sequences import sequences_of
 from besag.errors import ConvergenceWarning, ModelError
 from besag.estimators.base import Estimator, check_choice
 from besag.estimators.chain_model import (
@@ -26,7 +27,6 @@ from besag.estimators.chain_model import (
     all_pairs,
     chain_engine,
     chain_templates,
-    csr_inputs,
     forbidden_label,
     labels_of,
     seen_pairs,
@@ -34,11 +34,13 @@ from besag.estimators.chain_model import (
 )
 from besag.estimators.schemes import SCHEMES, allowed_of
 from besag.graph.evidence import Evidence
+from besag.learn.chains import ChainLikelihood
 from besag.learn.history import History
 from besag.learn.likelihood import Likelihood
-from besag.learn.objective import Total
+from besag.learn.objective import Dataset, Objective, Total
 from besag.learn.optimizer import Optimizer, read_optimizer
 from besag.learn.penalty import penalty_of
+from besag.model.layout import Layout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,11 +98,7 @@ class ChainCRF(Estimator):
         every = self.pairs == "all" or attributes.columns is not None
         pattern = all_pairs(n, len(classes)) if every else seen_pairs(features, codes, n, len(classes))
         templates = chain_templates(n, len(classes), pattern, self.order, allowed)
-        states = [str(label) for label in classes]
-        graph = chain_graph(templates, states, features.lengths, csr_inputs(features, n))
-        theta = self._learn(
-            Dataset(Batch(graph, codes, sample_weight)), Likelihood(chain_engine(templates, n_threads=1))
-        )
+        theta = self._learn(*_objective(templates, features, codes, sample_weight))
         self.model_: ChainModel = ChainModel(classes, attributes, templates, theta)
         return self
 
@@ -110,11 +108,11 @@ class ChainCRF(Estimator):
         check_choice("constraint", self.constraint, (None, *SCHEMES))
         check_choice("decode", self.decode, ("map", "marginal"))
 
-    def _learn(self, data: Dataset, likelihood: Likelihood) -> Array:
-        total = Total(likelihood, data, penalty_of(data.layout, self.l1, self.l2), n_threads=self.n_jobs)
+    def _learn(self, layout: Layout, loss: Objective, data: Dataset) -> Array:
+        total = Total(loss, data, penalty_of(layout, self.l1, self.l2), n_threads=self.n_jobs)
         method: Any = read_optimizer(self.optimizer)
         method = replace(method, max_iterations=self.max_iter, tolerance=self.tol)
-        theta, history, _ = method.minimize(total, np.zeros(data.layout.n_parameters), time_limit=self.time_limit)
+        theta, history, _ = method.minimize(total, np.zeros(layout.n_parameters), time_limit=self.time_limit)
         self._history: History = history
         if history.stopped == "max_iterations":
             warnings.warn(
@@ -242,3 +240,15 @@ class ChainCRF(Estimator):
             weights = np.repeat(np.asarray(sample_weight, np.float64), features.lengths)
         known = codes >= 0
         return float(weights[known] @ (found == codes)[known] / weights[known].sum())
+
+
+def _objective(
+    templates: ChainTemplates, features: Features, codes: IntArray, weights: Any
+) -> tuple[Layout, Objective, Dataset]:
+    """What is to be minimised: by a kernel of its own for first-order chains."""
+    if templates.triple is None:
+        return templates.layout(), ChainLikelihood(templates), sequences_of(features, codes, weights)
+    names = [str(k) for k in range(templates.state.shape[0])]
+    graph = chain_graph(templates, names, features.lengths, csr_inputs(features, templates.state.n_inputs))
+    engine = chain_engine(templates, n_threads=1)
+    return templates.layout(), Likelihood(engine), unions.Dataset(unions.Batch(graph, codes, weights))

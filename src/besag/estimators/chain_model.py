@@ -17,7 +17,7 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, Rebuilt, offsets_of, owned
 from besag.data.attributes import Attributes, Features
-from besag.data.chains import ChainTemplates, chain_graph
+from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.errors import ModelError
 from besag.estimators.schemes import Allowed
 from besag.graph.evidence import Evidence
@@ -70,15 +70,6 @@ def seen_pairs(features: Features, codes: IntArray, n_attributes: int, n_labels:
 def all_pairs(n_attributes: int, n_labels: int) -> Pattern:
     """Every (attribute, label) pair."""
     return Pattern(np.repeat(np.arange(n_attributes), n_labels), np.tile(np.arange(n_labels), n_attributes))
-
-
-def csr_inputs(features: Features, n_attributes: int) -> Any:
-    """Features as the inputs (T, D) of state factors; ones are kept as bytes."""
-    from scipy.sparse import csr_array
-
-    values = np.ones(len(features.indices), np.bool_) if features.values is None else features.values
-    shape = (len(features.indptr) - 1, max(n_attributes, 1))
-    return csr_array((values, features.indices, features.indptr), shape=shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

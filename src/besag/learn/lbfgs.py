@@ -238,8 +238,7 @@ class _Process(Method):
         """Where the line search ends; at step 0 where there is no progress."""
         direction = self.pairs.times(point.kept, slope)
         np.negative(direction, out=direction)
-        is_first = not len(point.kept["slots"]) and self.pairs.root is None
-        first = 1.0 / max(norm(direction), 1e-300) if is_first else 1.0
+        first = 1.0 if len(point.kept["slots"]) else 1.0 / max(norm(direction), 1e-300)
         if not self.function.penalty.is_smooth:
             return self._searched_in_orthant(point, slope, direction, first)
         start = Trial(0.0, point.value, dot(slope, direction), point.theta, slope)

@@ -7,8 +7,7 @@
 Where all labels are known, log Z_n(theta; labels) = -H(x_n, y_n) = -<theta, phi(x_n, y_n)>: the statistics of the data
 are one vector, summed once. Unknown labels are summed out by inference with the known ones as evidence.
 
-Products with the Hessian are central differences of the gradient, exact up to about 1e-9 of their size: two more
-inferences for each product, with any engine.
+Products with the Hessian are central differences of the gradient: two more inferences each, with any engine.
 
 With an engine that is not exact, value and gradient are those of its approximation, and `is_exact` turns False.
 """
@@ -28,10 +27,10 @@ from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
 from besag.infer.engine import Engine, Want
 from besag.infer.result import Result
+from besag.learn.differences import hessian_product
 from besag.learn.objective import Product
 
 WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
-DIFFERENCE = 6e-6  # cube root of the rounding error: where that of a central difference is least
 
 
 class Carried(NamedTuple):
@@ -77,18 +76,7 @@ class Likelihood:
     def hessian_vector(self, theta: Array, batch: Batch) -> Product:
         """Products with the Hessian of L at theta."""
         state = self.value_and_grad(theta, batch, None)[2]
-        scale = DIFFERENCE * max(1.0, float(np.linalg.norm(theta)))
-
-        def product(vector: Array) -> Array:
-            size = float(np.linalg.norm(vector))
-            if size == 0:
-                return np.zeros_like(vector)
-            step = scale / size
-            ahead = self.value_and_grad(theta + step * vector, batch, state)[1]
-            behind = self.value_and_grad(theta - step * vector, batch, state)[1]
-            return (ahead - behind) / (2 * step)
-
-        return product
+        return hessian_product(lambda point: self.value_and_grad(point, batch, state)[1], theta)
 
     def _clamped(self, theta: Array, hidden: Batch, warm: Result | None) -> tuple[float, Array, Result | None]:
         """sum_n w_n log Z_n and its statistics with the known labels as evidence."""

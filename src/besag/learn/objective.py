@@ -122,6 +122,14 @@ class Total:
 
         return product
 
+    def diagonal(self, theta: Array) -> Array:
+        """(P,): the metric in which L-BFGS begins, |statistics|^(1/3) + 1.
+
+        Curvature grows with how often a feature is seen, and shrinks as its labels are learnt. The power was measured:
+        without it, and with 1/2 or 1, L-BFGS takes more iterations on chunking, and no fewer on letters.
+        """
+        return np.asarray(np.cbrt(np.abs(self.statistics)) + 1.0)
+
     def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
         """Loss plus l2, and the gradient, estimated from some instances."""
         batch = self.dataset.batch(instances)

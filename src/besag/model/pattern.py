@@ -62,11 +62,11 @@ class Pattern(Rebuilt):
         full[self.rows, self.columns] = theta
         return full
 
-    def plan(self, n_inputs: int, n_basis: int) -> Plan:
-        """The layout for D input columns and Q basis elements, made at the first call."""
-        if self._plan is None or self._plan[0] != (n_inputs, n_basis):
-            made = _plan_of(self.rows, self.columns, n_inputs, n_basis)
-            object.__setattr__(self, "_plan", ((n_inputs, n_basis), made))
+    def plan(self, n_inputs: int, width: int) -> Plan:
+        """The layout for D input columns and full rows of so many basis elements or more, made at the first call."""
+        if self._plan is None or self._plan[0] != (n_inputs, width):
+            made = _plan_of(self.rows, self.columns, n_inputs, width)
+            object.__setattr__(self, "_plan", ((n_inputs, width), made))
         assert self._plan is not None
         return self._plan[1]
 

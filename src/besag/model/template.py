@@ -234,6 +234,7 @@ class Template(Rebuilt):
             return None
         if hasattr(inputs, "tocsr"):
             inputs = inputs.tocsr(copy=True)
+            inputs.sum_duplicates()
             if inputs.dtype != np.bool_ and (inputs.data == 1).all():
                 inputs = inputs.astype(np.bool_)  # an eighth of the memory, and nothing to multiply
             values: AnyArray = inputs.data

@@ -1,0 +1,74 @@
+"""Labelled sequences for chains that share their transitions: sparse features, codes, and parts of them.
+
+No Graph is made: the features of token t are row t of a sparse matrix, sequence n has tokens offsets[n] to
+offsets[n + 1], and a shard is a range of sequences in the same arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, Rebuilt, frozen, offsets_of, owned
+from besag.data.attributes import Features
+from besag.data.dataset import check_weights
+
+SHARD_TOKENS = 1 << 13
+MOST_SHARDS = 4  # each makes a gradient of all parameters
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequences(Rebuilt):
+    """Features of all tokens, codes (T,) with -1 = unknown, weights (N,); of these, sequences [start, stop)."""
+
+    features: Features
+    codes: IntArray
+    weights: Array
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def offsets(self) -> IntArray:
+        """(N + 1,): where sequences begin."""
+        return frozen(offsets_of(self.features.lengths))
+
+    def shards(self) -> list[Sequences]:
+        """Contiguous parts with about as many tokens each."""
+        offsets = self.offsets
+        first, last = int(offsets[self.start]), int(offsets[self.stop])
+        n_shards = max(1, min(MOST_SHARDS, (last - first) // SHARD_TOKENS))
+        aims = np.linspace(first, last, n_shards + 1)[1:-1]
+        cuts = np.unique([self.start, *np.searchsorted(offsets, aims).tolist(), self.stop]).tolist()
+        return [replace(self, start=start, stop=stop) for start, stop in pairwise(cuts)]
+
+    def batch(self, instances: IntArray) -> Sequences:
+        """Some sequences by number, gathered into arrays of their own."""
+        chosen = np.asarray(instances, np.int64) + self.start
+        lengths, offsets = self.features.lengths[chosen], self.offsets
+        tokens = ranges(offsets[chosen], lengths)
+        counts = np.diff(self.features.indptr)[tokens]
+        entries = ranges(self.features.indptr[tokens], counts)
+        values = self.features.values
+        features = Features(
+            offsets_of(counts), self.features.indices[entries], None if values is None else values[entries], lengths
+        )
+        return Sequences(features, frozen(self.codes[tokens]), frozen(self.weights[chosen]), 0, len(chosen))
+
+
+def ranges(starts: IntArray, counts: IntArray) -> IntArray:
+    """start, start + 1, ... so many each, one after the other."""
+    ends = np.cumsum(counts)
+    return np.asarray(np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - counts), counts))
+
+
+def sequences_of(features: Features, codes: IntArray, weights: Any = None) -> Sequences:
+    """All sequences; weights (N,) or None = all one."""
+    n = len(features.lengths)
+    own = np.ones(n) if weights is None else check_weights(weights, n)
+    return Sequences(features, owned(codes), owned(own), 0, n)

@@ -1,0 +1,182 @@
+"""The negative log-likelihood of first-order chains, by one kernel from features to gradient.
+
+`besag.learn.likelihood` on a union of chains says the same, several times slower: there, log-potentials, marginals and
+gradients of all tokens are arrays of their own, here they live as long as their sequence is in the cache. Where the
+range of floating-point numbers does not suffice, a shard goes through the general way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, frozen
+from besag.data.chains import ChainTemplates, chain_graph, csr_inputs, windows
+from besag.data.dataset import Batch
+from besag.data.sequences import Sequences
+from besag.infer.engine import make_engine
+from besag.kernels.chain_gradient import make_gradient, padded
+from besag.kernels.compile import kernel_of, worth_compiling
+from besag.kernels.pair_passes import DELTA
+from besag.learn.differences import hessian_product
+from besag.learn.likelihood import Likelihood
+from besag.learn.objective import Product
+from besag.learn.occurrences import Occurrences, occurrences_of
+from besag.model.pattern import Pattern, Plan
+
+NOTHING = frozen(np.zeros(0, np.int64))
+
+
+class Phase(NamedTuple):
+    """Sequences as the kernel reads them: occurrences, offsets (N + 1,), weights (N,), and known labels or ()."""
+
+    occurrences: Occurrences
+    offsets: IntArray
+    weights: Array
+    known: IntArray
+
+
+class Work(NamedTuple):
+    """What a shard keeps between calls: room for its gradient, all sequences, and those with unknown labels."""
+
+    rows: Array
+    singles: Array
+    pairs: Array
+    free: Phase
+    clamped: Phase | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainLikelihood:
+    """An Objective on Sequences, for templates without triples."""
+
+    templates: ChainTemplates
+
+    @property
+    def pattern(self) -> Pattern:
+        """Which (attribute, label) pairs have a parameter."""
+        assert self.templates.state.pattern is not None
+        return self.templates.state.pattern
+
+    @property
+    def n_labels(self) -> int:
+        """K."""
+        return self.templates.state.shape[0]
+
+    def statistics(self, batch: Sequences) -> Array:
+        """(P,): how often attributes and labels, and labels and labels, are seen together, in complete sequences."""
+        k, plan, phase = self.n_labels, self._plan(), self._phase(batch, NOTHING)
+        codes = batch.codes[batch.offsets[batch.start] : batch.offsets[batch.stop]]
+        unknown = np.concatenate([[0], np.cumsum(codes < 0)])[phase.offsets]
+        of_token = np.repeat(np.where(np.diff(unknown) == 0, phase.weights, 0.0), np.diff(phase.offsets))
+        states = phase.occurrences.statistics(plan, padded(k), np.maximum(codes, 0), of_token)
+        left, right = windows(phase.offsets, 2).T
+        pairs = np.bincount(np.maximum(codes[left], 0) * k + np.maximum(codes[right], 0), of_token[left], k * k)
+        return self._vector(states, pairs.astype(np.float64))
+
+    def _vector(self, states: Array, pairs: Array) -> Array:
+        """(P,), from parameters of states in the plan's order and of transitions."""
+        layout, plan = self.templates.layout(), self._plan()
+        vector = np.empty(layout.n_parameters)
+        if plan.order is None:
+            vector[layout["state"]] = states
+        else:
+            vector[layout["state"]][plan.order] = states
+        vector[layout["transition"]] = pairs
+        return vector
+
+    def value_and_grad(self, theta: Array, batch: Sequences, state: Work | None) -> tuple[float, Array, Work]:
+        """sum_n w_n log Z_n, less that of the known labels where some are unknown; its gradient; the room for it."""
+        work = self._room(batch) if state is None else state
+        try:
+            value, gradient = self._evaluated(theta, work.free, work)
+            if work.clamped is not None:
+                known, slope = self._evaluated(theta, work.clamped, work)
+                value, gradient = value - known, gradient - slope
+        except FloatingPointError:
+            value, gradient, _ = self._general().value_and_grad(theta, self._batch(batch), None)
+        return value, gradient, work
+
+    def hessian_vector(self, theta: Array, batch: Sequences) -> Product:
+        """Products with the Hessian at theta."""
+        work = self._room(batch)
+        return hessian_product(lambda point: self.value_and_grad(point, batch, work)[1], theta)
+
+    def _plan(self) -> Plan:
+        return self.pattern.plan(self.templates.state.n_inputs, padded(self.n_labels))
+
+    def _room(self, batch: Sequences) -> Work:
+        plan, width = self._plan(), padded(self.n_labels)
+        hidden = _with_unknown_labels(batch)
+        return Work(
+            rows=np.zeros(plan.n_rows * width),
+            singles=np.zeros(len(self.pattern)),
+            pairs=np.zeros((1, width, width)),
+            free=self._phase(batch, NOTHING),
+            clamped=None if hidden is None else self._phase(hidden, hidden.codes),
+        )
+
+    def _phase(self, batch: Sequences, known: IntArray) -> Phase:
+        offsets = batch.offsets[batch.start : batch.stop + 1]
+        weights = batch.weights[batch.start : batch.stop]
+        return Phase(occurrences_of(batch, self._plan()), frozen(offsets - offsets[0]), frozen(weights), known)
+
+    def _evaluated(self, theta: Array, phase: Phase, work: Work) -> tuple[float, Array]:
+        """sum_n w_n log Z_n and its gradient (P,), with known labels as evidence."""
+        k, layout = self.n_labels, self.templates.layout()
+        prepared = self.pattern.prepared(-theta[layout["state"]], self.templates.state.n_inputs, padded(k))
+        tables, ends, shift = self._tables(theta[layout["transition"]])
+        for array in (work.rows, work.singles, work.pairs):
+            array[:] = 0.0
+        log_z = np.zeros(len(phase.weights))
+        checked = int(len(phase.known) > 0 or not (tables[:, :k, :k] > 0).all() or not (ends == 0).all())
+        compile = worth_compiling(float(len(phase.occurrences.row) + phase.offsets[-1] * k) * k)
+        kernel = kernel_of(make_gradient, k, int(len(phase.occurrences.row_value) > 0), checked, compile=compile)
+        given = (prepared.rows, prepared.theta, ends, tables, phase.offsets, phase.weights, phase.known)
+        if kernel(*phase.occurrences, *given, work.rows, work.singles, work.pairs, log_z) >= 0:
+            raise FloatingPointError
+        log_z += shift * (np.diff(phase.offsets) - 1)
+        return float(log_z @ phase.weights), self._gradient(work, tables[0])
+
+    def _tables(self, theta: Array) -> tuple[Array, Array, float]:
+        """exp(transition - shift) and its transpose, (2, W, W); the log-potentials of ends, (2, W); the shift."""
+        k, support = self.n_labels, self.templates.transition.support
+        allowed = np.ones((k, k), np.bool_) if support is None else support
+        logs = np.where(allowed, -theta.reshape(k, k), -np.inf)
+        shift = float(logs.max())
+        weights = np.zeros((padded(k), padded(k)))
+        with np.errstate(under="ignore"):
+            weights[:k, :k] = np.exp(logs - shift)
+        if not (weights[:k, :k][allowed] > DELTA).all():
+            raise FloatingPointError
+        ends = np.zeros((2, padded(k)))
+        for row, template in enumerate((self.templates.begin, self.templates.end)):
+            if template is not None and template.support is not None:
+                ends[row, :k][~template.support] = -np.inf
+        return frozen(np.stack([weights, weights.T])), frozen(ends), shift
+
+    def _gradient(self, work: Work, table: Array) -> Array:
+        plan, k = self._plan(), self.n_labels
+        work.singles[plan.kept] = work.rows[plan.places]
+        return np.negative(self._vector(work.singles, (work.pairs[0] * table)[:k, :k].reshape(-1)))
+
+    def _general(self) -> Likelihood:
+        return Likelihood(make_engine("tree", n_threads=1))
+
+    def _batch(self, batch: Sequences) -> Batch:
+        """The same on a Graph."""
+        part = batch.batch(np.arange(len(batch)))
+        names = [str(k) for k in range(self.n_labels)]
+        inputs = csr_inputs(part.features, self.templates.state.n_inputs)
+        return Batch(chain_graph(self.templates, names, part.features.lengths, inputs), part.codes, part.weights)
+
+
+def _with_unknown_labels(batch: Sequences) -> Sequences | None:
+    """The sequences of a batch with unknown labels; None where there is none."""
+    offsets = batch.offsets
+    unknown = np.concatenate([[0], np.cumsum(batch.codes < 0)])
+    count = unknown[offsets[1:]] - unknown[offsets[:-1]]
+    found = np.flatnonzero(count[batch.start : batch.stop])
+    return batch.batch(found) if len(found) else None
