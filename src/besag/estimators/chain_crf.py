@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -35,12 +36,13 @@ from besag.estimators.chain_model import (
 from besag.estimators.schemes import SCHEMES, allowed_of
 from besag.graph.evidence import Evidence
 from besag.learn.chains import ChainLikelihood
-from besag.learn.history import History
+from besag.learn.history import History, OnIteration
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Dataset, Objective, Total
 from besag.learn.optimizer import Optimizer, read_optimizer
 from besag.learn.penalty import penalty_of
 from besag.model.layout import Layout
+from besag.model.pattern import Pattern
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,10 +83,13 @@ class ChainCRF(Estimator):
         self.optimizer, self.max_iter, self.tol = optimizer, max_iter, tol
         self.time_limit, self.n_jobs = time_limit, n_jobs
 
-    def fit(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Iterable[Any], y: Iterable[Any], sample_weight: Any = None, *, on_step: OnIteration | None = None
+    ) -> Self:
         """Learns from sequences X and their labels y; None is a label that is not known.
 
-        Both may be generators. sample_weight (N,): of the sequences.
+        Both may be generators. sample_weight (N,): of the sequences. on_step is called with each row of the history and
+        the parameters, and ends the fit by returning True.
         """
         self._check_parameters()
         attributes, features = Attributes.fit(X)
@@ -98,9 +103,24 @@ class ChainCRF(Estimator):
         every = self.pairs == "all" or attributes.columns is not None
         pattern = all_pairs(n, len(classes)) if every else seen_pairs(features, codes, n, len(classes))
         templates = chain_templates(n, len(classes), pattern, self.order, allowed)
-        theta = self._learn(*_objective(templates, features, codes, sample_weight))
+        theta = self._learn(*_objective(templates, features, codes, sample_weight), on_step)
         self.model_: ChainModel = ChainModel(classes, attributes, templates, theta)
         return self
+
+    @classmethod
+    def from_crfsuite(cls, path: str | PathLike[str]) -> ChainCRF:
+        """A tagger from a model file of CRFsuite: its labels, in its order, its weights and its answers."""
+        from besag.io.crfsuite_model import read_crfsuite_model
+
+        file = read_crfsuite_model(path)
+        n_labels, pattern = len(file.labels), Pattern(file.attribute, file.label)
+        templates = chain_templates(len(file.attributes), n_labels, pattern, 1, None)
+        theta = np.concatenate([-file.weight, -file.transitions.reshape(-1)])
+        numbers = {name: number for number, name in enumerate(file.attributes)}
+        crf = cls()
+        crf.model_ = ChainModel(file.labels, Attributes(numbers), templates, theta)
+        crf._history = History(stopped="converged")
+        return crf
 
     def _check_parameters(self) -> None:
         check_choice("pairs", self.pairs, ("seen", "all"))
@@ -108,11 +128,12 @@ class ChainCRF(Estimator):
         check_choice("constraint", self.constraint, (None, *SCHEMES))
         check_choice("decode", self.decode, ("map", "marginal"))
 
-    def _learn(self, layout: Layout, loss: Objective, data: Dataset) -> Array:
+    def _learn(self, layout: Layout, loss: Objective, data: Dataset, on_step: OnIteration | None) -> Array:
         total = Total(loss, data, penalty_of(layout, self.l1, self.l2), n_threads=self.n_jobs)
         method: Any = read_optimizer(self.optimizer)
         method = replace(method, max_iterations=self.max_iter, tolerance=self.tol)
-        theta, history, _ = method.minimize(total, np.zeros(layout.n_parameters), time_limit=self.time_limit)
+        start = np.zeros(layout.n_parameters)
+        theta, history, _ = method.minimize(total, start, time_limit=self.time_limit, on_step=on_step)
         self._history: History = history
         if history.stopped == "max_iterations":
             warnings.warn(
