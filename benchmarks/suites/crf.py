@@ -86,11 +86,10 @@ def crfsuite_model(train: Split, task: str, max_iterations: int = 100) -> tuple[
     else:
         options |= {"max_iterations": max_iterations}
     trainer.set_params(options)
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "model")
-        trainer.train(path)
-        tagger = pycrfsuite.Tagger()
-        tagger.open_inmemory(Path(path).read_bytes())
+    path = str(Path(tempfile.mkdtemp()) / "model")  # the tagger reads from it as long as it lives
+    trainer.train(path)
+    tagger = pycrfsuite.Tagger()
+    tagger.open(path)
     return tagger, float(trainer.logparser.last_iteration["loss"])
 
 
