@@ -9,14 +9,14 @@ training and of all transitions: CRFsuite's model and objective (its c1, c2), wi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from besag.arrays import Array, IntArray
+from besag.arrays import AnyArray, Array, IntArray
 from besag.data import dataset as unions
 from besag.data.attributes import Attributes, Features, Labels
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
@@ -33,10 +33,11 @@ from besag.estimators.chain_model import (
     seen_pairs,
     split,
 )
-from besag.estimators.schemes import SCHEMES, allowed_of
+from besag.estimators.files import save_estimator
+from besag.estimators.schemes import SCHEMES, Allowed, allowed_of
 from besag.graph.evidence import Evidence
 from besag.learn.chains import ChainLikelihood
-from besag.learn.history import History, OnIteration
+from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Dataset, Objective, Total
 from besag.learn.optimizer import Optimizer, read_optimizer
@@ -141,6 +142,48 @@ class ChainCRF(Estimator):
                 stacklevel=3,
             )
         return np.asarray(theta)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes what was learnt to one file, without pickle; `besag.load` reads it."""
+        self._check_fitted()
+        save_estimator(self, path)
+
+    def _stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        model, history = self._model(), self._history
+        told = {
+            "classes": list(model.classes),
+            "attributes": model.attributes.names,
+            "columns": model.attributes.columns,
+            "stopped": history.stopped,
+        }
+        pattern, transition = model.templates.state.pattern, model.templates.transition
+        assert pattern is not None
+        rows = np.array(history.rows, np.float64).reshape(-1, len(Iteration._fields))
+        arrays: dict[str, AnyArray] = {
+            "theta": model.theta,
+            "rows": pattern.rows,
+            "columns": pattern.columns,
+            "history": rows,
+        }
+        if transition.support is not None:
+            arrays["transitions"] = transition.support
+            for name, template in (("first", model.templates.begin), ("last", model.templates.end)):
+                support = None if template is None else template.support
+                arrays[name] = np.ones(model.n_labels, np.bool_) if support is None else support
+        return told, arrays
+
+    @classmethod
+    def _restored(cls, parameters: Mapping[str, Any], told: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainCRF:
+        crf = cls(**parameters)
+        classes = tuple(told["classes"])
+        numbers = {name: number for number, name in enumerate(told["attributes"])}
+        allowed = Allowed(*(arrays[key] for key in Allowed._fields)) if "transitions" in arrays else None
+        pattern = Pattern(arrays["rows"], arrays["columns"])
+        templates = chain_templates(len(numbers), len(classes), pattern, crf.order, allowed)
+        crf.model_ = ChainModel(classes, Attributes(numbers, told["columns"]), templates, arrays["theta"])
+        rows = [Iteration(int(number), *rest) for number, *rest in arrays["history"].tolist()]
+        crf._history = History(rows, told["stopped"])
+        return crf
 
     # What was learnt -------------------------------------------------------------------------------------------------
 

@@ -5,17 +5,21 @@ The suffix chooses the reader, .gz and .xz aside; where it says nothing, the fir
 
 from __future__ import annotations
 
+from importlib import import_module
 from os import PathLike, fspath
-from typing import IO
+from typing import IO, Any
 
 from besag.errors import ModelError, ParseError
 from besag.io.files import read_bytes, suffix_of
 from besag.io.formats import Source, format_named, format_of_content, looks_like
 from besag.model.model import Model
 
+ARCHIVE = b"PK\x03\x04"  # how the files of estimators begin
+ESTIMATORS = "besag.estimators.files"
 
-def load(path: str | PathLike[str] | IO[bytes], *, format: str | None = None, ignore_utilities: bool = False) -> Model:
-    """A model from a file or an open binary stream; every format also packed as .gz or .xz.
+
+def load(path: str | PathLike[str] | IO[bytes], *, format: str | None = None, ignore_utilities: bool = False) -> Any:
+    """A model from a file or an open binary stream; every format also packed as .gz or .xz; or a fitted estimator.
 
     .uai, .bif, .xml (XMLBIF), .net (Hugin), .xdsl and .dsl (GeNIe), .dsc, .fg (libDAI), .wcsp, .cfn, .json (native); by
     content where the suffix says nothing, or by `format`, a suffix. Decision and utility nodes are an error;
@@ -31,6 +35,8 @@ def load(path: str | PathLike[str] | IO[bytes], *, format: str | None = None, ig
     name = path if isinstance(path, (str, PathLike)) else getattr(path, "name", "<stream>")
     where = fspath(name) if isinstance(name, (str, PathLike)) else "<stream>"
     data = read_bytes(path)
+    if data.startswith(ARCHIVE) and format is None:
+        return import_module(ESTIMATORS).read_estimator(data, where)
     chosen = format_of_content(data, where, suffix_of(where)) if format is None else format_named(format)
     try:
         model: Model = chosen.module.read(Source(data, where, ignore_utilities))

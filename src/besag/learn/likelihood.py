@@ -57,11 +57,23 @@ class Likelihood:
     def statistics(self, batch: Batch) -> Array:
         """(P,): the moments of the instances whose labels are all known."""
         complete = is_complete(batch)
+        self._refuse_impossible(batch, complete)
         if complete.all():
             return label_moments(batch)
         if not complete.any():
             return np.zeros(batch.graph.layout.n_parameters)
         return label_moments(batch.take(np.flatnonzero(complete)))
+
+    def _refuse_impossible(self, batch: Batch, complete: BoolArray) -> None:
+        """EvidenceError where labels that are known meet a hard zero; others are found by inference."""
+        graph = batch.graph
+        if self.support is None and all(block.template.support is None for block in graph.blocks):
+            return
+        problem = graph.bind(np.zeros(graph.layout.n_parameters), support=self.support)
+        labels = np.maximum(batch.labels, 0)
+        wrong = complete & ~np.isfinite(problem.energy(labels if batch.is_rows else labels[0]))
+        if wrong.any():
+            raise EvidenceError(impossible(int(np.argmax(wrong))))
 
     def value_and_grad(self, theta: Array, batch: Batch, state: Carried | None) -> tuple[float, Array, Carried]:
         """sum_n w_n log Z_n, less that of the clamped phase where labels are unknown; its gradient (P,); the state."""
@@ -101,10 +113,15 @@ class Likelihood:
         assert result.table_moments is not None
         if not np.isfinite(result.log_partitions).all():
             n = int(np.argmin(np.isfinite(result.log_partitions)))
-            raise EvidenceError(f"instance {n} has no labelling of positive probability: its labels meet hard zeros")
+            raise EvidenceError(impossible(n))
         total = result.log_partitions.sum() if weights is None else result.log_partitions @ weights
         kept = None if result.state is None else replace(result, table_moments=None, log_partitions=None)
         return float(total), graph.moments(result.table_moments), kept
+
+
+def impossible(n: int) -> str:
+    """What to say of an instance."""
+    return f"instance {n} has no labelling of positive probability: its labels meet hard zeros"
 
 
 def _phase_weights(batch: Batch) -> Array | None:

@@ -1,0 +1,78 @@
+"""Fitted estimators on disk: one .npz archive, arrays as such and all else as one text of JSON; nothing is pickled.
+
+    about      {"format", "estimator": its class, "parameters": of __init__, and what the class itself stores}
+    others     arrays, by the names that the class gives them
+
+A class that can be stored has `_stored() -> (mapping, arrays)` and `_restored(parameters, mapping, arrays)`, and an
+entry in STORED.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import AnyArray
+from besag.errors import BesagError, ModelError, ParseError
+from besag.io.files import read_bytes, write_atomically
+
+FORMAT = "besag estimator 1"
+STORED = {"ChainCRF": "besag.estimators.chain_crf"}
+
+
+def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:
+    """Writes a fitted estimator, whole or not at all."""
+    told, arrays = estimator._stored()
+    about = {
+        "format": FORMAT,
+        "estimator": type(estimator).__name__,
+        "parameters": estimator.get_params(),
+        **told,
+    }
+    try:
+        text = json.dumps(about)
+    except TypeError as error:
+        raise ModelError(
+            f"only texts, numbers and lists of them can be saved in parameters and labels: {error}"
+        ) from None
+    archive = io.BytesIO()
+    np.savez_compressed(archive, about=np.array(text), **arrays)
+    write_atomically(Path(path), archive.getvalue())
+
+
+def read_estimator(data: bytes, path: str) -> Any:
+    """The estimator of an archive; ParseError where it is none or is broken."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            arrays: dict[str, AnyArray] = {name: archive[name] for name in archive.files}
+        about: Mapping[str, Any] = json.loads(str(arrays.pop("about")))
+        if about["format"] != FORMAT:
+            raise ValueError(f"its format is {about['format']!r}, not {FORMAT!r}")
+        name = about["estimator"]
+        made = getattr(importlib.import_module(STORED[name]), name)
+        return made._restored(about["parameters"], about, arrays)
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        BesagError,
+    ) as error:
+        raise ParseError(f"expected an estimator of besag, but it cannot be read: {error}", path=path) from None
+
+
+def load_estimator(path: str | PathLike[str]) -> Any:
+    """Reads what `save_estimator` has written."""
+    return read_estimator(read_bytes(path), fspath(path))

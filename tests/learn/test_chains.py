@@ -1,0 +1,101 @@
+"""The kernel of chain CRFs against the general likelihood on a union of chains."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from besag.arrays import IntArray
+from besag.data.attributes import Attributes, Features, Labels
+from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
+from besag.data.dataset import Batch, Dataset
+from besag.data.sequences import sequences_of
+from besag.estimators.chain_model import chain_templates, seen_pairs
+from besag.estimators.schemes import Allowed
+from besag.infer.engine import make_engine
+from besag.learn.chains import ChainLikelihood
+from besag.learn.likelihood import Likelihood
+from besag.learn.objective import Total
+from besag.learn.penalty import penalty_of
+
+LABELS = 5
+
+
+def sequences(seed: int, n: int, *, weights: bool = False, hidden: float = 0.0) -> tuple[Features, IntArray, int]:
+    """Random attributes, a few of them common; one occurs twice in an item."""
+    rng = np.random.default_rng(seed)
+
+    def item() -> Any:
+        names = [f"a{int(a)}" for a in rng.geometric(0.1, size=rng.integers(0, 6))]
+        return {name: float(rng.normal()) for name in names} if weights else names
+
+    lengths = rng.integers(1, 9, size=n)
+    x = [[item() for _ in range(length)] for length in lengths]
+    y = [[None if rng.random() < hidden else int(rng.integers(LABELS)) for _ in range(length)] for length in lengths]
+    y[0][0], y[-1][0] = 0, LABELS - 1
+    attributes, features = Attributes.fit(x)
+    codes = Labels(tuple(range(LABELS))).transform(y, features.lengths)
+    return features, codes, len(attributes)
+
+
+def both(
+    templates: ChainTemplates, features: Features, codes: IntArray, weights: Any, n_threads: int = 1
+) -> tuple[Total, Total]:
+    """The objective by the kernel, and by the general way."""
+    layout = templates.layout()
+    inputs = csr_inputs(features, templates.state.n_inputs)
+    graph = chain_graph(templates, [str(k) for k in range(LABELS)], features.lengths, inputs)
+    penalty = penalty_of(layout, l2=0.2)
+    fast = Total(ChainLikelihood(templates), sequences_of(features, codes, weights), penalty, n_threads=n_threads)
+    slow = Total(Likelihood(make_engine("tree")), Dataset(Batch(graph, codes, weights)), penalty, n_threads=1)
+    return fast, slow
+
+
+@pytest.mark.parametrize("scale", [0.1, 3.0, 300.0])
+@pytest.mark.parametrize("hidden", [0.0, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("constrained", [False, True])
+def test_value_and_gradient(scale: float, hidden: float, weighted: bool, constrained: bool) -> None:
+    features, codes, n = sequences(3, 40, weights=weighted, hidden=hidden)
+    rng = np.random.default_rng(1)
+    allowed = None
+    if constrained:
+        possible = np.ones((LABELS, LABELS), np.bool_)
+        possible[codes[codes >= 0].max(), 0] = False
+        codes = np.where(codes == LABELS - 1, 0, codes)
+        allowed = Allowed(possible, np.ones(LABELS, np.bool_), np.arange(LABELS) != LABELS - 1)
+    templates = chain_templates(n, LABELS, seen_pairs(features, codes, n, LABELS), 1, allowed)
+    fast, slow = both(templates, features, codes, rng.random(len(features.lengths)))
+    theta = scale * rng.normal(size=templates.layout().n_parameters)
+    value, gradient = fast.value_and_grad(theta)
+    expected, slope = slow.value_and_grad(theta)
+    assert value == pytest.approx(expected, rel=1e-10)
+    assert_allclose(gradient, slope, rtol=1e-8, atol=1e-8 * max(scale, 1))
+    assert_allclose(fast.statistics, slow.statistics, rtol=1e-12, atol=1e-12)
+
+
+def test_mini_batches_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("besag.data.sequences.SHARD_TOKENS", 20)
+    features, codes, n = sequences(4, 30)
+    templates = chain_templates(n, LABELS, seen_pairs(features, codes, n, LABELS), 1, None)
+    theta = np.random.default_rng(0).normal(size=templates.layout().n_parameters)
+    one, slow = both(templates, features, codes, None)
+    two, _ = both(templates, features, codes, None, n_threads=2)
+    assert len(one.shards) == 4
+    assert one.value_and_grad(theta)[0] == two.value_and_grad(theta)[0]
+    assert_array_equal(one.value_and_grad(theta)[1], two.value_and_grad(theta)[1])
+    chosen = np.array([7, 3, 20])
+    value, gradient = one.sampled(theta, chosen)
+    expected, slope = slow.sampled(theta, chosen)
+    assert value == pytest.approx(expected, rel=1e-12)
+    assert_allclose(gradient, slope, rtol=1e-9, atol=1e-9)
+
+
+def test_products_with_the_hessian() -> None:
+    features, codes, n = sequences(5, 10)
+    templates = chain_templates(n, LABELS, seen_pairs(features, codes, n, LABELS), 1, None)
+    theta = 0.3 * np.random.default_rng(0).normal(size=templates.layout().n_parameters)
+    fast, slow = both(templates, features, codes, None)
+    vector = np.random.default_rng(1).normal(size=len(theta))
+    assert_allclose(fast.hessian_vector(theta)(vector), slow.hessian_vector(theta)(vector), rtol=1e-6, atol=1e-7)

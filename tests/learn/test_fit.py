@@ -1,0 +1,107 @@
+"""Fits: the optimum is known, all optimisers find it, and what is around it works."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import besag
+from besag.errors import ConvergenceWarning
+from besag.learn.checkpoint import load_checkpoint, save_checkpoint
+from besag.learn.history import Iteration
+from tests.learn.test_likelihood import instances, model_of
+
+
+def test_a_saturated_model_matches_the_frequencies() -> None:
+    """004: at the optimum the moments of the model are those of the data."""
+    model = besag.markov_network({"A": 2, "B": 3}, [(("A", "B"), np.zeros((2, 3)))])
+    data = np.repeat([[0, 0], [0, 2], [1, 1], [1, 2], [0, 1], [1, 0]], [5, 1, 7, 2, 3, 4], axis=0)
+    found = besag.fit(model, data, optimizer="lbfgs[tolerance=1e-9]")
+    assert found.converged
+    assert_allclose(found.model.joint(["A", "B"]), np.array([[5, 3, 1], [4, 7, 2]]) / 22, atol=1e-8)
+    assert found.history["value"].iloc[-1] == found.objective
+    assert list(found.history.columns) == ["iteration", "seconds", "value", "grad_norm", "step"]
+
+
+def test_all_optimisers_reach_the_same_optimum() -> None:
+    data = instances(7, 30)
+    model = model_of(data[0])
+    texts = (
+        "lbfgs[tolerance=1e-7]",
+        "newton_cg[tolerance=1e-7]",
+        "steepest_descent[tolerance=1e-4]",
+        "sgd[batch_size=5,step=0.3,schedule=inverse,averaging=true,max_iterations=400,evaluate_every=100]",
+    )
+    values = {}
+    for text in texts:
+        with pytest.warns(ConvergenceWarning) if text.startswith("sgd") else nothing():
+            values[text] = besag.fit(model, data, l2=3.0, optimizer=text).objective
+    least = min(values.values())
+    assert {text: value for text, value in values.items() if value > least * (1 + 1e-6)} == {}
+
+
+class nothing:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_steepest_descent_records_eta_and_the_gradient() -> None:
+    data = instances(2, 10)
+    found = besag.fit(model_of(data[0]), data, l2=1.0, optimizer="steepest_descent[tolerance=1e-3]")
+    rows = found.history
+    assert (rows["step"].iloc[1:] > 0).all()
+    assert rows["grad_norm"].iloc[-1] < 1e-3 * max(1, np.linalg.norm(found.theta))
+    assert (np.diff(rows["value"]) <= 1e-9 * rows["value"].iloc[0]).all()
+
+
+def test_penalties_by_template_and_l1() -> None:
+    data = instances(5, 10)
+    model = model_of(data[0])
+    layout = model.layout
+    found = besag.fit(model, data, l2={"edge": 1e4, "node": 0.1, "bend": 0.1})
+    assert np.abs(found.theta[layout["edge"]]).max() < 0.01 < np.abs(found.theta[layout["node"]]).max()
+    sparse = besag.fit(model, data, l1={"node": 5.0}, l2=0.1)
+    assert (sparse.theta[layout["node"]] == 0).any()
+    assert (sparse.theta[layout["edge"]] != 0).all()
+
+
+def test_held_out_data_end_the_fit_where_their_loss_is_least() -> None:
+    data = instances(8, 12)
+    model = model_of(data[0])
+    free = besag.fit(model, data[:4], l2=1e-3)
+    stopped = besag.fit(model, data[:4], l2=1e-3, held_out=data[4:])
+    loss = besag.objective("likelihood", model, data[4:])
+    assert stopped.stopped == "early_stopping"
+    assert loss.value_and_grad(stopped.theta)[0] < loss.value_and_grad(free.theta)[0]
+
+
+def test_going_on_from_a_file_gives_the_same_theta(tmp_path: Path) -> None:
+    data = instances(9, 8)
+    model = model_of(data[0])
+    whole = besag.fit(model, data, l2=0.5)
+
+    def at_five(row: Iteration, _: object) -> bool:
+        return row.iteration == 5
+
+    part = besag.fit(model, data, l2=0.5, on_step=at_five)
+    assert part.stopped == "early_stopping"
+    save_checkpoint(part.checkpoint, tmp_path / "fit.npz")
+    rest = besag.fit(model, data, l2=0.5, resume=load_checkpoint(tmp_path / "fit.npz"))
+    assert_array_equal(rest.theta, whole.theta)
+
+
+def test_too_few_iterations_are_told() -> None:
+    data = instances(9, 8)
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 2 iterations.*max_iterations"):
+        found = besag.fit(model_of(data[0]), data, l2=0.5, optimizer="lbfgs[max_iterations=2]")
+    assert not found.converged
+
+
+def test_a_start_is_taken() -> None:
+    data = instances(9, 8)
+    model = model_of(data[0])
+    done = besag.fit(model, data, l2=0.5, optimizer="lbfgs[tolerance=1e-6]")
+    again = besag.fit(model, data, l2=0.5, theta=done.theta, optimizer="lbfgs[tolerance=1e-6]")
+    assert len(again.history) == 1
+    assert again.converged
