@@ -22,7 +22,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, repeat
 from typing import Any, TypeAlias
@@ -49,11 +49,14 @@ class Features(Rebuilt):
     indices: NDArray[np.int32]
     values: Array | None
     lengths: IntArray
+    offsets: IntArray = field(init=False)  # (N + 1,): where sequences begin
 
     def __post_init__(self) -> None:
-        for name in ("indptr", "indices", "values", "lengths"):
+        object.__setattr__(self, "offsets", offsets_of(self.lengths))
+        for name in ("indptr", "indices", "values", "lengths", "offsets"):
             given = getattr(self, name)
-            object.__setattr__(self, name, None if given is None else frozen(given))
+            if given is not None:
+                object.__setattr__(self, name, frozen(given))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

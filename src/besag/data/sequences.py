@@ -36,7 +36,7 @@ class Sequences(Rebuilt):
     @property
     def offsets(self) -> IntArray:
         """(N + 1,): where sequences begin."""
-        return frozen(offsets_of(self.features.lengths))
+        return self.features.offsets
 
     def shards(self) -> list[Sequences]:
         """Contiguous parts with about as many tokens each."""

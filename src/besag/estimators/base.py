@@ -43,7 +43,7 @@ class Estimator:
         return Tags(estimator_type=None, target_tags=TargetTags(required=True))
 
     def __sklearn_is_fitted__(self) -> bool:
-        return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
+        return "model_" in vars(self)
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

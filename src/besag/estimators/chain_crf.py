@@ -246,12 +246,12 @@ class ChainCRF(Estimator):
             codes = self._probabilities(features).argmax(axis=1)
         else:
             codes = model.best(features, self.n_jobs)
-        return split(labels_of(model.classes, codes), features.lengths)
+        return split(labels_of(model.classes, codes), features)
 
     def predict_marginals(self, X: Iterable[Any]) -> list[Array]:
         """The probability of each label at each token: (T, K) for each sequence, columns as in classes_."""
         features = self._model().attributes.transform(X)
-        return split(self._probabilities(features), features.lengths)
+        return split(self._probabilities(features), features)
 
     def _probabilities(self, features: Features) -> Array:
         model = self._model()

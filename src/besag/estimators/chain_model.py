@@ -8,9 +8,9 @@ sparse product; labelling of first-order chains goes straight from there to a ke
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -119,22 +119,22 @@ class ChainModel(Rebuilt):
         assert self._rows is not None
         values = np.zeros(0) if features.values is None else features.values
         unary = self._rows.products(features.indptr, features.indices, values)
-        filled = features.lengths > 0
-        offsets = offsets_of(features.lengths)
-        _rule_out(unary, self.templates.begin, offsets[:-1][filled])
-        _rule_out(unary, self.templates.end, offsets[1:][filled] - 1)
+        if self.templates.begin is not None or self.templates.end is not None:
+            filled = features.lengths > 0
+            _rule_out(unary, self.templates.begin, features.offsets[:-1][filled])
+            _rule_out(unary, self.templates.end, features.offsets[1:][filled] - 1)
         return unary
 
     def best(self, features: Features, n_threads: int | None = None) -> IntArray:
         """(T,): the codes of the most probable labelling of each sequence."""
         if self.templates.triple is None:
-            codes = best_chains(self.unary(features), self.transition_weights, offsets_of(features.lengths), n_threads)
+            codes = best_chains(self.unary(features), self.transition_weights, features.offsets, n_threads)
         else:
             found = self.infer(features, "map", n_threads=n_threads).codes
             assert found is not None
             codes = found[0, 0]
         if len(codes) and codes.min() < 0:
-            n = int(np.searchsorted(offsets_of(features.lengths), int(np.argmin(codes)), side="right")) - 1
+            n = int(np.searchsorted(features.offsets, int(np.argmin(codes)), side="right")) - 1
             raise ModelError(f"sequence {n} has no labelling that the constraints allow")
         return codes
 
@@ -181,10 +181,9 @@ def forbidden_label(allowed: Allowed, codes: IntArray, lengths: IntArray) -> tup
     return n, at - int(offsets[n])
 
 
-def split(values: Any, lengths: IntArray) -> list[Any]:
+def split(values: Any, features: Features) -> list[Any]:
     """An array over all tokens, or a list, by sequence."""
-    offsets = offsets_of(lengths).tolist()
-    return [values[start:stop] for start, stop in itertools.pairwise(offsets)]
+    return [values[start:stop] for start, stop in pairwise(features.offsets.tolist())]
 
 
 def labels_of(classes: Sequence[Any], codes: IntArray) -> list[Any]:

@@ -165,18 +165,15 @@ class _Pairs:
         run_chunks(run, self.n_chunks, self.n_threads)
 
     def packed(self, kept: Mapping[str, Any]) -> dict[str, Kept]:
-        """Arrays of their own for a checkpoint."""
-        slots: IntArray = kept["slots"]
-        pairs: dict[str, Kept] = {"s": self.rows[slots], "y": self.rows[slots + self.n_rows]}
-        return pairs if self.root is None else {**pairs, "root": self.root}
+        """For a checkpoint: all rows as they are, since a copy would be as large as all else together."""
+        return {"rows": self.rows} if self.root is None else {"rows": self.rows, "root": self.root}
 
     def unpack(self, kept: Mapping[str, Any]) -> None:
         """The pairs of a checkpoint, in the rows where they were: sums in another order would round otherwise."""
         if len(kept["projections"]) != 2 * self.n_rows:
             had = len(kept["projections"]) // 2 - 1
             raise CapabilityError(f"resume is of lbfgs with memory={had}, got memory={self.memory}")
-        self.rows[kept["slots"]] = kept["s"]
-        self.rows[kept["slots"] + self.n_rows] = kept["y"]
+        self.rows[:] = kept["rows"]
         self.root = kept.get("root")
 
 
@@ -270,7 +267,7 @@ class _Process(Method):
 
     def unpacked(self, kept: Mapping[str, Kept]) -> Mapping[str, Kept]:
         self.pairs.unpack(kept)
-        return {name: value for name, value in kept.items() if name not in ("s", "y", "root")}
+        return {name: value for name, value in kept.items() if name not in ("rows", "root")}
 
 
 def _arc_of(function: Function, theta: Array, direction: Array, orthant: Array) -> Ray:

@@ -54,7 +54,8 @@ def occurrences_of(batch: Sequences, plan: Plan) -> Occurrences:
     first = features.indptr[tokens[0] : tokens[1] + 1]
     entries = slice(int(first[0]), int(first[-1]))
     attributes, first = features.indices[entries], first - first[0]
-    row = plan.row_of[attributes]
+    integer = index_type(max(plan.n_rows, int(plan.starts[-1])))
+    row: AnyArray = plan.row_of.astype(integer)[attributes]
     full = row >= 0
     few = attributes[~full]
     counts = plan.starts[few + 1] - plan.starts[few]
@@ -63,10 +64,9 @@ def occurrences_of(batch: Sequences, plan: Plan) -> Occurrences:
     n_singles[~full] = counts
     ones = features.values is None
     values = np.zeros(0) if features.values is None else features.values[entries]
-    integer = index_type(max(plan.n_rows, int(plan.starts[-1])))
     return Occurrences(
         first_row=frozen(offsets_of(full)[first]),
-        row=frozen(row[full].astype(integer)),
+        row=frozen(row[full]),
         row_value=frozen(values if ones else values[full]),
         first_single=frozen(offsets_of(n_singles)[first]),
         single=frozen(single.astype(integer)),
