@@ -17,7 +17,8 @@ from besag.data.attributes import Features
 from besag.data.dataset import check_weights
 
 SHARD_TOKENS = 1 << 13
-MOST_SHARDS = 4  # each makes a gradient of all parameters
+MOST_TOKENS = 1 << 17  # of a shard, which is compiled as a whole
+FEW_SHARDS = 4  # while shards may be as large as they like: each makes a gradient of all parameters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +43,8 @@ class Sequences(Rebuilt):
         """Contiguous parts with about as many tokens each."""
         offsets = self.offsets
         first, last = int(offsets[self.start]), int(offsets[self.stop])
-        n_shards = max(1, min(MOST_SHARDS, (last - first) // SHARD_TOKENS))
+        n_tokens = last - first
+        n_shards = max(1, min(FEW_SHARDS, n_tokens // SHARD_TOKENS), n_tokens // MOST_TOKENS)
         aims = np.linspace(first, last, n_shards + 1)[1:-1]
         cuts = np.unique([self.start, *np.searchsorted(offsets, aims).tolist(), self.stop]).tolist()
         return [replace(self, start=start, stop=stop) for start, stop in pairwise(cuts)]

@@ -29,6 +29,7 @@ from besag.model.pattern import Pattern, Prepared
 from besag.model.template import Template
 
 NO_PARAMETERS = Pattern(np.zeros(0, np.int64), np.zeros(0, np.int64))
+BLOCK = 1 << 16  # tokens that are looked at together
 DENSE_PAIRS = 1 << 28  # (attribute, label) pairs up to which those seen are marked in an array of all
 
 
@@ -51,20 +52,29 @@ def chain_templates(n_attributes: int, n_labels: int, pattern: Pattern, order: i
 
 def seen_pairs(features: Features, codes: IntArray, n_attributes: int, n_labels: int) -> Pattern:
     """The (attribute, label) pairs that occur; tokens whose label is not known count for every label."""
-    tokens = np.repeat(np.arange(len(codes)), np.diff(features.indptr))
-    labels = codes[tokens]
-    known = labels >= 0
-    pairs = features.indices[known].astype(np.int64) * n_labels + labels[known]
-    anywhere = np.unique(features.indices[~known]).astype(np.int64)
-    every = (anywhere[:, None] * n_labels + np.arange(n_labels)).reshape(-1)
-    if n_attributes * n_labels <= DENSE_PAIRS:
-        seen = np.zeros(n_attributes * n_labels, np.bool_)
-        seen[pairs] = True
-        seen[every] = True
+    dense = n_attributes * n_labels <= DENSE_PAIRS
+    seen = np.zeros(n_attributes * n_labels if dense else 0, np.bool_)
+    found = np.zeros(0, np.int64)
+    for start in range(0, len(codes), BLOCK):
+        pairs = _pairs_of(features, codes, n_labels, start, min(start + BLOCK, len(codes)))
+        if dense:
+            seen[pairs] = True
+        else:
+            found = np.union1d(found, pairs)
+    if dense:
         found = np.flatnonzero(seen)
-    else:
-        found = np.unique(np.concatenate([pairs, every]))
     return Pattern(found // n_labels, found % n_labels)
+
+
+def _pairs_of(features: Features, codes: IntArray, n_labels: int, start: int, stop: int) -> IntArray:
+    """attribute K + label, of tokens [start, stop)."""
+    first = features.indptr[start : stop + 1]
+    attributes = features.indices[first[0] : first[-1]].astype(np.int64)
+    labels = np.repeat(codes[start:stop], np.diff(first))
+    known = labels >= 0
+    anywhere = np.unique(attributes[~known])
+    every = (anywhere[:, None] * n_labels + np.arange(n_labels)).reshape(-1)
+    return np.concatenate([attributes[known] * n_labels + labels[known], every])
 
 
 def all_pairs(n_attributes: int, n_labels: int) -> Pattern:

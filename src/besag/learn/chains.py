@@ -7,7 +7,7 @@ range of floating-point numbers does not suffice, a shard goes through the gener
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -39,13 +39,18 @@ class Phase(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a shard keeps between calls: room for its gradient, all sequences, and those with unknown labels."""
+    """What a shard keeps between calls: all of its sequences, and those with unknown labels."""
+
+    free: Phase
+    clamped: Phase | None
+
+
+class Room(NamedTuple):
+    """Room for a gradient: full rows, single parameters, transitions (1, W, W)."""
 
     rows: Array
     singles: Array
     pairs: Array
-    free: Phase
-    clamped: Phase | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +58,7 @@ class ChainLikelihood:
     """An Objective on Sequences, for templates without triples."""
 
     templates: ChainTemplates
+    rooms: list[Room] = field(default_factory=list)  # that no thread is in
 
     @property
     def pattern(self) -> Pattern:
@@ -88,12 +94,12 @@ class ChainLikelihood:
         return vector
 
     def value_and_grad(self, theta: Array, batch: Sequences, state: Work | None) -> tuple[float, Array, Work]:
-        """sum_n w_n log Z_n, less that of the known labels where some are unknown; its gradient; the room for it."""
-        work = self._room(batch) if state is None else state
+        """sum_n w_n log Z_n, less that of the known labels where some are unknown; its gradient; the compiled data."""
+        work = self._work(batch) if state is None else state
         try:
-            value, gradient = self._evaluated(theta, work.free, work)
+            value, gradient = self._evaluated(theta, work.free)
             if work.clamped is not None:
-                known, slope = self._evaluated(theta, work.clamped, work)
+                known, slope = self._evaluated(theta, work.clamped)
                 value, gradient = value - known, gradient - slope
         except FloatingPointError:
             value, gradient, _ = self._general().value_and_grad(theta, self._batch(batch), None)
@@ -101,44 +107,49 @@ class ChainLikelihood:
 
     def hessian_vector(self, theta: Array, batch: Sequences) -> Product:
         """Products with the Hessian at theta."""
-        work = self._room(batch)
+        work = self._work(batch)
         return hessian_product(lambda point: self.value_and_grad(point, batch, work)[1], theta)
 
     def _plan(self) -> Plan:
         return self.pattern.plan(self.templates.state.n_inputs, padded(self.n_labels))
 
-    def _room(self, batch: Sequences) -> Work:
-        plan, width = self._plan(), padded(self.n_labels)
+    def _work(self, batch: Sequences) -> Work:
         hidden = _with_unknown_labels(batch)
-        return Work(
-            rows=np.zeros(plan.n_rows * width),
-            singles=np.zeros(len(self.pattern)),
-            pairs=np.zeros((1, width, width)),
-            free=self._phase(batch, NOTHING),
-            clamped=None if hidden is None else self._phase(hidden, hidden.codes),
-        )
+        clamped = None if hidden is None else self._phase(hidden, hidden.codes)
+        return Work(self._phase(batch, NOTHING), clamped)
+
+    def _room(self) -> Room:
+        """Zeros, in arrays that were used before where there are some: fresh pages take as long as their use."""
+        try:
+            room = self.rooms.pop()
+        except IndexError:
+            plan, width = self._plan(), padded(self.n_labels)
+            return Room(np.zeros(plan.n_rows * width), np.zeros(len(self.pattern)), np.zeros((1, width, width)))
+        for array in room:
+            array[:] = 0.0
+        return room
 
     def _phase(self, batch: Sequences, known: IntArray) -> Phase:
         offsets = batch.offsets[batch.start : batch.stop + 1]
         weights = batch.weights[batch.start : batch.stop]
         return Phase(occurrences_of(batch, self._plan()), frozen(offsets - offsets[0]), frozen(weights), known)
 
-    def _evaluated(self, theta: Array, phase: Phase, work: Work) -> tuple[float, Array]:
+    def _evaluated(self, theta: Array, phase: Phase) -> tuple[float, Array]:
         """sum_n w_n log Z_n and its gradient (P,), with known labels as evidence."""
         k, layout = self.n_labels, self.templates.layout()
         prepared = self.pattern.prepared(-theta[layout["state"]], self.templates.state.n_inputs, padded(k))
         tables, ends, shift = self._tables(theta[layout["transition"]])
-        for array in (work.rows, work.singles, work.pairs):
-            array[:] = 0.0
-        log_z = np.zeros(len(phase.weights))
+        room, log_z = self._room(), np.zeros(len(phase.weights))
         checked = int(len(phase.known) > 0 or not (tables[:, :k, :k] > 0).all() or not (ends == 0).all())
         compile = worth_compiling(float(len(phase.occurrences.row) + phase.offsets[-1] * k) * k)
         kernel = kernel_of(make_gradient, k, int(len(phase.occurrences.row_value) > 0), checked, compile=compile)
         given = (prepared.rows, prepared.theta, ends, tables, phase.offsets, phase.weights, phase.known)
-        if kernel(*phase.occurrences, *given, work.rows, work.singles, work.pairs, log_z) >= 0:
+        if kernel(*phase.occurrences, *given, *room, log_z) >= 0:
             raise FloatingPointError
         log_z += shift * (np.diff(phase.offsets) - 1)
-        return float(log_z @ phase.weights), self._gradient(work, tables[0])
+        gradient = self._gradient(room, tables[0])
+        self.rooms.append(room)
+        return float(log_z @ phase.weights), gradient
 
     def _tables(self, theta: Array) -> tuple[Array, Array, float]:
         """exp(transition - shift) and its transpose, (2, W, W); the log-potentials of ends, (2, W); the shift."""
@@ -157,10 +168,10 @@ class ChainLikelihood:
                 ends[row, :k][~template.support] = -np.inf
         return frozen(np.stack([weights, weights.T])), frozen(ends), shift
 
-    def _gradient(self, work: Work, table: Array) -> Array:
+    def _gradient(self, room: Room, table: Array) -> Array:
         plan, k = self._plan(), self.n_labels
-        work.singles[plan.kept] = work.rows[plan.places]
-        return np.negative(self._vector(work.singles, (work.pairs[0] * table)[:k, :k].reshape(-1)))
+        room.singles[plan.kept] = room.rows[plan.places]
+        return np.negative(self._vector(room.singles, (room.pairs[0] * table)[:k, :k].reshape(-1)))
 
     def _general(self) -> Likelihood:
         return Likelihood(make_engine("tree", n_threads=1))
