@@ -9,6 +9,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 LINES = {
     "bayesian_network.py": "P(burglary | call, quake) = 0.0306",
+    "chunking.py": "The old man is one noun phrase with probability 0.58",
     "denoising.py": "out/denoising.png shows them side by side",
     "energies_by_hand.py": "log Z from besag:     -0.019275",
     "messages_on_a_tree.py": "Z at m: 5.470663",
