@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from besag.data.attributes import Attributes, Features, Labels
+from besag.data.attributes import Attributes, Features
+from besag.data.labels import Labels
 from besag.errors import ModelError
 from besag.io.conll import read_conll
 

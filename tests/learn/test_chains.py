@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from besag.arrays import IntArray
-from besag.data.attributes import Attributes, Features, Labels
+from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.data.dataset import Batch, Dataset
+from besag.data.labels import Labels
 from besag.data.sequences import sequences_of
 from besag.estimators.chain_model import chain_templates, seen_pairs
 from besag.estimators.schemes import Allowed

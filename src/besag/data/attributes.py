@@ -1,4 +1,4 @@
-"""Attributes and labels of sequences as arrays: what conditional random fields on chains learn from.
+"""Attributes of sequences as arrays: what conditional random fields on chains learn from.
 
 A sequence is a list of items, one for each token. An item is read as python-crfsuite reads it:
 
@@ -13,15 +13,14 @@ zeros are left out. T tokens of N sequences become rows of a sparse matrix:
 
     indptr (T + 1,) int64    indices (nnz,) int32    values (nnz,) float64, None where all are 1    lengths (N,) int64
 
-A row keeps its attributes as they come: one that is given twice is there twice, and counts as the sum. Labels become
-codes (T,) int64 into the sorted classes, -1 where a label is not known.
+A row keeps its attributes as they come: one that is given twice is there twice, and counts as the sum.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, repeat
@@ -32,13 +31,10 @@ from numpy.typing import NDArray
 
 from besag.arrays import Array, IntArray, Rebuilt, frozen, offsets_of
 from besag.errors import ModelError
-from besag.graph.evidence import is_missing
-from besag.text import did_you_mean, shortened
 
 Numbered: TypeAlias = Callable[[Iterable[str]], Iterator[int]]  # names -> their numbers, -1 for those to leave out
 
 _CONTAINERS, _TEXT, _NUMBERS = {list, tuple, set, frozenset, str}, {str}, {float, int, bool}
-_UNSEEN = -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,25 +80,46 @@ class Attributes:
     @classmethod
     def fit(cls, sequences: Iterable[Any]) -> tuple[Attributes, Features]:
         """All attributes of some sequences, which may be a generator, and the sequences as arrays."""
-        numbers: defaultdict[str, int] = defaultdict()
-        numbers.default_factory = numbers.__len__  # a new attribute gets the next number, without a line of Python
-        rows, columns = _Rows(partial(map, numbers.__getitem__)), None
-        for n, sequence in enumerate(_iterated(sequences)):
-            matrix = _matrix(sequence)
-            if n == 0:
-                columns = None if matrix is None else int(matrix.shape[1])
-            rows.add(n, sequence, matrix, columns, "sequence 0")
-        if columns is not None:
-            return cls({str(i): i for i in range(columns)}, columns), rows.features()
-        return cls(dict(numbers)), rows.features()
+        growing = GrowingAttributes()
+        features = growing.add(sequences)
+        return growing.done(), features
 
     def transform(self, sequences: Iterable[Any]) -> Features:
         """Sequences as arrays; attributes that training has not seen are left out."""
         find, unknown = self.numbers.get, repeat(-1)
         rows = _Rows(lambda names: map(find, names, unknown))
-        for n, sequence in enumerate(_iterated(sequences)):
+        for n, sequence in enumerate(iterated(sequences)):
             rows.add(n, sequence, _matrix(sequence), self.columns, "training")
         return rows.features()
+
+
+class GrowingAttributes:
+    """Attributes that are numbered as sequences come, in parts."""
+
+    def __init__(self) -> None:
+        self._numbers: defaultdict[str, int] = defaultdict()
+        self._numbers.default_factory = (
+            self._numbers.__len__
+        )  # the next number, without a line of Python
+        self._columns: int | None = None
+        self._n = 0
+
+    def add(self, sequences: Iterable[Any]) -> Features:
+        """More sequences, as arrays."""
+        rows = _Rows(partial(map, self._numbers.__getitem__))
+        for sequence in iterated(sequences):
+            matrix = _matrix(sequence)
+            if self._n == 0:
+                self._columns = None if matrix is None else int(matrix.shape[1])
+            rows.add(self._n, sequence, matrix, self._columns, "sequence 0")
+            self._n += 1
+        return rows.features()
+
+    def done(self) -> Attributes:
+        """All attributes that have come."""
+        if self._columns is not None:
+            return Attributes({str(i): i for i in range(self._columns)}, self._columns)
+        return Attributes(dict(self._numbers))
 
 
 class _Rows:
@@ -174,13 +191,11 @@ class _Rows:
         return Features(indptr, indices, values, np.frombuffer(self._lengths, np.int64))
 
 
-# Items ---------------------------------------------------------------------------------------------------------------
-
-
-def _iterated(sequences: Iterable[Any]) -> Iterator[Any]:
+def iterated(sequences: Iterable[Any]) -> Iterator[Any]:
+    """The sequences one by one; those of pandas as arrays."""
     if isinstance(sequences, (str, bytes, Mapping)) or not hasattr(sequences, "__iter__"):
         raise ModelError(f"expected a list of sequences, got {type(sequences).__name__}")
-    return (one.to_numpy() if hasattr(one, "to_numpy") else one for one in sequences)  # of pandas: rows, not columns
+    return (one.to_numpy() if hasattr(one, "to_numpy") else one for one in sequences)  # rows, not columns
 
 
 def _matrix(sequence: Any) -> Any:
@@ -232,7 +247,7 @@ def _flatten(item: Any, prefix: str, names: list[str], weights: list[float]) -> 
     """Adds the attributes of an item, or of a list or dict inside it, whose names begin with the prefix."""
     if not isinstance(item, Mapping):
         if not hasattr(item, "__iter__"):
-            raise TypeError(f"expected a list of attributes or a dict {{attribute: weight}}, got {_shown(item)}")
+            raise TypeError(f"expected a list of attributes or a dict {{attribute: weight}}, got {shown(item)}")
         for one in item:
             names.append(prefix + _text(one))
             weights.append(1.0)
@@ -266,7 +281,7 @@ def _text(name: Any) -> str:
         return str(name)
     if isinstance(name, bytes):
         return name.decode()
-    raise TypeError(f"expected the name of an attribute, a str, got {_shown(name)}")
+    raise TypeError(f"expected the name of an attribute, a str, got {shown(name)}")
 
 
 def _weight(name: str, value: Any) -> float:
@@ -275,12 +290,13 @@ def _weight(name: str, value: Any) -> float:
         read: array[float] = array("d", [value])
     except TypeError:
         raise TypeError(
-            f"attribute {name!r}: expected a number, a str, or a list or dict of attributes, got {_shown(value)}"
+            f"attribute {name!r}: expected a number, a str, or a list or dict of attributes, got {shown(value)}"
         ) from None
     return read[0]
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value and its type, for a message."""
     return f"{str(value)[:40]!r} of type {type(value).__name__}"
 
 
@@ -293,96 +309,3 @@ def _check_finite(n: int, weights: Array, counts: Any, name: Callable[[int], str
             f"sequence {n}, position {position}: the weight of attribute {name(entry)!r} must be finite, "
             f"got {weights[entry]}; leave the attribute out where its value is not known"
         )
-
-
-# Labels --------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """The classes, sorted, in the user's own type: text in the order of text, integers in theirs.
-
-    A label is not known where it is None or NaN, or -1 in an array of integers.
-
-    >>> labels, codes = Labels.fit([["N", "V"], ["D", None]])
-    >>> labels.classes, codes.tolist()
-    (('D', 'N', 'V'), [1, 2, 0, -1])
-    """
-
-    classes: tuple[Any, ...]
-
-    @classmethod
-    def fit(cls, sequences: Iterable[Any], lengths: IntArray | None = None) -> tuple[Labels, IntArray]:
-        """The classes and the codes (T,) of sequences of labels; lengths (N,) are those of the attributes."""
-        numbers: defaultdict[Hashable, int] = defaultdict()
-        numbers.default_factory = numbers.__len__
-        codes = array("q")
-        for _, labels in _sequences_of_labels(sequences, lengths):
-            codes.extend(map(numbers.__getitem__, labels))
-        known = [label for label in numbers if not is_missing(label)]
-        if not known:
-            raise ModelError("no label is known: expected at least one that is not None (or -1, in integer arrays)")
-        made = cls(_sorted(known))
-        code_of = made._lookup()
-        table = np.array([code_of.get(label, -1) for label in numbers], np.int64)
-        return made, table[np.frombuffer(codes, np.int64)]
-
-    def transform(self, sequences: Iterable[Any], lengths: IntArray | None = None) -> IntArray:
-        """The codes (T,) of labels that training has seen."""
-        find, codes, unseen = self._lookup().get, array("q"), repeat(_UNSEEN)
-        for n, labels in _sequences_of_labels(sequences, lengths):
-            found = array("q", map(find, labels, unseen))
-            while _UNSEEN in found:
-                position = found.index(_UNSEEN)
-                if not is_missing(labels[position]):
-                    raise self._not_seen(n, position, labels[position])
-                found[position] = -1
-            codes.extend(found)
-        return np.array(codes, np.int64)
-
-    def _lookup(self) -> dict[Any, int]:
-        return {label: code for code, label in enumerate(self.classes)} | {None: -1}
-
-    def _not_seen(self, n: int, position: int, label: object) -> ModelError:
-        known = [str(one) for one in self.classes]
-        hint = did_you_mean(str(label), known)
-        return ModelError(
-            f"sequence {n}, position {position}: the label {label!r} was not seen in training; "
-            f"{hint + ' It' if hint else 'it'} has {shortened(known)}; None stands for a label that is not known"
-        )
-
-
-def _sequences_of_labels(sequences: Iterable[Any], lengths: IntArray | None) -> Iterator[tuple[int, list[Any]]]:
-    """The number and the labels of each sequence, of which there are as many as there are tokens."""
-    n = -1
-    for n, labels in enumerate(_iterated(sequences)):
-        listed = _labels(labels) if hasattr(labels, "__iter__") else None
-        if listed is None:
-            raise ModelError(f"sequence {n} of y: expected a list of labels, got {_shown(labels)}")
-        if lengths is not None and n < len(lengths) and len(listed) != lengths[n]:
-            raise ModelError(f"sequence {n}: X has {lengths[n]} items, and y has {len(listed)} labels")
-        if not listed:
-            raise ModelError(f"sequence {n} is empty: leave it out of X and y")
-        try:
-            hash(tuple(listed))
-        except TypeError as error:
-            raise ModelError(f"sequence {n}: expected labels, each a str or an int: {error}") from None
-        yield n, listed
-    if lengths is not None and n + 1 != len(lengths):
-        raise ModelError(f"X has {len(lengths)} sequences, and y has {n + 1}")
-
-
-def _labels(labels: Any) -> list[Any]:
-    """Labels as Python's own str and int; None where an array of integers has -1."""
-    if not isinstance(labels, np.ndarray):
-        return [label.item() if isinstance(label, np.generic) else label for label in labels]
-    listed: list[Any] = labels.tolist()
-    return [None if label == -1 else label for label in listed] if labels.dtype.kind == "i" else listed
-
-
-def _sorted(labels: list[Any]) -> tuple[Any, ...]:
-    try:
-        return tuple(sorted(labels))
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in labels})
-        raise ModelError(f"labels must be of one type, got {' and '.join(kinds)}: make all of them str") from None

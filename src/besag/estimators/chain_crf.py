@@ -18,8 +18,9 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
 from besag.data import dataset as unions
-from besag.data.attributes import Attributes, Features, Labels
+from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
+from besag.data.labels import Labels
 from besag.data.sequences import sequences_of
 from besag.errors import ConvergenceWarning, ModelError
 from besag.estimators.base import Estimator, check_choice

@@ -1,0 +1,134 @@
+"""Labels of sequences as codes (T,) int64 into the sorted classes, -1 where a label is not known."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import IntArray
+from besag.data.attributes import iterated, shown
+from besag.errors import ModelError
+from besag.graph.evidence import is_missing
+from besag.text import did_you_mean, shortened
+
+_UNSEEN = -2
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The classes, sorted, in the user's own type: text in the order of text, integers in theirs.
+
+    A label is not known where it is None or NaN, or -1 in an array of integers.
+
+    >>> labels, codes = Labels.fit([["N", "V"], ["D", None]])
+    >>> labels.classes, codes.tolist()
+    (('D', 'N', 'V'), [1, 2, 0, -1])
+    """
+
+    classes: tuple[Any, ...]
+
+    @classmethod
+    def fit(cls, sequences: Iterable[Any], lengths: IntArray | None = None) -> tuple[Labels, IntArray]:
+        """The classes and the codes (T,) of sequences of labels; lengths (N,) are those of the attributes."""
+        growing = GrowingLabels()
+        codes = growing.add(sequences, lengths)
+        labels, code_of_number = growing.done()
+        return labels, code_of_number[codes]
+
+    def transform(self, sequences: Iterable[Any], lengths: IntArray | None = None) -> IntArray:
+        """The codes (T,) of labels that training has seen."""
+        find, codes, unseen = self.lookup().get, array("q"), repeat(_UNSEEN)
+        for n, labels in _sequences_of_labels(sequences, lengths):
+            found = array("q", map(find, labels, unseen))
+            while _UNSEEN in found:
+                position = found.index(_UNSEEN)
+                if not is_missing(labels[position]):
+                    raise self._not_seen(n, position, labels[position])
+                found[position] = -1
+            codes.extend(found)
+        return np.array(codes, np.int64)
+
+    def lookup(self) -> dict[Any, int]:
+        """{label: code}, -1 for None."""
+        return {label: code for code, label in enumerate(self.classes)} | {None: -1}
+
+    def _not_seen(self, n: int, position: int, label: object) -> ModelError:
+        known = [str(one) for one in self.classes]
+        hint = did_you_mean(str(label), known)
+        return ModelError(
+            f"sequence {n}, position {position}: the label {label!r} was not seen in training; "
+            f"{hint + ' It' if hint else 'it'} has {shortened(known)}; None stands for a label that is not known"
+        )
+
+
+class GrowingLabels:
+    """Labels that are numbered as sequences come, in parts."""
+
+    def __init__(self) -> None:
+        self._numbers: defaultdict[Hashable, int] = defaultdict()
+        self._numbers.default_factory = self._numbers.__len__
+        self._n = 0
+
+    def add(self, sequences: Iterable[Any], lengths: IntArray | None = None) -> IntArray:
+        """The numbers (T,) of more labels, in the order in which labels appear."""
+        codes = array("q")
+        for n, labels in _sequences_of_labels(sequences, lengths, self._n):
+            try:
+                codes.extend(map(self._numbers.__getitem__, labels))
+            except TypeError as error:
+                raise ModelError(f"sequence {n}: a label must be a text or an integer: {error}") from None
+            self._n = n + 1
+        return np.array(codes, np.int64)
+
+    def done(self) -> tuple[Labels, IntArray]:
+        """The classes, and the code of each number, -1 of labels that are not known."""
+        known = [label for label in self._numbers if not is_missing(label)]
+        if not known:
+            raise ModelError("no label is known: expected at least one that is not None (or -1, in integer arrays)")
+        made = Labels(_sorted(known))
+        code_of = made.lookup()
+        return made, np.array([code_of.get(label, -1) for label in self._numbers], np.int64)
+
+
+def _sequences_of_labels(
+    sequences: Iterable[Any], lengths: IntArray | None, first: int = 0
+) -> Iterator[tuple[int, list[Any]]]:
+    """The number and the labels of each sequence, of which there are as many as there are tokens."""
+    n = first - 1
+    for n, labels in enumerate(iterated(sequences), first):
+        listed = _labels(labels) if hasattr(labels, "__iter__") else None
+        if listed is None:
+            raise ModelError(f"sequence {n} of y: expected a list of labels, got {shown(labels)}")
+        if lengths is not None and n - first < len(lengths) and len(listed) != lengths[n - first]:
+            raise ModelError(f"sequence {n}: X has {lengths[n - first]} items, and y has {len(listed)} labels")
+        if not listed:
+            raise ModelError(f"sequence {n} is empty: leave it out of X and y")
+        try:
+            hash(tuple(listed))
+        except TypeError as error:
+            raise ModelError(f"sequence {n}: expected labels, each a str or an int: {error}") from None
+        yield n, listed
+    if lengths is not None and n + 1 - first != len(lengths):
+        raise ModelError(f"X has {first + len(lengths)} sequences, and y has {n + 1}")
+
+
+def _labels(labels: Any) -> list[Any]:
+    """Labels as Python's own str and int; None where an array of integers has -1."""
+    if not isinstance(labels, np.ndarray):
+        return [label.item() if isinstance(label, np.generic) else label for label in labels]
+    listed: list[Any] = labels.tolist()
+    return [None if label == -1 else label for label in listed] if labels.dtype.kind == "i" else listed
+
+
+def _sorted(labels: list[Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(sorted(labels))
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ModelError(f"labels must be of one type, got {' and '.join(kinds)}: make all of them str") from None
