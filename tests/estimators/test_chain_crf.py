@@ -207,6 +207,33 @@ def test_generators_and_empty_sequences(crf: ChainCRF) -> None:
     assert crf.predict([[["unknown"], []]]) == crf.predict([[[], []]])
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_training_from_files_is_training_from_memory(
+    hidden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("besag.data.streamed.PART_TOKENS", 4)
+    y = [["D", None, "V"], *Y[1:]] if hidden else Y
+    weights = [1.0, 2.0, 0.5, 1.0]
+    here = ChainCRF(l2=0.1, tol=1e-8).fit(X, y, weights)
+    there = ChainCRF(l2=0.1, tol=1e-8, scratch=str(tmp_path)).fit(iter(X), iter(y), weights)
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-9)
+    assert there.classes_ == here.classes_
+    assert there.state_features_ == pytest.approx(here.state_features_, abs=1e-5)
+    assert list(tmp_path.iterdir()) == []
+    stochastic = ChainCRF(l2=0.1, scratch=str(tmp_path), optimizer="adam[batch_size=2,step=0.1]", max_iter=200, tol=0.0)
+    with pytest.warns(ConvergenceWarning):
+        assert stochastic.fit(X, y, weights).objective_ == pytest.approx(here.objective_, rel=0.2)
+    with pytest.raises(ModelError, match="sequence 2: X has 3 items, and y has 2 labels"):
+        ChainCRF(scratch=str(tmp_path)).fit(X, [*Y[:2], ["D", "N"], Y[3]])
+    with pytest.raises(ModelError, match="X has 4 sequences, and y has more"):
+        ChainCRF(scratch=str(tmp_path)).fit(X, [*Y, ["N"]])
+    with pytest.raises(ModelError, match="X has 4 sequences, and y has 3"):
+        ChainCRF(scratch=str(tmp_path)).fit(X, Y[:3])
+    with pytest.raises(ModelError, match="scratch must be a folder that is there"):
+        ChainCRF(scratch=str(tmp_path / "none")).fit(X, Y)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("suffix", ["crf.npz", "crf.besag"])
 def test_saved_and_loaded(crf: ChainCRF, tmp_path: Path, suffix: str) -> None:
     crf.save(tmp_path / suffix)

@@ -1,5 +1,6 @@
 """The kernel of chain CRFs against the general likelihood on a union of chains."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.data.dataset import Batch, Dataset
 from besag.data.labels import Labels
-from besag.data.sequences import sequences_of
-from besag.estimators.chain_model import chain_templates, seen_pairs
+from besag.data.sequences import joined_sequences, sequences_of
+from besag.data.streamed import stream
+from besag.estimators.chain_data import seen_pairs
+from besag.estimators.chain_model import chain_templates
 from besag.estimators.schemes import Allowed
 from besag.infer.engine import make_engine
 from besag.learn.chains import ChainLikelihood
@@ -66,7 +69,7 @@ def test_value_and_gradient(scale: float, hidden: float, weighted: bool, constra
         possible[codes[codes >= 0].max(), 0] = False
         codes = np.where(codes == LABELS - 1, 0, codes)
         allowed = Allowed(possible, np.ones(LABELS, np.bool_), np.arange(LABELS) != LABELS - 1)
-    templates = chain_templates(n, LABELS, seen_pairs(features, codes, n, LABELS), 1, allowed)
+    templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, allowed)
     fast, slow = both(templates, features, codes, rng.random(len(features.lengths)))
     theta = scale * rng.normal(size=templates.layout().n_parameters)
     value, gradient = fast.value_and_grad(theta)
@@ -79,7 +82,7 @@ def test_value_and_gradient(scale: float, hidden: float, weighted: bool, constra
 def test_mini_batches_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("besag.data.sequences.SHARD_TOKENS", 20)
     features, codes, n = sequences(4, 30)
-    templates = chain_templates(n, LABELS, seen_pairs(features, codes, n, LABELS), 1, None)
+    templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
     theta = np.random.default_rng(0).normal(size=templates.layout().n_parameters)
     one, slow = both(templates, features, codes, None)
     two, _ = both(templates, features, codes, None, n_threads=2)
@@ -95,8 +98,30 @@ def test_mini_batches_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_products_with_the_hessian() -> None:
     features, codes, n = sequences(5, 10)
-    templates = chain_templates(n, LABELS, seen_pairs(features, codes, n, LABELS), 1, None)
+    templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
     theta = 0.3 * np.random.default_rng(0).normal(size=templates.layout().n_parameters)
     fast, slow = both(templates, features, codes, None)
     vector = np.random.default_rng(1).normal(size=len(theta))
     assert_allclose(fast.hessian_vector(theta)(vector), slow.hessian_vector(theta)(vector), rtol=1e-6, atol=1e-7)
+
+
+def test_shards_in_files_change_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("besag.data.streamed.PART_TOKENS", 40)
+    rng = np.random.default_rng(6)
+    x = [[{f"a{rng.integers(9)}": float(rng.normal())} for _ in range(rng.integers(1, 9))] for _ in range(30)]
+    y = [[None if rng.random() < 0.3 else int(rng.integers(LABELS)) for _ in items] for items in x]
+    attributes, _, data = stream(x, y, tmp_path, rng.random(30))
+    n, parts = len(attributes), [part.load() for part in data.shards()]
+    assert len(parts) == 4
+    templates = chain_templates(n, LABELS, seen_pairs(parts, n, LABELS), 1, None)
+    theta = rng.normal(size=templates.layout().n_parameters)
+    stored = Total(ChainLikelihood(templates), data, penalty_of(templates.layout()), n_threads=1)
+    whole = joined_sequences(parts)
+    kept = Total(ChainLikelihood(templates), whole, penalty_of(templates.layout()), n_threads=1)
+    for _ in range(2):
+        value, gradient = stored.value_and_grad(theta)
+        assert value == pytest.approx(kept.value_and_grad(theta)[0], rel=1e-12)
+        assert_allclose(gradient, kept.value_and_grad(theta)[1], rtol=1e-9, atol=1e-9)
+    some = np.array([29, 3, 11])
+    assert stored.sampled(theta, some)[0] == pytest.approx(kept.sampled(theta, some)[0], rel=1e-12)
+    assert len(list(tmp_path.iterdir())) == 8

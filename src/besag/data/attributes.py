@@ -98,9 +98,7 @@ class GrowingAttributes:
 
     def __init__(self) -> None:
         self._numbers: defaultdict[str, int] = defaultdict()
-        self._numbers.default_factory = (
-            self._numbers.__len__
-        )  # the next number, without a line of Python
+        self._numbers.default_factory = self._numbers.__len__  # the next number, without a line of Python
         self._columns: int | None = None
         self._n = 0
 

@@ -63,6 +63,24 @@ class Sequences(Rebuilt):
         return Sequences(features, frozen(self.codes[tokens]), frozen(self.weights[chosen]), 0, len(chosen))
 
 
+def joined_sequences(parts: list[Sequences]) -> Sequences:
+    """Whole sequences one after the other."""
+    counts = np.concatenate([np.diff(part.features.indptr) for part in parts])
+    weighted = any(part.features.values is not None for part in parts)
+    features = Features(
+        offsets_of(counts),
+        np.concatenate([part.features.indices for part in parts]),
+        np.concatenate([_values(part.features) for part in parts]) if weighted else None,
+        np.concatenate([part.features.lengths for part in parts]),
+    )
+    codes, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("codes", "weights"))
+    return Sequences(features, frozen(codes), frozen(weights), 0, len(features.lengths))
+
+
+def _values(features: Features) -> Array:
+    return np.ones(len(features.indices)) if features.values is None else features.values
+
+
 def ranges(starts: IntArray, counts: IntArray) -> IntArray:
     """start, start + 1, ... so many each, one after the other."""
     ends = np.cumsum(counts)

@@ -16,22 +16,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray
+from besag.arrays import AnyArray, Array
 from besag.data import dataset as unions
 from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.data.labels import Labels
-from besag.data.sequences import sequences_of
+from besag.data.sequences import Sequences
 from besag.errors import ConvergenceWarning, ModelError
 from besag.estimators.base import Estimator, check_choice
+from besag.estimators.chain_data import Training, refuse_forbidden, seen_pairs, training_data
 from besag.estimators.chain_model import (
     ChainModel,
     all_pairs,
     chain_engine,
     chain_templates,
-    forbidden_label,
     labels_of,
-    seen_pairs,
     split,
 )
 from besag.estimators.files import save_estimator
@@ -57,7 +56,8 @@ class ChainCRF(Estimator):
     weight. order: 1, or 2 for weights of three neighbours too. constraint: "BIO", "BIOES" or None; forbidden: pairs of
     labels that may not follow each other; both are hard zeros. decode: "map", the most probable labelling, or
     "marginal", the most probable label of each token. optimizer: text such as "lbfgs" or an object; max_iter and tol
-    fill its options. n_jobs: threads, None = all cores; answers do not depend on it.
+    fill its options. n_jobs: threads, None = all cores; answers do not depend on it. scratch: a folder for training
+    data that do not fit into memory: X and y are read once, in parts, and kept there until fit ends.
 
     >>> crf = ChainCRF(l2=0.1).fit([[["w=the"], ["w=dog"]], [["w=dogs"]]], [["D", "N"], ["N"]])
     >>> crf.predict([[["w=the"], ["w=dogs"]]])
@@ -79,11 +79,12 @@ class ChainCRF(Estimator):
         tol: float = 1e-5,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        scratch: str | None = None,
     ) -> None:
         self.l1, self.l2, self.pairs, self.order = l1, l2, pairs, order
         self.constraint, self.forbidden, self.decode = constraint, forbidden, decode
         self.optimizer, self.max_iter, self.tol = optimizer, max_iter, tol
-        self.time_limit, self.n_jobs = time_limit, n_jobs
+        self.time_limit, self.n_jobs, self.scratch = time_limit, n_jobs, scratch
 
     def fit(
         self, X: Iterable[Any], y: Iterable[Any], sample_weight: Any = None, *, on_step: OnIteration | None = None
@@ -94,18 +95,16 @@ class ChainCRF(Estimator):
         the parameters, and ends the fit by returning True.
         """
         self._check_parameters()
-        attributes, features = Attributes.fit(X)
-        if len(features.lengths) and features.lengths.min() == 0:
-            raise ModelError(f"sequence {int(np.argmin(features.lengths))} is empty: leave it out of X and y")
-        labels, codes = Labels.fit(y, features.lengths)
-        classes, n = labels.classes, len(attributes)
-        allowed = allowed_of(classes, self.constraint, self.forbidden)
-        if allowed is not None and (where := forbidden_label(allowed, codes, features.lengths)) is not None:
-            raise ModelError(f"sequence {where[0]}, position {where[1]}: the constraints rule out this label there")
-        every = self.pairs == "all" or attributes.columns is not None
-        pattern = all_pairs(n, len(classes)) if every else seen_pairs(features, codes, n, len(classes))
-        templates = chain_templates(n, len(classes), pattern, self.order, allowed)
-        theta = self._learn(*_objective(templates, features, codes, sample_weight), on_step)
+        with training_data(X, y, sample_weight, self.scratch) as training:
+            attributes, classes = training.attributes, training.labels.classes
+            n, k = len(attributes), len(classes)
+            allowed = allowed_of(classes, self.constraint, self.forbidden)
+            if allowed is not None:
+                refuse_forbidden(training.parts(), allowed)
+            every = self.pairs == "all" or attributes.columns is not None
+            pattern = all_pairs(n, k) if every else seen_pairs(training.parts(), n, k)
+            templates = chain_templates(n, k, pattern, self.order, allowed)
+            theta = self._learn(templates.layout(), *_objective(templates, training), on_step)
         self.model_: ChainModel = ChainModel(classes, attributes, templates, theta)
         return self
 
@@ -129,6 +128,8 @@ class ChainCRF(Estimator):
         check_choice("order", self.order, (1, 2))
         check_choice("constraint", self.constraint, (None, *SCHEMES))
         check_choice("decode", self.decode, ("map", "marginal"))
+        if self.order == 2 and self.scratch is not None:
+            raise ModelError("order=2 learns in memory: leave scratch out")
 
     def _learn(self, layout: Layout, loss: Objective, data: Dataset, on_step: OnIteration | None) -> Array:
         total = Total(loss, data, penalty_of(layout, self.l1, self.l2), n_threads=self.n_jobs)
@@ -307,13 +308,14 @@ class ChainCRF(Estimator):
         return float(weights[known] @ (found == codes)[known] / weights[known].sum())
 
 
-def _objective(
-    templates: ChainTemplates, features: Features, codes: IntArray, weights: Any
-) -> tuple[Layout, Objective, Dataset]:
+def _objective(templates: ChainTemplates, training: Training) -> tuple[Objective, Dataset]:
     """What is to be minimised: by a kernel of its own for first-order chains."""
+    data = training.data
     if templates.triple is None:
-        return templates.layout(), ChainLikelihood(templates), sequences_of(features, codes, weights)
+        return ChainLikelihood(templates), data
+    assert isinstance(data, Sequences)
     names = [str(k) for k in range(templates.state.shape[0])]
-    graph = chain_graph(templates, names, features.lengths, csr_inputs(features, templates.state.n_inputs))
+    inputs = csr_inputs(data.features, templates.state.n_inputs)
+    graph = chain_graph(templates, names, data.features.lengths, inputs)
     engine = chain_engine(templates, n_threads=1)
-    return templates.layout(), Likelihood(engine), unions.Dataset(unions.Batch(graph, codes, weights))
+    return Likelihood(engine), unions.Dataset(unions.Batch(graph, data.codes, data.weights))

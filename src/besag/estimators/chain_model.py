@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Rebuilt, offsets_of, owned
+from besag.arrays import Array, IntArray, Rebuilt, owned
 from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.errors import ModelError
@@ -29,8 +29,6 @@ from besag.model.pattern import Pattern, Prepared
 from besag.model.template import Template
 
 NO_PARAMETERS = Pattern(np.zeros(0, np.int64), np.zeros(0, np.int64))
-BLOCK = 1 << 16  # tokens that are looked at together
-DENSE_PAIRS = 1 << 28  # (attribute, label) pairs up to which those seen are marked in an array of all
 
 
 def chain_templates(n_attributes: int, n_labels: int, pattern: Pattern, order: int, allowed: Allowed | None) -> Any:
@@ -48,33 +46,6 @@ def chain_templates(n_attributes: int, n_labels: int, pattern: Pattern, order: i
         Template("triple", (k, k, k)) if order == 2 else None,
         *ends,
     )
-
-
-def seen_pairs(features: Features, codes: IntArray, n_attributes: int, n_labels: int) -> Pattern:
-    """The (attribute, label) pairs that occur; tokens whose label is not known count for every label."""
-    dense = n_attributes * n_labels <= DENSE_PAIRS
-    seen = np.zeros(n_attributes * n_labels if dense else 0, np.bool_)
-    found = np.zeros(0, np.int64)
-    for start in range(0, len(codes), BLOCK):
-        pairs = _pairs_of(features, codes, n_labels, start, min(start + BLOCK, len(codes)))
-        if dense:
-            seen[pairs] = True
-        else:
-            found = np.union1d(found, pairs)
-    if dense:
-        found = np.flatnonzero(seen)
-    return Pattern(found // n_labels, found % n_labels)
-
-
-def _pairs_of(features: Features, codes: IntArray, n_labels: int, start: int, stop: int) -> IntArray:
-    """attribute K + label, of tokens [start, stop)."""
-    first = features.indptr[start : stop + 1]
-    attributes = features.indices[first[0] : first[-1]].astype(np.int64)
-    labels = np.repeat(codes[start:stop], np.diff(first))
-    known = labels >= 0
-    anywhere = np.unique(attributes[~known])
-    every = (anywhere[:, None] * n_labels + np.arange(n_labels)).reshape(-1)
-    return np.concatenate([attributes[known] * n_labels + labels[known], every])
 
 
 def all_pairs(n_attributes: int, n_labels: int) -> Pattern:
@@ -174,21 +145,6 @@ def chain_engine(templates: ChainTemplates, **options: Any) -> Engine:
 def _rule_out(unary: Array, template: Template | None, rows: IntArray) -> None:
     if template is not None and template.support is not None:
         unary[rows] += np.where(template.support, 0.0, -np.inf)
-
-
-def forbidden_label(allowed: Allowed, codes: IntArray, lengths: IntArray) -> tuple[int, int] | None:
-    """The (sequence, position) of the first label that the constraints rule out; unknown labels are possible."""
-    offsets = offsets_of(lengths)
-    wrong: BoolArray = np.zeros(len(codes), np.bool_)
-    wrong[1:] = ~allowed.transitions[codes[:-1], codes[1:]] & (codes[:-1] >= 0) & (codes[1:] >= 0)
-    wrong[offsets[:-1]] = ~allowed.first[codes[offsets[:-1]]] & (codes[offsets[:-1]] >= 0)
-    last = offsets[1:] - 1
-    wrong[last] |= ~allowed.last[codes[last]] & (codes[last] >= 0)
-    if not wrong.any():
-        return None
-    at = int(np.argmax(wrong))
-    n = int(np.searchsorted(offsets, at, side="right")) - 1
-    return n, at - int(offsets[n])
 
 
 def split(values: Any, features: Features) -> list[Any]:

@@ -8,14 +8,16 @@ range of floating-point numbers does not suffice, a shard goes through the gener
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen
+from besag.arrays import AnyArray, Array, IntArray, frozen
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs, windows
 from besag.data.dataset import Batch
 from besag.data.sequences import Sequences
+from besag.data.streamed import StoredSequences
 from besag.infer.engine import make_engine
 from besag.kernels.chain_gradient import make_gradient, padded
 from besag.kernels.compile import kernel_of, worth_compiling
@@ -26,6 +28,7 @@ from besag.learn.objective import Product
 from besag.learn.occurrences import Occurrences, occurrences_of
 from besag.model.pattern import Pattern, Plan
 
+Shard: TypeAlias = Sequences | StoredSequences
 NOTHING = frozen(np.zeros(0, np.int64))
 
 
@@ -43,6 +46,19 @@ class Work(NamedTuple):
 
     free: Phase
     clamped: Phase | None
+
+
+class StoredWork(NamedTuple):
+    """A shard's compiled sequences in a file."""
+
+    path: Path
+
+    def load(self) -> Work:
+        """From the file."""
+        with np.load(self.path, allow_pickle=False) as file:
+            phases = [_unpacked(file, prefix) for prefix in ("free", "clamped")]
+        assert phases[0] is not None
+        return Work(phases[0], phases[1])
 
 
 class Room(NamedTuple):
@@ -71,8 +87,9 @@ class ChainLikelihood:
         """K."""
         return self.templates.state.shape[0]
 
-    def statistics(self, batch: Sequences) -> Array:
+    def statistics(self, batch: Shard) -> Array:
         """(P,): how often attributes and labels, and labels and labels, are seen together, in complete sequences."""
+        batch = _loaded(batch)
         k, plan, phase = self.n_labels, self._plan(), self._phase(batch, NOTHING)
         codes = batch.codes[batch.offsets[batch.start] : batch.offsets[batch.stop]]
         unknown = np.concatenate([[0], np.cumsum(codes < 0)])[phase.offsets]
@@ -93,21 +110,24 @@ class ChainLikelihood:
         vector[layout["transition"]] = pairs
         return vector
 
-    def value_and_grad(self, theta: Array, batch: Sequences, state: Work | None) -> tuple[float, Array, Work]:
+    def value_and_grad(
+        self, theta: Array, batch: Shard, state: Work | StoredWork | None
+    ) -> tuple[float, Array, Work | StoredWork]:
         """sum_n w_n log Z_n, less that of the known labels where some are unknown; its gradient; the compiled data."""
-        work = self._work(batch) if state is None else state
+        state = self._kept(batch) if state is None else state
+        work = state if isinstance(state, Work) else state.load()
         try:
             value, gradient = self._evaluated(theta, work.free)
             if work.clamped is not None:
                 known, slope = self._evaluated(theta, work.clamped)
                 value, gradient = value - known, gradient - slope
         except FloatingPointError:
-            value, gradient, _ = self._general().value_and_grad(theta, self._batch(batch), None)
-        return value, gradient, work
+            value, gradient, _ = self._general().value_and_grad(theta, self._batch(_loaded(batch)), None)
+        return value, gradient, state
 
-    def hessian_vector(self, theta: Array, batch: Sequences) -> Product:
+    def hessian_vector(self, theta: Array, batch: Shard) -> Product:
         """Products with the Hessian at theta."""
-        work = self._work(batch)
+        work = self._kept(batch)
         return hessian_product(lambda point: self.value_and_grad(point, batch, work)[1], theta)
 
     def _plan(self) -> Plan:
@@ -117,6 +137,15 @@ class ChainLikelihood:
         hidden = _with_unknown_labels(batch)
         clamped = None if hidden is None else self._phase(hidden, hidden.codes)
         return Work(self._phase(batch, NOTHING), clamped)
+
+    def _kept(self, batch: Shard) -> Work | StoredWork:
+        """Compiled sequences: in memory, or beside the file that the sequences are in."""
+        work = self._work(_loaded(batch))
+        if isinstance(batch, Sequences):
+            return work
+        path = batch.path.with_suffix(".compiled.npz")
+        np.savez(path, **_packed("free", work.free), **_packed("clamped", work.clamped))  # type: ignore[arg-type]
+        return StoredWork(path)
 
     def _room(self) -> Room:
         """Zeros, in arrays that were used before where there are some: fresh pages take as long as their use."""
@@ -182,6 +211,26 @@ class ChainLikelihood:
         names = [str(k) for k in range(self.n_labels)]
         inputs = csr_inputs(part.features, self.templates.state.n_inputs)
         return Batch(chain_graph(self.templates, names, part.features.lengths, inputs), part.codes, part.weights)
+
+
+def _loaded(batch: Shard) -> Sequences:
+    return batch if isinstance(batch, Sequences) else batch.load()
+
+
+def _packed(prefix: str, phase: Phase | None) -> dict[str, AnyArray]:
+    """The arrays of a phase by name."""
+    if phase is None:
+        return {}
+    arrays = phase.occurrences._asdict() | {name: getattr(phase, name) for name in Phase._fields[1:]}
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def _unpacked(file: Any, prefix: str) -> Phase | None:
+    if f"{prefix}.offsets" not in file.files:
+        return None
+    found = {name: frozen(file[f"{prefix}.{name}"]) for name in (*Occurrences._fields, *Phase._fields[1:])}
+    occurrences = Occurrences(**{name: found.pop(name) for name in Occurrences._fields})
+    return Phase(occurrences, **found)
 
 
 def _with_unknown_labels(batch: Sequences) -> Sequences | None:

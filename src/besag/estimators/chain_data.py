@@ -1,0 +1,109 @@
+"""Training data of a chain CRF: vectorised in memory, or in the files of a scratch folder; and what is seen in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from besag.arrays import BoolArray, IntArray
+from besag.data.attributes import Attributes
+from besag.data.labels import Labels
+from besag.data.sequences import Sequences, sequences_of
+from besag.data.streamed import StreamedSequences, stream
+from besag.errors import ModelError
+from besag.estimators.schemes import Allowed
+from besag.model.pattern import Pattern
+
+BLOCK = 1 << 16  # tokens that are looked at together
+DENSE_PAIRS = 1 << 28  # (attribute, label) pairs up to which those seen are marked in an array of all
+
+Data: TypeAlias = Sequences | StreamedSequences
+
+
+class Training(NamedTuple):
+    """Vectorised sequences, in memory or in files."""
+
+    attributes: Attributes
+    labels: Labels
+    data: Data
+
+    def parts(self) -> Iterable[Sequences]:
+        """All sequences, part by part."""
+        return [self.data] if isinstance(self.data, Sequences) else (part.load() for part in self.data.shards())
+
+
+@contextmanager
+def training_data(X: Iterable[Any], y: Iterable[Any], weights: Any, scratch: str | None) -> Iterator[Training]:
+    """Sequences and labels as arrays; files live as long as the context."""
+    if scratch is None:
+        attributes, features = Attributes.fit(X)
+        if not len(features.lengths):
+            raise ModelError("X has no sequences")
+        if features.lengths.min() == 0:
+            raise ModelError(f"sequence {int(np.argmin(features.lengths))} is empty: leave it out of X and y")
+        labels, codes = Labels.fit(y, features.lengths)
+        yield Training(attributes, labels, sequences_of(features, codes, weights))
+        return
+    if not Path(scratch).is_dir():
+        raise ModelError(f"scratch must be a folder that is there, got {scratch!r}")
+    with TemporaryDirectory(prefix="besag", dir=scratch) as folder:
+        yield Training(*stream(X, y, Path(folder), weights))
+
+
+def seen_pairs(parts: Iterable[Sequences], n_attributes: int, n_labels: int) -> Pattern:
+    """The (attribute, label) pairs that occur; tokens whose label is not known count for every label."""
+    dense = n_attributes * n_labels <= DENSE_PAIRS
+    seen = np.zeros(n_attributes * n_labels if dense else 0, np.bool_)
+    found = np.zeros(0, np.int64)
+    for part in parts:
+        for start in range(0, len(part.codes), BLOCK):
+            pairs = _pairs_of(part, n_labels, start, min(start + BLOCK, len(part.codes)))
+            if dense:
+                seen[pairs] = True
+            else:
+                found = np.union1d(found, pairs)
+    if dense:
+        found = np.flatnonzero(seen)
+    return Pattern(found // n_labels, found % n_labels)
+
+
+def _pairs_of(part: Sequences, n_labels: int, start: int, stop: int) -> IntArray:
+    """attribute K + label, of tokens [start, stop)."""
+    first = part.features.indptr[start : stop + 1]
+    attributes = part.features.indices[first[0] : first[-1]].astype(np.int64)
+    labels = np.repeat(part.codes[start:stop], np.diff(first))
+    known = labels >= 0
+    anywhere = np.unique(attributes[~known])
+    every = (anywhere[:, None] * n_labels + np.arange(n_labels)).reshape(-1)
+    return np.concatenate([attributes[known] * n_labels + labels[known], every])
+
+
+def refuse_forbidden(parts: Iterable[Sequences], allowed: Allowed) -> None:
+    """ModelError where a label is one that the constraints rule out; unknown labels are possible."""
+    before = 0
+    for part in parts:
+        where = _forbidden(allowed, part.codes, part.offsets)
+        if where is not None:
+            raise ModelError(
+                f"sequence {before + where[0]}, position {where[1]}: the constraints rule out this label there"
+            )
+        before += len(part)
+
+
+def _forbidden(allowed: Allowed, codes: IntArray, offsets: IntArray) -> tuple[int, int] | None:
+    """The (sequence, position) of the first label that is ruled out."""
+    wrong: BoolArray = np.zeros(len(codes), np.bool_)
+    wrong[1:] = ~allowed.transitions[codes[:-1], codes[1:]] & (codes[:-1] >= 0) & (codes[1:] >= 0)
+    first, last = offsets[:-1], offsets[1:] - 1
+    wrong[first] = ~allowed.first[codes[first]] & (codes[first] >= 0)
+    wrong[last] |= ~allowed.last[codes[last]] & (codes[last] >= 0)
+    if not wrong.any():
+        return None
+    at = int(np.argmax(wrong))
+    n = int(np.searchsorted(offsets, at, side="right")) - 1
+    return n, at - int(offsets[n])
