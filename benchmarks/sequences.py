@@ -48,13 +48,16 @@ def sentences(lines: Iterator[str], separator: str | None) -> Iterator[list[list
 
 
 def chunking(part: str) -> Split:
+    """CoNLL-2000 as lists."""
+    pairs = list(chunking_sentences(part))
+    return Split([items for items, _ in pairs], [labels for _, labels in pairs])
+
+
+def chunking_sentences(part: str) -> Iterator[tuple[list[list[str]], list[str]]]:
     """CoNLL-2000 with CRFsuite's template: words and tags around a token, alone and in pairs, tags in threes."""
-    split = Split([], [])
     with (FOLDER / "conll2000" / f"{part}.txt").open(encoding="utf-8") as file:
         for tokens in sentences(file, None):
-            split.items.append(_chunking_items([t[0] for t in tokens], [t[1] for t in tokens]))
-            split.labels.append([t[2] for t in tokens])
-    return split
+            yield _chunking_items([t[0] for t in tokens], [t[1] for t in tokens]), [t[2] for t in tokens]
 
 
 def _chunking_items(words: list[str], tags: list[str]) -> list[list[str]]:

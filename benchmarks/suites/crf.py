@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.sequences import Split, accuracy, chunk_f1, chunking, letters, tagging
+from benchmarks.sequences import Split, accuracy, chunk_f1, chunking, chunking_sentences, letters, tagging
 from benchmarks.suite import Case, Job, Suite
 
 # The value of the objective where CRFsuite ends; None: not known beforehand, besag makes 100 iterations.
@@ -119,6 +119,35 @@ def crfsuite_tagging(one_by_one: bool) -> Job:
     return Job(lambda: [tagger.tag(x) for x in test.items], lambda found: {"tokens": float(sum(map(len, found)))})
 
 
+def streamed_training(times: int, in_files: bool) -> Job:
+    """Six iterations on the chunking data so many times over, made while they are read."""
+    import warnings
+
+    import besag
+
+    def run() -> Any:
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore", besag.errors.ConvergenceWarning)
+            crf = besag.ChainCRF(max_iter=6, n_jobs=1, scratch=folder if in_files else None)
+            return crf.fit(
+                (items for _ in range(times) for items, _ in chunking_sentences("train")),
+                (labels for _ in range(times) for _, labels in chunking_sentences("train")),
+            )
+
+    return Job(run, lambda crf: {"objective": crf.objective_})
+
+
+def streamed_case(times: int) -> Case:
+    """What memory it takes."""
+    return Case(
+        f"chunking x {times}, six iterations from a generator",
+        {"besag": partial(streamed_training, in_files=True), "in memory": partial(streamed_training, in_files=False)},
+        {"times": times},
+        patience=5.0,
+        slow=True,
+    )
+
+
 def training_case(task: str, n_jobs: int = 1, slow: bool = False) -> Case:
     """One task."""
     return Case(
@@ -151,5 +180,8 @@ SUITE = Suite(
         training_case("tagging"),
         tagging_case(one_by_one=False),
         tagging_case(one_by_one=True),
+        streamed_case(1),
+        streamed_case(10),
     ),
+    environments={"in memory": "besag"},
 )

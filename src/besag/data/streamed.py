@@ -79,9 +79,8 @@ def stream(
     items, answers = iterated(X), iterated(y)
     parts: list[Path] = []
     sizes: list[int] = []
-    while chunk := _chunk(items):
-        features = attributes.add(chunk)
-        numbers = labels.add(islice(answers, len(chunk)), features.lengths)
+    while len((features := attributes.add(_some(items))).lengths):
+        numbers = labels.add(islice(answers, len(features.lengths)), features.lengths)
         if features.lengths.min() == 0:
             empty = sum(sizes) + int(np.argmin(features.lengths))
             raise ModelError(f"sequence {empty} is empty: leave it out of X and y")
@@ -89,7 +88,7 @@ def stream(
         if features.values is not None:
             arrays["values"] = features.values
         parts.append(folder / f"part{len(parts)}.npz")
-        sizes.append(len(chunk))
+        sizes.append(len(features.lengths))
         np.savez(parts[-1], numbers=numbers, **arrays)  # type: ignore[arg-type]
     if next(answers, None) is not None:
         raise ModelError(f"X has {sum(sizes)} sequences, and y has more")
@@ -99,13 +98,10 @@ def stream(
     return attributes.done(), made, StreamedSequences(parts, sizes, code_of_number, weights)
 
 
-def _chunk(items: Iterator[Any]) -> list[Any]:
-    """The next sequences, of about PART_TOKENS tokens together."""
-    chunk, n_tokens = [], 0
-    for sequence in items:
+def _some(items: Iterator[Any]) -> Iterator[Any]:
+    """The next sequences, of about PART_TOKENS tokens together, none of which is kept."""
+    n_tokens = 0
+    while n_tokens < PART_TOKENS and (sequence := next(items, None)) is not None:
         listed = sequence if hasattr(sequence, "__len__") or hasattr(sequence, "tocsr") else list(sequence)
-        chunk.append(listed)
         n_tokens += listed.shape[0] if hasattr(listed, "shape") else len(listed)
-        if n_tokens >= PART_TOKENS:
-            break
-    return chunk
+        yield listed
