@@ -270,7 +270,7 @@ def test_errors_name_the_instance(crf: ChainCRF) -> None:
         crf.predict([[{"a": float("nan")}]])
     with pytest.raises(ModelError, match="order must be one of 1, 2, got 3"):
         ChainCRF(order=3).fit(X, Y)
-    with pytest.raises(ModelError, match="k must be at least 1"):
+    with pytest.raises(ModelError, match="k must be a whole number of at least 1"):
         crf.predict_kbest(X, k=0)
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         ChainCRF(max_iter=1).fit(X, Y)
@@ -301,3 +301,73 @@ def test_in_the_manner_of_scikit_learn() -> None:
     assert cross_val_score(ChainCRF(l2=0.1), X * 3, Y * 3, cv=3).mean() == pytest.approx(1.0)
     pipe = Pipeline([("same", FunctionTransformer(None)), ("crf", ChainCRF(l2=0.1))]).fit(X, Y)
     assert pipe.predict(X) == Y
+
+
+def test_values_count_where_no_attribute_has_many_labels() -> None:
+    x, y = [[{"temp": 10.0}, {"rain": -5.0}, {"wind": -7.0}]], [["a", "b", "a"]]
+    crf = ChainCRF().fit(x, y)
+    assert -crf.log_proba(x, y).sum() + penalty(crf) == pytest.approx(crf.objective_)
+
+
+def test_threads_by_the_words_of_scikit_learn(crf: ChainCRF) -> None:
+    assert ChainCRF(l2=0.1, n_jobs=-1).fit(X, Y).objective_ == pytest.approx(crf.objective_, rel=1e-9)
+    for n_jobs in (0, -2, 1.5, "a"):
+        with pytest.raises(ModelError, match="threads must be a whole number of at least 1"):
+            ChainCRF(n_jobs=n_jobs).fit(X, Y)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_sequences_without_a_labelling_are_refused(order: int) -> None:
+    pairs = list(itertools.product("DN", repeat=2))
+    crf = ChainCRF(order=order, forbidden=pairs).fit([[["a"]], [["b"]]], [["D"], ["N"]])
+    items = [[["a"]], [["a"], ["b"]]]
+    for ask in (crf.predict, crf.predict_marginals, crf.set_params(decode="marginal").predict):
+        with pytest.raises(ModelError, match="sequence 1 has no labelling that the constraints allow"):
+            ask(items)
+    with pytest.raises(ModelError, match="no labelling that the constraints allow"):
+        crf.predict_kbest(items)
+
+
+def test_forbidden_pairs_that_are_none() -> None:
+    for forbidden in ([("D",)], [3], [("D", "N", "V")]):
+        with pytest.raises(ModelError, match="forbidden must have pairs"):
+            ChainCRF(forbidden=forbidden).fit(X, Y)
+    with pytest.raises(ModelError, match="forbidden must be a list of pairs"):
+        ChainCRF(forbidden=iter([("D", "D")])).fit(X, Y)
+
+
+def test_small_things(crf: ChainCRF, tmp_path: Path) -> None:
+    assert not hasattr(ChainCRF(), "classes_")
+    assert ChainCRF.from_crfsuite(REFERENCES / "seen.crfsuite").n_iter_ == 0
+    own = ChainCRF(optimizer="lbfgs[max_iterations=3]")
+    with pytest.warns(ConvergenceWarning):
+        assert own.fit(X, Y).n_iter_ == 3
+    numpy_numbers = ChainCRF(max_iter=np.int64(200), tol=np.float64(1e-5), order=np.int64(1), l2=np.float64(0.1))
+    assert numpy_numbers.fit(X, Y).objective_ == pytest.approx(crf.objective_, rel=1e-6)
+    assert crf.score([X[1]], [["N", "Q"]]) == 0.5
+    with pytest.raises(ModelError, match="nothing to score"):
+        crf.score([X[1]], [[None, None]])
+    with pytest.raises(ModelError, match="weights must be numbers"):
+        ChainCRF().fit(X, Y, sample_weight="abc")
+    pairs = ChainCRF().fit(X, [[(label, 1) for label in y] for y in Y])
+    with pytest.raises(ModelError, match="only labels that are texts or numbers can be saved"):
+        pairs.save(tmp_path / "a.npz")
+    assert ChainCRF(order=2).fit(X, Y).predict([[], []]) == [[], []]
+    assert crf.log_proba([], []).shape == (0,)
+
+
+def test_damaged_files_are_parse_errors(crf: ChainCRF, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    crf.save(path)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(100):
+        data = bytearray(whole)
+        for at in rng.integers(4, len(data), size=3):
+            data[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(bytes(data))
+        try:
+            besag.load(path)
+        except ParseError:
+            refused += 1
+    assert refused > 50

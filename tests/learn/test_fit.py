@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
-from besag.errors import ConvergenceWarning
+from besag.errors import ConvergenceWarning, ModelError
 from besag.learn.checkpoint import load_checkpoint, save_checkpoint
 from besag.learn.history import Iteration
 from tests.learn.test_likelihood import instances, model_of
@@ -105,3 +105,35 @@ def test_a_start_is_taken() -> None:
     again = besag.fit(model, data, l2=0.5, theta=done.theta, optimizer="lbfgs[tolerance=1e-6]")
     assert len(again.history) == 1
     assert again.converged
+
+
+def test_the_objective_has_l1_in_it_with_held_out_data() -> None:
+    data = instances(8, 12)
+    found = besag.fit(model_of(data[0]), data[:6], l1=0.5, held_out=data[6:])
+    smooth = besag.objective("likelihood", model_of(data[0]), data[:6]).value_and_grad(found.theta)[0]
+    assert found.objective == pytest.approx(smooth + 0.5 * np.abs(found.theta).sum())
+
+
+def test_a_start_that_serves_held_out_data_best_is_kept() -> None:
+    model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
+    found = besag.fit(model, [[0]] * 10, l2=0.1, held_out=[[1]] * 10)
+    assert_array_equal(found.theta, [0.0, 0.0])
+    assert not found.converged
+
+
+def test_a_checkpoint_of_other_data_is_refused() -> None:
+    model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
+    checkpoint = besag.fit(model, [[0], [1], [1]]).checkpoint
+    with pytest.raises(ModelError, match="resume is of other data or another penalty"):
+        besag.fit(model, [[0], [1], [1]], l2=10.0, resume=checkpoint)
+
+
+def test_mean_field_does_not_depend_on_where_it_was() -> None:
+    pairs = (("A", "B"), ("B", "C"), ("A", "C"))
+    model = besag.markov_network(dict.fromkeys("ABC", 2), [(pair, np.zeros((2, 2))) for pair in pairs])
+    rows = np.random.default_rng(0).integers(0, 2, size=(30, 3))
+    theta = np.tile([-3.0, 3, 3, -3], 3)
+    objective = besag.objective("likelihood", model, rows, engine="mean_field")
+    cold = objective.value_and_grad(theta)[0]
+    objective.value_and_grad(np.zeros(12))
+    assert objective.value_and_grad(theta)[0] == pytest.approx(cold)

@@ -186,3 +186,25 @@ def test_bad_data() -> None:
         besag.StructuredData([3, 3], [], labels=np.array([5, 0]))
     with pytest.raises(ModelError, match="rows of labels need a graph of one instance"):
         Batch(besag.Dataset.union(data).all.graph, np.zeros((2, besag.Dataset.union(data).all.graph.n_variables), int))
+
+
+def test_rows_that_are_none() -> None:
+    model = besag.markov_network({"A": 2, "B": 3}, [(("A", "B"), np.zeros((2, 3)))])
+    with pytest.raises(ModelError, match="at least one row"):
+        besag.fit(model, np.zeros((0, 2), int))
+    with pytest.raises(ModelError, match="rows must have one length"):
+        besag.fit(model, [[0], [0, 1]])
+    with pytest.raises(ModelError, match="sets of states and likelihoods are evidence"):
+        besag.fit(model, pd.DataFrame({"A": ["0", "1"], "B": [["0", "1"], "2"]}))
+    with pytest.raises(ModelError, match="threads must be"):
+        besag.objective("likelihood", model, [[0, 0]], n_threads=0)
+    with pytest.raises(ModelError, match="instance 1 must be StructuredData"):
+        besag.fit(model, [besag.StructuredData([2], [], labels=[-1]), 3])
+
+
+def test_impossible_instances_are_named_by_their_own_number() -> None:
+    same = np.where(np.eye(2) > 0, 0.0, -np.inf)
+    model = besag.markov_network([2, 2, 2], [((0, 1), same), ((1, 2), same)])
+    rows = [[0, 0, 0], [1, 1, 1], [0, 0, 0], [0, -1, 1]]
+    with pytest.raises(EvidenceError, match="instance 3 has no labelling"):
+        besag.fit(model, rows)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Rebuilt, owned
+from besag.arrays import AnyArray, Array, IntArray, Rebuilt, owned
 from besag.data.structured import StructuredData
 from besag.errors import ModelError
 from besag.graph.compile import compile_graph
@@ -37,10 +37,13 @@ class Batch(Rebuilt):
     graph: Graph
     labels: IntArray
     weights: Array | None = None
+    numbers: IntArray | None = None  # of the instances, where this is a part of others
 
     def __post_init__(self) -> None:
         labels = owned(np.atleast_2d(np.asarray(self.labels, np.int64)))
         object.__setattr__(self, "labels", labels)
+        if not len(labels):
+            raise ModelError("a dataset needs at least one row")
         if labels.shape[1] != self.graph.n_variables:
             raise ModelError(f"labels must have {self.graph.n_variables} columns, got {labels.shape[1]}")
         if len(labels) > 1 and self.graph.n_instances > 1:
@@ -59,16 +62,20 @@ class Batch(Rebuilt):
     def take(self, instances: IntArray) -> Batch:
         """Some of its instances."""
         weights = None if self.weights is None else self.weights[instances]
+        numbers = instances if self.numbers is None else self.numbers[instances]
         if self.is_rows:
-            return Batch(self.graph, self.labels[instances], weights)
+            return Batch(self.graph, self.labels[instances], weights, numbers)
         offsets = self.graph.instance_offsets
         parts = [self.labels[0, offsets[n] : offsets[n + 1]] for n in instances.tolist()]
-        return Batch(self.graph.take(instances), np.concatenate(parts), weights)
+        return Batch(self.graph.take(instances), np.concatenate(parts), weights, numbers)
 
 
 def check_weights(weights: Any, n: int) -> Array:
     """Weights of n instances, or a ModelError."""
-    values = np.asarray(weights, np.float64)
+    try:
+        values = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"weights must be numbers, got {weights!r}") from None
     if values.shape != (n,):
         raise ModelError(f"weights must have shape ({n},), one for each instance, got {values.shape}")
     wrong = ~((values >= 0) & (values < np.inf))
@@ -112,9 +119,12 @@ class Dataset:
         if hasattr(data, "columns"):
             from besag.graph.evidence import read_evidence
 
-            codes = read_evidence(model.variables, data).observed
+            evidence = read_evidence(model.variables, data)
+            if evidence.log_weights is not None:
+                raise ModelError("labels must be states or missing; sets of states and likelihoods are evidence")
+            codes = evidence.observed
         else:
-            codes = np.atleast_2d(np.asarray(data))
+            codes = _rows(data)
             if codes.dtype.kind not in "iu":
                 raise ModelError(
                     f"rows must be int codes with -1 = unknown, or a DataFrame of states, got {codes.dtype}"
@@ -145,6 +155,16 @@ class Dataset:
         if len(cuts) == 2:
             return [self.all]
         return [self.all.take(np.arange(start, stop)) for start, stop in itertools.pairwise(cuts)]
+
+
+def _rows(data: Any) -> AnyArray:
+    try:
+        rows = np.atleast_2d(np.asarray(data))
+    except ValueError:
+        raise ModelError("rows must have one length") from None
+    if rows.ndim != 2:
+        raise ModelError(f"rows must have shape (N, V), got {rows.shape}")
+    return rows
 
 
 def _check_codes(model: Model, codes: IntArray) -> None:

@@ -110,6 +110,8 @@ def _code(variables: Variables, v: int, state: object) -> int:
     if is_missing(state):
         return -1
     code = variables.find_state(v, state)
+    if code is None and isinstance(state, (int, np.integer)) and state == -1:
+        return -1
     if code is None:
         raise ModelError(no_state(variables, v, state))
     return code

@@ -9,7 +9,13 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any, Self
 
+import numpy as np
+
 from besag.errors import ModelError
+
+
+class NotFittedError(ModelError, AttributeError):
+    """An estimator was asked before it was fitted: an AttributeError too, so that hasattr(crf, "classes_") is False."""
 
 
 class Estimator:
@@ -47,10 +53,11 @@ class Estimator:
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise ModelError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
 
 
 def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """ModelError where a parameter is none of those allowed."""
+    """ModelError where a parameter is none of those allowed; numpy's numbers and texts count as Python's."""
+    value = value.item() if isinstance(value, np.generic) else value
     if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in allowed):
         raise ModelError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")

@@ -20,6 +20,7 @@ from besag.arrays import AnyArray, Array
 from besag.data import dataset as unions
 from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
+from besag.data.dataset import check_weights
 from besag.data.labels import Labels
 from besag.data.sequences import Sequences
 from besag.errors import ConvergenceWarning, ModelError
@@ -35,11 +36,12 @@ from besag.estimators.chain_model import (
 )
 from besag.estimators.files import save_estimator
 from besag.estimators.schemes import SCHEMES, Allowed, allowed_of
-from besag.graph.evidence import Evidence
+from besag.graph.evidence import Evidence, is_missing
+from besag.infer.engine import parse_engine
 from besag.learn.chains import ChainLikelihood
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.likelihood import Likelihood
-from besag.learn.objective import Dataset, Objective, Total
+from besag.learn.objective import Dataset, Objective, Total, thread_count
 from besag.learn.optimizer import Optimizer, read_optimizer
 from besag.learn.penalty import penalty_of
 from besag.model.layout import Layout
@@ -132,9 +134,11 @@ class ChainCRF(Estimator):
             raise ModelError("order=2 learns in memory: leave scratch out")
 
     def _learn(self, layout: Layout, loss: Objective, data: Dataset, on_step: OnIteration | None) -> Array:
-        total = Total(loss, data, penalty_of(layout, self.l1, self.l2), n_threads=self.n_jobs)
+        total = Total(loss, data, penalty_of(layout, self.l1, self.l2), n_threads=thread_count(self.n_jobs))
         method: Any = read_optimizer(self.optimizer)
-        method = replace(method, max_iterations=self.max_iter, tolerance=self.tol)
+        named = parse_engine(self.optimizer)[1] if isinstance(self.optimizer, str) else {}
+        fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)}
+        method = replace(method, **{name: value for name, value in fill.items() if name not in named})
         start = np.zeros(layout.n_parameters)
         theta, history, _ = method.minimize(total, start, time_limit=self.time_limit, on_step=on_step)
         self._history: History = history
@@ -152,6 +156,9 @@ class ChainCRF(Estimator):
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         model, history = self._model(), self._history
+        for label in model.classes:
+            if not isinstance(label, (str, int, float)):
+                raise ModelError(f"only labels that are texts or numbers can be saved, got {label!r}")
         told = {
             "classes": list(model.classes),
             "attributes": model.attributes.names,
@@ -177,6 +184,7 @@ class ChainCRF(Estimator):
     @classmethod
     def _restored(cls, parameters: Mapping[str, Any], told: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainCRF:
         crf = cls(**parameters)
+        crf._check_parameters()
         classes = tuple(told["classes"])
         numbers = {name: number for number, name in enumerate(told["attributes"])}
         allowed = Allowed(*(arrays[key] for key in Allowed._fields)) if "transitions" in arrays else None
@@ -210,7 +218,7 @@ class ChainCRF(Estimator):
     def n_iter_(self) -> int:
         """Iterations of the optimiser."""
         self._check_fitted()
-        return self._history.rows[-1].iteration
+        return self._history.rows[-1].iteration if self._history.rows else 0
 
     @property
     def converged_(self) -> bool:
@@ -247,7 +255,7 @@ class ChainCRF(Estimator):
         if self.decode == "marginal":
             codes = self._probabilities(features).argmax(axis=1)
         else:
-            codes = model.best(features, self.n_jobs)
+            codes = model.best(features, thread_count(self.n_jobs))
         return split(labels_of(model.classes, codes), features)
 
     def predict_marginals(self, X: Iterable[Any]) -> list[Array]:
@@ -259,7 +267,7 @@ class ChainCRF(Estimator):
         model = self._model()
         if not features.lengths.any():
             return np.zeros((0, model.n_labels))
-        found = model.infer(features, "variables", n_threads=self.n_jobs).probabilities
+        found = model.infer(features, "variables", n_threads=thread_count(self.n_jobs)).probabilities
         assert found is not None
         return found.reshape(-1, model.n_labels)
 
@@ -288,24 +296,36 @@ class ChainCRF(Estimator):
         model = self._model()
         features = model.attributes.transform(X)
         codes = Labels(model.classes).transform(y, features.lengths)
-        free = model.infer(features, "log_partition", n_threads=self.n_jobs).log_partitions
+        if not len(codes):
+            return np.zeros(0)
+        free = model.infer(features, "log_partition", n_threads=thread_count(self.n_jobs)).log_partitions
         evidence = Evidence(codes)
-        known = model.infer(features, "log_partition", evidence=evidence, n_threads=self.n_jobs).log_partitions
+        known = model.infer(
+            features, "log_partition", evidence=evidence, n_threads=thread_count(self.n_jobs)
+        ).log_partitions
         assert free is not None
         assert known is not None
         return np.asarray(known - free)
 
     def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Any = None) -> float:
         """The share of tokens that are labelled right; labels that are None do not count."""
-        model = self._model()
-        features = model.attributes.transform(X)
-        codes = Labels(model.classes).transform(y, features.lengths)
-        found = self._probabilities(features).argmax(axis=1) if self.decode == "marginal" else model.best(features)
-        weights = np.ones(len(codes))
-        if sample_weight is not None:
-            weights = np.repeat(np.asarray(sample_weight, np.float64), features.lengths)
-        known = codes >= 0
-        return float(weights[known] @ (found == codes)[known] / weights[known].sum())
+        found, right = self.predict(X), [list(labels) for labels in y]
+        if [len(labels) for labels in found] != [len(labels) for labels in right]:
+            raise ModelError("X and y must have the same number of sequences, of the same lengths")
+        weights = np.ones(len(found)) if sample_weight is None else check_weights(sample_weight, len(found))
+        hits = total = 0.0
+        for ours, theirs, weight in zip(found, right, weights.tolist(), strict=True):
+            known = [(a, b) for a, b in zip(ours, theirs, strict=True) if not is_missing(b)]
+            hits += weight * sum(a == b for a, b in known)
+            total += weight * len(known)
+        if not total:
+            raise ModelError("no label of positive weight is known: there is nothing to score")
+        return hits / total
+
+
+def _plain(value: Any) -> Any:
+    """numpy's numbers as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _objective(templates: ChainTemplates, training: Training) -> tuple[Objective, Dataset]:

@@ -110,6 +110,8 @@ class ChainModel(Rebuilt):
         """(T,): the codes of the most probable labelling of each sequence."""
         if self.templates.triple is None:
             codes = best_chains(self.unary(features), self.transition_weights, features.offsets, n_threads)
+        elif not features.lengths.any():
+            return np.zeros(0, np.int64)
         else:
             found = self.infer(features, "map", n_threads=n_threads).codes
             assert found is not None
@@ -130,7 +132,12 @@ class ChainModel(Rebuilt):
     ) -> Result:
         """Any answer, by the exact engine for chains; sequences without tokens are left out."""
         problem = self.graph(features).bind(self.theta, evidence=evidence)
-        return chain_engine(self.templates, n_threads=n_threads).infer(problem, frozenset(want))
+        result = chain_engine(self.templates, n_threads=n_threads).infer(problem, frozenset({*want, "log_partition"}))
+        assert result.log_partitions is not None
+        if evidence is None and np.isneginf(result.log_partitions).any():
+            n = np.flatnonzero(features.lengths)[int(np.argmin(result.log_partitions))]
+            raise ModelError(f"sequence {n} has no labelling that the constraints allow")
+        return result
 
     def energies(self, features: Features, codes: IntArray) -> Array:
         """(N,): H of labellings without unknown labels; sequences without tokens are left out."""

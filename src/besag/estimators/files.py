@@ -13,6 +13,7 @@ import importlib
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -68,6 +69,8 @@ def read_estimator(data: bytes, path: str) -> Any:
         OSError,
         EOFError,
         zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
         BesagError,
     ) as error:
         raise ParseError(f"expected an estimator of besag, but it cannot be read: {error}", path=path) from None

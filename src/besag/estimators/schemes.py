@@ -8,7 +8,7 @@ A label is "O", or a letter, a dash and a type. What is ruled out is a hard zero
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,19 +31,33 @@ def allowed_of(
     classes: Sequence[Any], constraint: str | None, forbidden: Iterable[tuple[Any, Any]] | None
 ) -> Allowed | None:
     """What a scheme and a list of forbidden transitions leave; None where nothing is ruled out."""
-    if constraint is None and not forbidden:
+    pairs = _pairs(forbidden)
+    if constraint is None and not pairs:
         return None
     n = len(classes)
     allowed = Allowed(np.ones((n, n), np.bool_), np.ones(n, np.bool_), np.ones(n, np.bool_))
     if constraint is not None:
         _apply_scheme(allowed, classes, constraint)
     codes = {label: code for code, label in enumerate(classes)}
-    for pair in forbidden or ():
+    for pair in pairs:
         for label in pair:
             if label not in codes:
                 raise ModelError(f"forbidden: no label is {label!r}; there are {', '.join(map(repr, classes))}")
         allowed.transitions[codes[pair[0]], codes[pair[1]]] = False
     return allowed
+
+
+def _pairs(forbidden: Any) -> list[tuple[Any, Any]]:
+    """Pairs of labels, which may be read again when the estimator is fitted again."""
+    if forbidden is None:
+        return []
+    if isinstance(forbidden, (str, bytes, Iterator)) or not isinstance(forbidden, Iterable):
+        raise ModelError(f"forbidden must be a list of pairs (label, next label), got {type(forbidden).__name__}")
+    pairs = [tuple(pair) if isinstance(pair, (list, tuple)) else (pair,) for pair in forbidden]
+    for pair in pairs:
+        if len(pair) != 2:
+            raise ModelError(f"forbidden must have pairs (label, next label), got {pair}")
+    return pairs
 
 
 def _apply_scheme(allowed: Allowed, classes: Sequence[Any], scheme: str) -> None:

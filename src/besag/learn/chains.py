@@ -171,7 +171,8 @@ class ChainLikelihood:
         room, log_z = self._room(), np.zeros(len(phase.weights))
         checked = int(len(phase.known) > 0 or not (tables[:, :k, :k] > 0).all() or not (ends == 0).all())
         compile = worth_compiling(float(len(phase.occurrences.row) + phase.offsets[-1] * k) * k)
-        kernel = kernel_of(make_gradient, k, int(len(phase.occurrences.row_value) > 0), checked, compile=compile)
+        weighted = len(phase.occurrences.row_value) + len(phase.occurrences.single_value) > 0
+        kernel = kernel_of(make_gradient, k, int(weighted), checked, compile=compile)
         given = (prepared.rows, prepared.theta, ends, tables, phase.offsets, phase.weights, phase.known)
         if kernel(*phase.occurrences, *given, *room, log_z) >= 0:
             raise FloatingPointError
@@ -185,7 +186,7 @@ class ChainLikelihood:
         k, support = self.n_labels, self.templates.transition.support
         allowed = np.ones((k, k), np.bool_) if support is None else support
         logs = np.where(allowed, -theta.reshape(k, k), -np.inf)
-        shift = float(logs.max())
+        shift = float(logs.max()) if allowed.any() else 0.0
         weights = np.zeros((padded(k), padded(k)))
         with np.errstate(under="ignore"):
             weights[:k, :k] = np.exp(logs - shift)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -25,6 +26,8 @@ from besag.learn.history import Iteration
 
 Kept: TypeAlias = AnyArray | float | int | str
 FORMAT = "besag checkpoint 1"
+ODD = (ValueError, KeyError, TypeError, AttributeError)
+BROKEN = (*ODD, OSError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)  # of an archive
 PREFIX = "kept."  # of the arrays that a method keeps, so that none can take the name of ours
 
 
@@ -70,7 +73,17 @@ def load_checkpoint(path: str | PathLike[str]) -> Checkpoint:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         return _read(arrays)
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ) as error:
         raise ParseError(f"expected a checkpoint of besag, but it cannot be read: {error}", path=fspath(path)) from None
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from besag.arrays import Array
 from besag.data.dataset import Dataset
 from besag.learn.history import Iteration
@@ -16,18 +14,14 @@ PATIENCE = 5  # iterations without a lower loss on the held-out data
 class HeldOut:
     """The loss on held-out data at every iteration; `best` is the theta where it was least."""
 
-    def __init__(self, total: Total, data: Dataset) -> None:
+    def __init__(self, total: Total, data: Dataset, start: Array) -> None:
         none = Penalty([0.0], [0.0])  # type: ignore[arg-type]
         self.total = Total(total.objective, data, none, n_threads=total.n_threads)
-        self.least, self.best, self.waited = math.inf, None, 0
-        self.losses: list[float] = []
-
-    best: Array | None
+        self.best, self.least, self.waited = start, self.total.value_and_grad(start)[0], 0
 
     def __call__(self, row: Iteration, theta: Array) -> bool:
         """Whether to end the fit."""
         loss = self.total.value_and_grad(theta)[0]
-        self.losses.append(loss)
         if loss < self.least:
             self.least, self.best, self.waited = loss, theta.copy(), 0
         else:

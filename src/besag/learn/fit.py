@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OBJECTIVES = ("likelihood",)
+STOCHASTIC = ("sgd", "momentum", "adam", "adagrad")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,20 +117,23 @@ def fit(
     """
     total = _total(objective, model, data, l1=l1, l2=l2, engine=engine, weights=weights, n_threads=n_threads)
     start = np.zeros(model.layout.n_parameters) if theta is None else model.layout.check_theta(theta)
-    watch = HeldOut(total, read_data(model, held_out, None)) if held_out is not None else None
+    watch = HeldOut(total, read_data(model, held_out, None), start) if held_out is not None else None
+    if resume is not None:
+        _check_resumed(total, resume)
     found, history, checkpoint = read_optimizer(optimizer).minimize(
         total, start, time_limit=time_limit, on_step=_watching(on_step, watch), resume=resume
     )
-    if watch is not None and watch.best is not None:
+    last = found
+    if watch is not None:
         found = watch.best
-    value = total.value_and_grad(found)[0] if watch is not None else history.value
+    value = history.value if found is last else total.value(found)
     likelihood = total.objective
     assert isinstance(likelihood, Likelihood)
     result = Fit(
         model.with_theta(found),
         found,
         value,
-        history.converged,
+        history.converged and bool(np.array_equal(found, last)),
         history.stopped or "",
         likelihood.is_exact,
         history,
@@ -140,6 +144,15 @@ def fit(
 
 
 _total = objective  # `fit` has an argument of the same name
+
+
+def _check_resumed(total: Total, resume: Checkpoint) -> None:
+    """ModelError where a checkpoint is of other data or another penalty; stochastic ones are between two rows."""
+    if resume.optimizer in STOCHASTIC or len(resume.theta) != len(total.statistics):
+        return
+    was, now = resume.rows[-1].value, total.value(resume.theta)
+    if not np.isclose(was, now, rtol=1e-9, atol=1e-9):
+        raise ModelError(f"resume is of other data or another penalty: the value there was {was}, now it is {now}")
 
 
 def _watching(on_step: OnIteration | None, watch: HeldOut | None) -> OnIteration | None:
@@ -181,6 +194,9 @@ def read_data(model: Model, data: Any, weights: Any) -> Dataset:
         _check_layout(model, data)
         return data
     if isinstance(data, Sequence) and len(data) and isinstance(data[0], StructuredData):
+        for n, part in enumerate(data):
+            if not isinstance(part, StructuredData):
+                raise ModelError(f"instance {n} must be StructuredData like the first one, got {type(part).__name__}")
         dataset = Dataset.union(data, weights, layout=model.layout)
         _check_layout(model, dataset)
         return dataset

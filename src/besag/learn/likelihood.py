@@ -25,11 +25,12 @@ from besag.data.dataset import Batch
 from besag.errors import ApproximationWarning, EvidenceError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
-from besag.infer.engine import Engine, Want
+from besag.infer.engine import Engine, Want, engine_name
 from besag.infer.result import Result
 from besag.learn.differences import hessian_product
 from besag.learn.objective import Product
 
+WARMED = ("bp", "trw")  # others might stay where they were: mean field at a saddle
 WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
 
 
@@ -73,12 +74,15 @@ class Likelihood:
         labels = np.maximum(batch.labels, 0)
         wrong = complete & ~np.isfinite(problem.energy(labels if batch.is_rows else labels[0]))
         if wrong.any():
-            raise EvidenceError(impossible(int(np.argmax(wrong))))
+            n = int(np.argmax(wrong))
+            raise EvidenceError(impossible(n if batch.numbers is None else int(batch.numbers[n])))
 
     def value_and_grad(self, theta: Array, batch: Batch, state: Carried | None) -> tuple[float, Array, Carried]:
         """sum_n w_n log Z_n, less that of the clamped phase where labels are unknown; its gradient (P,); the state."""
         hidden = _hidden(batch) if state is None else state.hidden
-        value, moments, free = self._phase(theta, batch.graph, _phase_weights(batch), None, state and state.free)
+        value, moments, free = self._phase(
+            theta, batch.graph, _phase_weights(batch), None, state and state.free, batch.numbers
+        )
         gradient, clamped = np.negative(moments, out=moments), None
         if hidden is not None:
             known, moments, clamped = self._clamped(theta, hidden, state and state.clamped)
@@ -93,27 +97,34 @@ class Likelihood:
     def _clamped(self, theta: Array, hidden: Batch, warm: Result | None) -> tuple[float, Array, Result | None]:
         """sum_n w_n log Z_n and its statistics with the known labels as evidence."""
         if not hidden.is_rows:
-            return self._phase(theta, hidden.graph, hidden.weights, Evidence(hidden.labels), warm)
+            return self._phase(theta, hidden.graph, hidden.weights, Evidence(hidden.labels), warm, hidden.numbers)
         value, moments = 0.0, np.zeros(len(theta))
         weights = np.ones(len(hidden)) if hidden.weights is None else hidden.weights
-        for row, weight in zip(hidden.labels, weights, strict=True):
-            own, statistics, _ = self._phase(theta, hidden.graph, np.array([weight]), Evidence(row), None)
+        for n, (row, weight) in enumerate(zip(hidden.labels, weights, strict=True)):
+            number = None if hidden.numbers is None else hidden.numbers[n : n + 1]
+            own, statistics, _ = self._phase(theta, hidden.graph, np.array([weight]), Evidence(row), None, number)
             value, moments = value + own, moments + statistics
         return value, moments, None
 
     def _phase(
-        self, theta: Array, graph: Graph, weights: Array | None, evidence: Evidence | None, warm: Result | None
+        self,
+        theta: Array,
+        graph: Graph,
+        weights: Array | None,
+        evidence: Evidence | None,
+        warm: Result | None,
+        numbers: IntArray | None,
     ) -> tuple[float, Array, Result | None]:
         problem = graph.bind(theta, evidence=evidence, weights=weights, support=self.support)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ApproximationWarning)  # the fit says it once
-            result = self.engine.infer(problem, WANT, warm=warm)
+            result = self.engine.infer(problem, WANT, warm=warm if engine_name(self.engine) in WARMED else None)
         self.bounds.add(result.bound)
         assert result.log_partitions is not None
         assert result.table_moments is not None
         if not np.isfinite(result.log_partitions).all():
             n = int(np.argmin(np.isfinite(result.log_partitions)))
-            raise EvidenceError(impossible(n))
+            raise EvidenceError(impossible(n if numbers is None else int(numbers[n])))
         total = result.log_partitions.sum() if weights is None else result.log_partitions @ weights
         kept = None if result.state is None else replace(result, table_moments=None, log_partitions=None)
         return float(total), graph.moments(result.table_moments), kept

@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from besag.arrays import Array, IntArray
+from besag.errors import ModelError
 from besag.kernels.threads import available_threads, run_chunks
 from besag.learn.penalty import Penalty
 
@@ -73,17 +74,29 @@ class Dataset(Protocol):
         """A batch of some instances."""
 
 
+def thread_count(given: Any) -> int | None:
+    """How many threads; None, also given as scikit-learn's -1, is all cores. ModelError for anything else."""
+    if given is None or given == -1:
+        return None
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool) and given >= 1:
+        return int(given)
+    raise ModelError(f"threads must be a whole number of at least 1, or None for all cores, got {given!r}")
+
+
 class Total:
     """Loss and penalty of a dataset as a function of theta: a `Function`."""
 
     def __init__(
         self, objective: Objective, dataset: Dataset, penalty: Penalty, *, n_threads: int | None = None
     ) -> None:
-        self.objective, self.dataset, self.penalty, self.n_threads = objective, dataset, penalty, n_threads
+        self.objective, self.dataset, self.penalty = objective, dataset, penalty
+        self.n_threads = thread_count(n_threads)
         self.n = len(dataset)
         self.shards = dataset.shards()
         self.states: list[State] = [None] * len(self.shards)
-        self.statistics = sum(objective.statistics(shard) for shard in self.shards)
+        self.statistics = objective.statistics(self.shards[0])
+        for shard in self.shards[1:]:
+            self.statistics += objective.statistics(shard)
         self.evaluations = 0
 
     def value_and_grad(self, theta: Array) -> tuple[float, Array]:
@@ -98,6 +111,11 @@ class Total:
                 gradient += part
         self.evaluations += 1
         return value, gradient
+
+    def value(self, theta: Array) -> float:
+        """Loss plus penalty, l1 too."""
+        smooth = self.value_and_grad(theta)[0]
+        return smooth if self.penalty.is_smooth else smooth + float((self.penalty.l1 * np.abs(theta)).sum())
 
     def _evaluated(self, theta: Array, shards: range) -> list[tuple[float, Array]]:
         found: list[tuple[float, Array]] = [(0.0, theta)] * len(shards)

@@ -292,7 +292,8 @@ def _reason(method: Method, point: Point, history: History, stuck: bool, ended: 
         if method.is_converged(point, history.rows):
             return "converged"
         if stuck:
-            return "converged" if point.grad_norm <= TINY * history.rows[0].grad_norm else "no_progress"
+            small = math.isfinite(point.grad_norm) and point.grad_norm <= TINY * history.rows[0].grad_norm
+            return "converged" if small else "no_progress"
         if ended:
             return "early_stopping"
         if point.iteration >= method.optimizer.max_iterations:
