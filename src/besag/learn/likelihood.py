@@ -154,7 +154,17 @@ def is_complete(batch: Batch) -> BoolArray:
 def _hidden(batch: Batch) -> Batch | None:
     """The instances with unknown labels."""
     complete = is_complete(batch)
-    return None if complete.all() else batch.take(np.flatnonzero(~complete))
+    if complete.all():
+        return None
+    hidden = batch.take(np.flatnonzero(~complete))
+    return _merged(hidden) if hidden.is_rows else hidden
+
+
+def _merged(batch: Batch) -> Batch:
+    """Rows that are alike as one, with their weights added up."""
+    rows, first, which = np.unique(batch.labels, axis=0, return_index=True, return_inverse=True)
+    weights = np.bincount(which.reshape(-1), weights=batch.weights).astype(np.float64)
+    return Batch(batch.graph, rows, weights, None if batch.numbers is None else batch.numbers[first])
 
 
 def label_moments(batch: Batch) -> Array:
