@@ -139,10 +139,6 @@ class ChainModel(Rebuilt):
             raise ModelError(f"sequence {n} has no labelling that the constraints allow")
         return result
 
-    def energies(self, features: Features, codes: IntArray) -> Array:
-        """(N,): H of labellings without unknown labels; sequences without tokens are left out."""
-        return self.graph(features).bind(self.theta).energy(codes)
-
 
 def chain_engine(templates: ChainTemplates, **options: Any) -> Engine:
     """The exact engine for chains of this order."""

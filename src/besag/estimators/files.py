@@ -15,7 +15,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from besag.arrays import AnyArray
 from besag.errors import BesagError, ModelError, ParseError
-from besag.io.files import read_bytes, write_atomically
+from besag.io.files import write_atomically
 
 FORMAT = "besag estimator 1"
 STORED = {"ChainCRF": "besag.estimators.chain_crf"}
@@ -74,8 +74,3 @@ def read_estimator(data: bytes, path: str) -> Any:
         BesagError,
     ) as error:
         raise ParseError(f"expected an estimator of besag, but it cannot be read: {error}", path=path) from None
-
-
-def load_estimator(path: str | PathLike[str]) -> Any:
-    """Reads what `save_estimator` has written."""
-    return read_estimator(read_bytes(path), fspath(path))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from besag.arrays import Array
 from besag.data.dataset import Dataset
 from besag.learn.history import Iteration
@@ -15,7 +17,7 @@ class HeldOut:
     """The loss on held-out data at every iteration; `best` is the theta where it was least."""
 
     def __init__(self, total: Total, data: Dataset, start: Array) -> None:
-        none = Penalty([0.0], [0.0])  # type: ignore[arg-type]
+        none = Penalty(np.zeros(1), np.zeros(1))
         self.total = Total(total.objective, data, none, n_threads=total.n_threads)
         self.best, self.least, self.waited = start, self.total.value_and_grad(start)[0], 0
 

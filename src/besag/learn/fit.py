@@ -24,7 +24,7 @@ from besag.learn.checkpoint import Checkpoint
 from besag.learn.early import HeldOut
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.likelihood import Likelihood
-from besag.learn.objective import Total
+from besag.learn.objective import Total, thread_count
 from besag.learn.optimizer import Optimizer, read_optimizer
 from besag.learn.penalty import Strength, penalty_of
 from besag.model.model import Model
@@ -83,8 +83,9 @@ def objective(
     if name not in OBJECTIVES:
         raise CapabilityError(f"no objective is named {name!r}; there are {', '.join(OBJECTIVES)}")
     dataset = read_data(model, data, weights)
-    shards = 1 if dataset.all.is_rows else len(dataset)
-    likelihood = Likelihood(make_engine(engine, n_threads=n_threads if shards == 1 else 1), model.support)
+    alone = dataset.all.is_rows or len(dataset) == 1  # else threads have a shard each
+    threads = thread_count(n_threads) if alone else 1
+    likelihood = Likelihood(make_engine(engine, n_threads=threads), model.support)
     return Total(likelihood, dataset, penalty_of(model.layout, l1, l2), n_threads=n_threads)
 
 
@@ -139,7 +140,7 @@ def fit(
         history,
         checkpoint,
     )
-    _warn(result, time_limit)
+    _warn(result)
     return result
 
 
@@ -166,7 +167,7 @@ def _watching(on_step: OnIteration | None, watch: HeldOut | None) -> OnIteration
     return both
 
 
-def _warn(result: Fit, time_limit: float | None) -> None:
+def _warn(result: Fit) -> None:
     """Once, where inference was not exact or the optimiser did not converge on its own terms."""
     if not result.is_exact:
         warnings.warn(

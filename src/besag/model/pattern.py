@@ -64,11 +64,11 @@ class Pattern(Rebuilt):
 
     def plan(self, n_inputs: int, width: int) -> Plan:
         """The layout for D input columns and full rows of so many basis elements or more, made at the first call."""
-        if self._plan is None or self._plan[0] != (n_inputs, width):
-            made = _plan_of(self.rows, self.columns, n_inputs, width)
-            object.__setattr__(self, "_plan", ((n_inputs, width), made))
-        assert self._plan is not None
-        return self._plan[1]
+        held = self._plan  # looked at once: another thread may ask for another width
+        if held is None or held[0] != (n_inputs, width):
+            held = ((n_inputs, width), _plan_of(self.rows, self.columns, n_inputs, width))
+            object.__setattr__(self, "_plan", held)
+        return held[1]
 
     def prepared(self, theta: Array, n_inputs: int, n_basis: int) -> Prepared:
         """theta (nnz,) as kernels read it: worth keeping where it does not change."""
