@@ -25,7 +25,7 @@ from besag.learn.early import HeldOut
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Total, thread_count
-from besag.learn.optimizer import Optimizer, read_optimizer
+from besag.learn.optimizer import REGISTRY, Optimizer, read_optimizer
 from besag.learn.penalty import Strength, penalty_of
 from besag.model.model import Model
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OBJECTIVES = ("likelihood",)
-STOCHASTIC = ("sgd", "momentum", "adam", "adagrad")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +148,8 @@ _total = objective  # `fit` has an argument of the same name
 
 def _check_resumed(total: Total, resume: Checkpoint) -> None:
     """ModelError where a checkpoint is of other data or another penalty; stochastic ones are between two rows."""
-    if resume.optimizer in STOCHASTIC or len(resume.theta) != len(total.statistics):
+    stochastic = {name for name, (module, _) in REGISTRY.items() if module == "besag.learn.stochastic"}
+    if resume.optimizer in stochastic or len(resume.theta) != len(total.statistics):
         return
     was, now = resume.rows[-1].value, total.value(resume.theta)
     if not np.isclose(was, now, rtol=1e-9, atol=1e-9):

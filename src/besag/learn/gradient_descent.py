@@ -13,15 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from besag.arrays import Array
-from besag.learn.checkpoint import Checkpoint
-from besag.learn.history import History, OnIteration
 from besag.learn.line_search import is_no_larger, norm
 from besag.learn.objective import Function
-from besag.learn.optimizer import Method, Point, check_counts, check_numbers, check_positive, descend, refuse_l1
+from besag.learn.optimizer import Descending, Method, Point, check_counts, check_numbers, check_positive, refuse_l1
 
 
 @dataclass(frozen=True, slots=True)
-class GradientDescent:
+class GradientDescent(Descending):
     """Constant steps. step: tau, which scales the gradient of the sum over all instances."""
 
     step: float = 0.1
@@ -33,18 +31,9 @@ class GradientDescent:
         check_numbers(self, "tolerance")
         check_positive(self, "step")
 
-    def minimize(
-        self,
-        function: Function,
-        theta: Array,
-        *,
-        time_limit: float | None = None,
-        on_step: OnIteration | None = None,
-        resume: Checkpoint | None = None,
-    ) -> tuple[Array, History, Checkpoint]:
-        """See `besag.learn.optimizer`."""
+    def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)
-        return descend(_Process(self, function), theta, time_limit, on_step, resume)
+        return _Process(self, function)
 
 
 class _Process(Method):

@@ -25,18 +25,17 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError
 from besag.kernels.threads import run_chunks
-from besag.learn.checkpoint import Checkpoint, Kept
-from besag.learn.history import History, Iteration, OnIteration
+from besag.learn.checkpoint import Kept
+from besag.learn.history import Iteration
 from besag.learn.line_search import Ray, Trial, backtrack, dot, norm, ray_of, wolfe
 from besag.learn.objective import Function
 from besag.learn.optimizer import (
+    Descending,
     Method,
     Point,
-    absolute,
     check_choice,
     check_counts,
     check_numbers,
-    descend,
     pseudo_gradient,
 )
 
@@ -48,7 +47,7 @@ BLOCK = 1 << 11  # columns that are multiplied at once: in the cache, and too fe
 
 
 @dataclass(frozen=True, slots=True)
-class LBFGS:
+class LBFGS(Descending):
     """L-BFGS; OWL-QN with l1.
 
     memory: pairs kept. metric: "diagonal", where the function knows the diagonal of its Hessian, or "identity".
@@ -68,17 +67,8 @@ class LBFGS:
         check_numbers(self, "tolerance", "relative_decrease")
         check_choice(self, "metric", METRICS)
 
-    def minimize(
-        self,
-        function: Function,
-        theta: Array,
-        *,
-        time_limit: float | None = None,
-        on_step: OnIteration | None = None,
-        resume: Checkpoint | None = None,
-    ) -> tuple[Array, History, Checkpoint]:
-        """See `besag.learn.optimizer`."""
-        return descend(_Process(self, function, len(theta)), theta, time_limit, on_step, resume)
+    def at_work(self, function: Function, n_parameters: int) -> Method:
+        return _Process(self, function, n_parameters)
 
 
 class _Pairs:
@@ -208,7 +198,7 @@ class _Process(Method):
         if self.optimizer.metric == "diagonal" and diagonal is not None:
             self.pairs.root = np.sqrt(diagonal(theta))
         grad_norm = norm(pseudo_gradient(self.function, theta, gradient))
-        value += absolute(self.function, theta)
+        value += self.function.penalty.absolute(theta)
         kept = {"gradient": gradient, "least": np.array((value, grad_norm)), "idle": 0, **self.pairs.nothing()}
         return Point(0, theta, value, grad_norm, 0.0, kept)
 
@@ -278,6 +268,6 @@ def _arc_of(function: Function, theta: Array, direction: Array, orthant: Array) 
             there = theta + step * direction
             there[there * orthant < 0] = 0.0
             value, gradient = function.value_and_grad(there)
-            return Trial(step, value + absolute(function, there), 0.0, there, gradient)
+            return Trial(step, value + function.penalty.absolute(there), 0.0, there, gradient)
 
     return at

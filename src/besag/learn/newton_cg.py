@@ -13,17 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from besag.arrays import Array
-from besag.learn.checkpoint import Checkpoint
-from besag.learn.history import History, OnIteration
 from besag.learn.line_search import Trial, backtrack, dot, is_progress, norm, ray_of
 from besag.learn.objective import Function, Product
-from besag.learn.optimizer import Method, Point, check_counts, check_numbers, descend, refuse_l1
+from besag.learn.optimizer import Descending, Method, Point, check_counts, check_numbers, refuse_l1
 
 LARGEST_FORCING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class NewtonCG:
+class NewtonCG(Descending):
     """Newton's method by conjugate gradients. max_products: with the Hessian, in one iteration."""
 
     max_iterations: int = 200
@@ -34,18 +32,9 @@ class NewtonCG:
         check_counts(self, "max_iterations", "max_products")
         check_numbers(self, "tolerance")
 
-    def minimize(
-        self,
-        function: Function,
-        theta: Array,
-        *,
-        time_limit: float | None = None,
-        on_step: OnIteration | None = None,
-        resume: Checkpoint | None = None,
-    ) -> tuple[Array, History, Checkpoint]:
-        """See `besag.learn.optimizer`."""
+    def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)
-        return descend(_Process(self, function), theta, time_limit, on_step, resume)
+        return _Process(self, function)
 
 
 class _Process(Method):

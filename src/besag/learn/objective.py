@@ -114,8 +114,7 @@ class Total:
 
     def value(self, theta: Array) -> float:
         """Loss plus penalty, l1 too."""
-        smooth = self.value_and_grad(theta)[0]
-        return smooth if self.penalty.is_smooth else smooth + float((self.penalty.l1 * np.abs(theta)).sum())
+        return self.value_and_grad(theta)[0] + self.penalty.absolute(theta)
 
     def _evaluated(self, theta: Array, shards: range) -> list[tuple[float, Array]]:
         found: list[tuple[float, Array]] = [(0.0, theta)] * len(shards)

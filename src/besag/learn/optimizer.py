@@ -33,7 +33,7 @@ from besag.errors import CapabilityError
 from besag.infer.engine import parse_engine
 from besag.learn.checkpoint import Checkpoint, Kept
 from besag.learn.history import History, Iteration, OnIteration
-from besag.learn.line_search import dot, norm
+from besag.learn.line_search import norm
 from besag.learn.objective import Function
 
 TINY = 1e-7
@@ -73,6 +73,28 @@ class Optimizer(Protocol):
         resume: Checkpoint | None = None,
     ) -> tuple[Array, History, Checkpoint]:
         """The best theta so far, how it was reached, and from where to go on; `resume` takes the place of theta."""
+
+
+class Descending:
+    """What makes an optimiser of a Method: `at_work` is the method for a function of so many parameters."""
+
+    __slots__ = ()
+
+    def at_work(self, function: Function, n_parameters: int) -> Method:
+        """The method, at its start."""
+        raise NotImplementedError
+
+    def minimize(
+        self,
+        function: Function,
+        theta: Array,
+        *,
+        time_limit: float | None = None,
+        on_step: OnIteration | None = None,
+        resume: Checkpoint | None = None,
+    ) -> tuple[Array, History, Checkpoint]:
+        """See the module."""
+        return descend(self.at_work(function, len(theta)), theta, time_limit, on_step, resume)
 
 
 def read_optimizer(spec: str | Optimizer) -> Optimizer:
@@ -153,14 +175,6 @@ def refuse_l1(optimizer: object, function: Function) -> None:
     """CapabilityError where the function is not smooth."""
     if not function.penalty.is_smooth:
         raise CapabilityError(f"optimizer {optimizer_name(optimizer)!r} cannot minimise with l1 > 0; lbfgs can")
-
-
-def absolute(function: Function, theta: Array) -> float:
-    """sum_j l1_j |theta_j|."""
-    if function.penalty.is_smooth:
-        return 0.0
-    l1, sizes = function.penalty.l1, np.abs(theta)
-    return float(l1[0] * sizes.sum()) if len(l1) == 1 else dot(l1, sizes)
 
 
 def pseudo_gradient(function: Function, theta: Array, gradient: Array) -> Array:

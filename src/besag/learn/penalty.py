@@ -40,19 +40,14 @@ class Penalty(Rebuilt):
         """Whether l1 is 0."""
         return not self.l1.any()
 
-    def value(self, theta: Array) -> float:
-        """R(theta)."""
-        value = _weighted(self.l2, theta * theta)
-        return value if self.is_smooth else value + _weighted(self.l1, np.abs(theta))
+    def absolute(self, theta: Array) -> float:
+        """The part of l1."""
+        return 0.0 if self.is_smooth else float((self.l1 * np.abs(theta)).sum())
 
     def smooth(self, theta: Array) -> tuple[float, Array]:
         """The part of l2, and its gradient."""
         gradient = self.l2 * theta
         return float(gradient @ theta), 2.0 * gradient
-
-
-def _weighted(strengths: Array, values: Array) -> float:
-    return float(strengths[0] * values.sum()) if len(strengths) == 1 else float(strengths @ values)
 
 
 def penalty_of(layout: Layout, l1: Strength = 0.0, l2: Strength = 0.0) -> Penalty:

@@ -14,24 +14,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from besag.arrays import Array
-from besag.learn.checkpoint import Checkpoint
-from besag.learn.history import History, Iteration, OnIteration
+from besag.learn.history import Iteration
 from besag.learn.line_search import Trial, exact, norm, ray_of
 from besag.learn.objective import Function
 from besag.learn.optimizer import (
+    Descending,
     Method,
     Point,
     check_counts,
     check_numbers,
     check_positive,
-    descend,
     refuse_l1,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class SteepestDescent:
+class SteepestDescent(Descending):
     """Algorithm 1 of 000. line_tolerance: on |phi'(eta)| / |phi'(0)|, phi the function along the line."""
 
     max_iterations: int = 1000
@@ -43,18 +41,9 @@ class SteepestDescent:
         check_numbers(self, "tolerance")
         check_positive(self, "line_tolerance")
 
-    def minimize(
-        self,
-        function: Function,
-        theta: Array,
-        *,
-        time_limit: float | None = None,
-        on_step: OnIteration | None = None,
-        resume: Checkpoint | None = None,
-    ) -> tuple[Array, History, Checkpoint]:
-        """See `besag.learn.optimizer`."""
+    def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)
-        return descend(_Process(self, function), theta, time_limit, on_step, resume)
+        return _Process(self, function)
 
 
 class _Process(Method):

@@ -26,19 +26,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from besag.arrays import Array
-from besag.learn.checkpoint import Checkpoint
-from besag.learn.history import History, OnIteration
 from besag.learn.line_search import norm
 from besag.learn.objective import Function
 from besag.learn.optimizer import (
+    Descending,
     Method,
     Point,
-    absolute,
     check_choice,
     check_counts,
     check_numbers,
     check_positive,
-    descend,
     pseudo_gradient,
 )
 from besag.learn.schedules import SCHEDULES, scheduled
@@ -47,7 +44,7 @@ Moments: TypeAlias = Mapping[str, Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Stochastic:
+class Stochastic(Descending):
     """What all have in common.
 
     step, schedule, decay: see `besag.learn.schedules`. max_iterations: epochs. seed: of the order of instances.
@@ -84,17 +81,8 @@ class Stochastic:
         """Direction, metric and new moments of the update of this number, from 1."""
         return gradient, 1.0, {}
 
-    def minimize(
-        self,
-        function: Function,
-        theta: Array,
-        *,
-        time_limit: float | None = None,
-        on_step: OnIteration | None = None,
-        resume: Checkpoint | None = None,
-    ) -> tuple[Array, History, Checkpoint]:
-        """See `besag.learn.optimizer`."""
-        return descend(_Process(self, function), theta, time_limit, on_step, resume)
+    def at_work(self, function: Function, n_parameters: int) -> Method:
+        return _Process(self, function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,4 +222,4 @@ class _Process(Method):
     def _evaluated(self, theta: Array) -> tuple[float, float]:
         with np.errstate(over="ignore", invalid="ignore"):
             value, gradient = self.function.value_and_grad(theta)
-            return value + absolute(self.function, theta), norm(pseudo_gradient(self.function, theta, gradient))
+            return value + self.function.penalty.absolute(theta), norm(pseudo_gradient(self.function, theta, gradient))
