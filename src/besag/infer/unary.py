@@ -13,6 +13,7 @@ from besag.arrays import Array, IntArray
 from besag.graph.graph import Block
 from besag.graph.problem import Problem
 from besag.infer.result import factor_offsets
+from besag.kernels import recycled
 
 
 def unary_blocks(problem: Problem) -> list[tuple[int, Block]]:
@@ -30,7 +31,8 @@ def base_rows(problem: Problem, start: int, stop: int) -> Array:
     shape = (stop - start, int(graph.state_offsets[-1]))
     if log_weights is not None and log_weights.shape == shape and not unary and not clamped:
         return log_weights
-    base = np.zeros(shape) if log_weights is None else np.array(np.broadcast_to(log_weights, shape))
+    base = recycled.empty(shape)
+    base[...] = 0.0 if log_weights is None else log_weights
     for number, block in unary:
         tables, readers = problem.block_tables(number)
         _add(base, tables, readers, block, graph.state_offsets)

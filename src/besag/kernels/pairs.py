@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen
+from besag.kernels import recycled
 from besag.kernels.compile import kernel_of
 from besag.kernels.forest import Forest, accumulators
 from besag.kernels.pair_passes import DELTA, make_downward, make_shift, make_upward
@@ -106,7 +107,7 @@ def sum_product(
     if numbers is None:
         return None
     base = base.reshape(-1, n)
-    out = base if use_up_base and base.flags.writeable else np.empty(base.shape)
+    out = base if use_up_base and base.flags.writeable else recycled.empty(base.shape)
     base, log_z = frozen(base), numbers.shift * plan.n_factors.astype(np.float64)
     sums = np.zeros((len(plan.table_of_slot) if want_moments else 0, n, n))
     cells = np.empty((1, 0)) if factor_offsets is None else blank_cells(forest, 1, factor_offsets)
@@ -125,7 +126,7 @@ def sum_product(
             narrow[h] = True
             return
         links = (forest.variables, forest.child_factors, plan.matrix, numbers.oriented, first, first_child, last)
-        work = (out, np.empty((last - first_child, n)), np.empty((forest.max_children + 2, n)))
+        work = (out, recycled.empty((last - first_child, n)), np.empty((forest.max_children + 2, n)))
         narrow[h] = upward(*links, *work, forest.component, log_z)
         if not narrow[h] and (want_variables or want_moments or factor_offsets is not None):
             narrow[h] = downward(*links, *work, np.empty((8, n)), *outputs)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
+from besag.kernels import recycled
 from besag.kernels.assign import make_decode, make_sample
 from besag.kernels.compile import kernel_of
 from besag.kernels.forest import Forest, accumulators
@@ -188,7 +189,7 @@ def _moment_slots(factors: Factors, forest: Forest, wanted: bool) -> tuple[IntAr
 
 def blank_cells(forest: Forest, n_rows: int, factor_offsets: IntArray) -> Array:
     """(R, .) room for factor marginals: zeros for factors of one variable, the rest is yet to be written."""
-    cells = np.empty((n_rows, int(factor_offsets[-1])))
+    cells = recycled.empty((n_rows, int(factor_offsets[-1])))
     left_out = np.ones(len(factor_offsets) - 1, np.bool_)
     left_out[forest.order] = False
     skipped = np.flatnonzero(left_out)

@@ -1,0 +1,70 @@
+"""Room for large arrays, in memory that earlier ones have given back.
+
+Memory that comes fresh from the system costs a page fault for every page that is first written to: more than writing
+it, for arrays of hundreds of megabytes. An array made here has pages of its own; when the last view of it is gone they
+are kept for the next array of such a size, and told to be free (MADV_FREE): the system takes them when it is short of
+memory, and nothing of them is lost that anybody could still read.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import weakref
+from collections import deque
+
+import numpy as np
+
+from besag.arrays import Array
+
+LARGE = 2**23  # bytes; the allocator keeps smaller ones by itself
+N_KEPT = 4  # pages of so many arrays
+MAX_WASTE = 1.25  # pages may be larger than an array by this factor
+
+SERVES = hasattr(mmap, "MADV_FREE") and hasattr(mmap, "MADV_HUGEPAGE")  # Linux
+_kept: deque[mmap.mmap] = deque(maxlen=N_KEPT)
+
+
+class _Lease:
+    """Pages in use: the base of every view of an array."""
+
+    __slots__ = ("__array_interface__", "__weakref__")
+
+    def __init__(self, pages: mmap.mmap, size: int) -> None:
+        self.__array_interface__ = np.frombuffer(pages, np.float64, size).__array_interface__
+
+
+def empty(shape: tuple[int, ...]) -> Array:
+    """An array of no particular values, as `numpy.empty` gives."""
+    size = math.prod(shape)
+    n_bytes = 8 * size
+    if n_bytes < LARGE or not SERVES:
+        return np.empty(shape)
+    pages = _taken(n_bytes) or _fresh(n_bytes)
+    lease = _Lease(pages, size)
+    weakref.finalize(lease, _give_back, pages).atexit = False
+    return np.asarray(lease).reshape(shape)
+
+
+def _taken(n_bytes: int) -> mmap.mmap | None:
+    """Kept pages that fit, no longer kept."""
+    for _ in range(len(_kept)):
+        try:
+            pages = _kept.popleft()
+        except IndexError:  # another thread took them
+            return None
+        if n_bytes <= len(pages) <= MAX_WASTE * n_bytes:
+            return pages
+        _kept.append(pages)
+    return None
+
+
+def _fresh(n_bytes: int) -> mmap.mmap:
+    pages = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
+
+
+def _give_back(pages: mmap.mmap) -> None:
+    pages.madvise(mmap.MADV_FREE)
+    _kept.append(pages)
