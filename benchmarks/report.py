@@ -15,13 +15,14 @@ from pathlib import Path
 from benchmarks.runner import CaseResult, Timing
 from benchmarks.suite import OWN
 
-HEADER = ("case", "contestant", "warm-up", "best", "median", "speed", "peak MB", "answers")
+HEADER = ("case", "contestant", "warm-up", "best", "median", "speed", "peak MB", "added MB", "answers")
 PREAMBLE = """# Benchmarks
 
 The last figures of each suite, with the command that gives them. All contestants of a case run in turns, in the same
 run, one thread each on one core. Warm-up is the first call. Speed is the best time of the first peer, or of the fastest
 of those that the suite compares with, over the contestant's: above 1 is faster than that peer. Peak memory is the whole
-process's, inputs included. A peer that needs more time or memory than its case allows is shown with that limit.
+process's, inputs and libraries included; added memory is what a run after the first put on top of what was there before
+it, at most. A peer that needs more time or memory than its case allows is shown with that limit.
 """
 
 
@@ -83,6 +84,7 @@ def row(case: CaseResult, timing: Timing) -> tuple[str, ...]:
         duration(timing.median),
         f"{speed:.2f}" if speed else "-",
         f"{timing.peak_bytes / 1e6:.0f}" if timing.peak_bytes else "-",
+        f"{timing.added_bytes / 1e6:.0f}" if timing.peak_bytes else "-",
         verdict(case, timing),
     )
 

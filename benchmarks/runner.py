@@ -42,7 +42,8 @@ class Timing:
     """What one contestant showed on one case.
 
     `seconds` and `cpu_seconds` have one entry for each repeat; `summaries` has more than one only where runs differ.
-    `exceeded` names the limit that stopped it.
+    `added_bytes` is the most that a run after the warm-up raised the memory of the process. `exceeded` names the limit
+    that stopped it.
     """
 
     contestant: str
@@ -52,6 +53,7 @@ class Timing:
     seconds: list[float] = field(default_factory=list)
     cpu_seconds: list[float] = field(default_factory=list)
     peak_bytes: int = 0
+    added_bytes: int = 0
     python: str = ""
     packages: dict[str, str] = field(default_factory=dict)
     summaries: list[Summary] = field(default_factory=list)
@@ -206,6 +208,7 @@ def record(timing: Timing, reply: Mapping[str, Any], patience: float) -> None:
     if not warm_up or timing.spent >= patience:
         timing.seconds.append(reply["seconds"])
         timing.cpu_seconds.append(reply["cpu_seconds"])
+        timing.added_bytes = max(timing.added_bytes, reply["added_bytes"])
 
 
 def disagreements(timings: Sequence[Timing], tolerance: float) -> list[str]:

@@ -1,8 +1,8 @@
 """One contestant on one case, in its own process: `python -m benchmarks.worker FILE CASE CONTESTANT CORE`.
 
 Speaks JSON lines. It begins with {"prepare_seconds"}, once the inputs are there. To each line "run" on its input it
-answers {"seconds", "cpu_seconds", "summary"}, to "facts" {"python", "packages", "peak_bytes"}. Where it fails it
-answers {"error", "out_of_memory"} and ends. Whatever the contestant prints goes to stderr.
+answers {"seconds", "cpu_seconds", "added_bytes", "summary"}, to "facts" {"python", "packages", "peak_bytes"}. Where it
+fails it answers {"error", "out_of_memory"} and ends. Whatever the contestant prints goes to stderr.
 """
 
 from __future__ import annotations
@@ -48,22 +48,59 @@ def serve(path: Path, case: int, contestant: str) -> Iterator[dict[str, Any]]:
     if selected.memory_limit is not None:
         resource.setrlimit(resource.RLIMIT_AS, (selected.memory_limit, resource.RLIM_INFINITY))
     job = selected.contestants[contestant](**selected.parameters)
+    memory = Memory()
     yield {"prepare_seconds": time.perf_counter() - start}
     for line in sys.stdin:
-        yield run(job) if line.strip() == "run" else facts()
+        yield run(job, memory) if line.strip() == "run" else facts(memory)
 
 
-def run(job: Job) -> dict[str, Any]:
-    """Time the job once, by the clock and in CPU time."""
+def run(job: Job, memory: Memory) -> dict[str, Any]:
+    """Time the job once, by the clock and in CPU time, and see how far it raises the memory of the process."""
     prepared = () if job.prepare is None else (job.prepare(),)
     gc.collect()
     gc.disable()
+    before = memory.begin()
     cpu, start = time.process_time(), time.perf_counter()
     result = job.run(*prepared)
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
     gc.enable()
+    added = memory.peak_since() - before if before else 0
     summary = {key: float(value) for key, value in job.summary(result).items()}
-    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "summary": summary}
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "added_bytes": added, "summary": summary}
+
+
+STATUS = Path("/proc/self/status")
+
+
+class Memory:
+    """The memory of this process as the system sees it, in bytes: its peak, and what a run adds."""
+
+    def __init__(self) -> None:
+        self.earlier_peak = 0
+
+    def begin(self) -> int:
+        """What is taken now; Linux counts its peak from here. 0 elsewhere."""
+        if not STATUS.exists():
+            return 0
+        self.earlier_peak = self.peak()
+        Path("/proc/self/clear_refs").write_text("5")
+        return told_by_linux("VmRSS")
+
+    def peak(self) -> int:
+        """The most that was taken so far."""
+        return max(self.earlier_peak, self.peak_since())
+
+    def peak_since(self) -> int:
+        """The most that was taken since `begin`."""
+        if STATUS.exists():  # getrusage includes what the process that started this one took
+            return told_by_linux("VmHWM")
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def told_by_linux(field: str) -> int:
+    """A size among what Linux tells about this process, in bytes."""
+    lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())
+    return 1024 * int(lines[field].split()[0])
 
 
 def out_of_memory(error: Exception) -> bool:
@@ -71,16 +108,15 @@ def out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "bad_alloc" in str(error)
 
 
-def facts() -> dict[str, Any]:
+def facts(memory: Memory) -> dict[str, Any]:
     """The Python, the packages loaded, and the peak memory of this process."""
-    unit = 1 if sys.platform == "darwin" else 1024
     installed = {item.name: item.version for item in importlib.metadata.distributions()}
     owners = importlib.metadata.packages_distributions()
     loaded = {name for module in sys.modules for name in (module, *owners.get(module, ()))}
     return {
         "python": platform.python_version(),
         "packages": {name: installed[name] for name in sorted(loaded & set(installed), key=str.lower)},
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+        "peak_bytes": memory.peak(),
     }
 
 

@@ -60,6 +60,21 @@ def test_contestants_that_agree(harness: Harness, capsys: pytest.CaptureFixture[
         assert timing["python"] == platform.python_version()
 
 
+@pytest.mark.skipif(platform.system() != "Linux", reason="only Linux tells what a run adds to the memory")
+def test_memory_of_a_run_and_of_the_process(harness: Harness) -> None:
+    body = """
+        def take(first, later):
+            sizes = [later, later, first]
+            return lambda: Job(lambda: float(len(b"x" * sizes.pop()) > 0), lambda result: {"some": result})
+
+        SUITE = suite(besag=take(200_000_000, 1_000), peer=take(1_000, 50_000_000))
+    """
+    assert harness.run(body) == 0
+    besag, peer = harness.json()["cases"][0]["timings"]
+    assert besag["added_bytes"] < 10e6 < 190e6 < besag["peak_bytes"]
+    assert 45e6 < peer["added_bytes"] < 60e6
+
+
 @pytest.mark.parametrize("wrong", ["1.00001", "float('nan')", "float('inf')"])
 def test_wrong_answers_fail(harness: Harness, capsys: pytest.CaptureFixture[str], wrong: str) -> None:
     assert harness.run(f"SUITE = suite(besag=job({wrong}), peer=job(1.0))", "--update-results") == 1
