@@ -84,8 +84,8 @@ def arithmetic(n_threads: int) -> Callable[[], Job]:
                     x[i] += 1e-9 * y[i]
 
         def run() -> Array:
-            x, y = np.zeros((2, 512)), np.ones((2, 512))
-            run_chunks(lambda i: loop(2_000_000, x[i], y[i]), 2, n_threads)
+            x, y = np.zeros((2, 1024)), np.ones((2, 1024))  # the second halves keep the two apart in memory
+            run_chunks(lambda i: loop(2_000_000, x[i, :512], y[i, :512]), 2, n_threads)
             return x
 
         return Job(run, lambda x: {"checksum": float(x.sum())})

@@ -10,6 +10,7 @@ Axis letters, used in every docstring:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import fields
 from enum import IntEnum
@@ -109,3 +110,15 @@ def offsets_of(sizes: AnyArray) -> IntArray:
 def index_type(n: int) -> type[np.int32 | np.int64]:
     """The shortest integers that count to n: half the memory is half the time to read it."""
     return np.int32 if n < 2**31 else np.int64
+
+
+def dot(one: Array, other: Array) -> float:
+    """one'other. Not by BLAS: its threads go on spinning after so little work, on the cores that the kernels need."""
+    return float(np.einsum("i,i->", one, other))
+
+
+def norm(vector: Array) -> float:
+    """||vector||; inf where squares are too large for a number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = dot(vector, vector)
+    return math.sqrt(squared) if squared >= 0 else math.nan

@@ -34,5 +34,31 @@ def test_errors_propagate(n_threads: int) -> None:
         run_chunks(fail, 6, n_threads)
 
 
+def test_a_free_thread_takes_what_others_have_left() -> None:
+    begun, changed = set[int](), threading.Condition()
+
+    def work(chunk: int) -> None:
+        with changed:
+            begun.add(chunk)
+            changed.notify_all()
+            if chunk == 0:  # its thread does nothing else until all others are done
+                assert changed.wait_for(lambda: len(begun) == 10, timeout=60)
+
+    run_chunks(work, 10, 2)
+    assert begun == set(range(10))
+
+
+def test_nothing_is_started_after_an_error() -> None:
+    started: list[int] = []
+
+    def fail(chunk: int) -> None:
+        started.append(chunk)
+        raise ValueError(chunk)
+
+    with pytest.raises(ValueError, match=r"\d"):
+        run_chunks(fail, 100, 2)
+    assert len(started) <= 2
+
+
 def test_there_is_a_core() -> None:
     assert available_threads() >= 1

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, frozen
+from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, dot, frozen, norm
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.bp_messages import PassedMessages
@@ -388,8 +388,8 @@ class Process:
         passing.synchronous(0.0)
         first, second = _difference(one, kept), _difference(passing.messages, one)
         passing.messages[:], passing.updates = kept, updates
-        scale = float(np.linalg.norm(first) * np.linalg.norm(second))
-        return scale > 0 and float(first @ second) < -0.5 * scale
+        scale = norm(first) * norm(second)
+        return scale > 0 and dot(first, second) < -0.5 * scale
 
 
 def _difference(one: Array, other: Array) -> Array:

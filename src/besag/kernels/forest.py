@@ -68,7 +68,10 @@ def plan(
     """The plan of a factor graph, or None if it has a cycle; `root` hangs its component from that variable."""
     if compile is None:
         compile = len(scope_variables) > COMPILE_ABOVE
-    n_variables, n_linked = len(state_offsets) - 1, int(np.count_nonzero(np.diff(scope_offsets) >= 2))
+    n_variables, arities = len(state_offsets) - 1, np.diff(scope_offsets)
+    n_linked = int(np.count_nonzero(arities >= 2))
+    if n_linked and len(scope_variables) - np.count_nonzero(arities == 1) >= n_variables + n_linked:
+        return None  # a forest has more nodes than edges
     graph = (frozen(state_offsets), frozen(scope_offsets), frozen(scope_variables))
     first, linked = kernel_of(make_incidence, compile=compile)(*graph)
     explored = np.empty((4, n_variables), np.int64)

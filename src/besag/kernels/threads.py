@@ -1,14 +1,18 @@
-"""Chunks of work on a pool of threads.
+"""Chunks of work on several threads.
 
 Kernels release the interpreter lock. The number of chunks depends on the problem and never on the number of threads, so
-that answers do not depend on it either. The pool lives for one call: nothing survives a fork, nothing is shared.
+that answers do not depend on it either. The caller's thread works too; the others live for one call: nothing survives a
+fork, nothing is shared. Each begins with its own share of neighbouring chunks, the same from call to call, because
+they are in its cache, and then takes what others have left.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 
 def available_threads() -> int:
@@ -26,11 +30,39 @@ def run_chunks(function: Callable[[int], object], n_chunks: int, n_threads: int 
         for chunk in range(n_chunks):
             function(chunk)
         return
-    with ThreadPoolExecutor(n_threads) as pool:
-        futures = [pool.submit(function, chunk) for chunk in range(n_chunks)]
+    bounds = [n_chunks * i // n_threads for i in range(n_threads + 1)]
+    shares = [deque(range(start, stop)) for start, stop in pairwise(bounds)]
+    errors = list[BaseException]()
+
+    def work(own: int) -> None:
         try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # an error or Ctrl-C: start nothing more
-            raise
+            for chunk in _own_then_others(shares, own):
+                function(chunk)
+        except BaseException as error:  # Ctrl-C too: start nothing more
+            errors.append(error)
+            for share in shares:
+                share.clear()
+
+    helpers = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(1, n_threads)]
+    for helper in helpers:
+        helper.start()
+    work(0)
+    for helper in helpers:
+        try:
+            helper.join()
+        except KeyboardInterrupt as error:  # what the helper writes to must not be given back before it is done
+            errors.append(error)
+            helper.join()
+    if errors:
+        raise errors[0]
+
+
+def _own_then_others(shares: list[deque[int]], own: int) -> Iterator[int]:
+    """The chunks of a share from its start, then what is left of the others from their ends."""
+    for i in range(len(shares)):
+        share = shares[(own + i) % len(shares)]
+        while True:
+            try:
+                yield share.pop() if i else share.popleft()
+            except IndexError:
+                break

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, frozen
+from besag.arrays import AnyArray, Array, IntArray, dot, frozen
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs, windows
 from besag.data.dataset import Batch
 from besag.data.sequences import Sequences
@@ -179,7 +179,7 @@ class ChainLikelihood:
         log_z += shift * (np.diff(phase.offsets) - 1)
         gradient = self._gradient(room, tables[0])
         self.rooms.append(room)
-        return float(log_z @ phase.weights), gradient
+        return dot(log_z, phase.weights), gradient
 
     def _tables(self, theta: Array) -> tuple[Array, Array, float]:
         """exp(transition - shift) and its transpose, (2, W, W); the log-potentials of ends, (2, W); the shift."""

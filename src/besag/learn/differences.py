@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from besag.arrays import Array
+from besag.arrays import Array, norm
 from besag.learn.objective import Product
 
 STEP = 6e-6  # cube root of the rounding error: where both errors together are least
@@ -15,10 +15,10 @@ STEP = 6e-6  # cube root of the rounding error: where both errors together are l
 
 def hessian_product(gradient: Product, theta: Array) -> Product:
     """v -> H v at theta, for a function with this gradient."""
-    scale = STEP * max(1.0, float(np.linalg.norm(theta)))
+    scale = STEP * max(1.0, norm(theta))
 
     def product(vector: Array) -> Array:
-        size = float(np.linalg.norm(vector))
+        size = norm(vector)
         if size == 0:
             return np.zeros_like(vector)
         step = scale / size

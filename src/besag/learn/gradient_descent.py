@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import Array
-from besag.learn.line_search import is_no_larger, norm
+from besag.arrays import Array, norm
+from besag.learn.line_search import is_no_larger
 from besag.learn.objective import Function
 from besag.learn.optimizer import Descending, Method, Point, check_counts, check_numbers, check_positive, refuse_l1
 

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray
+from besag.arrays import Array, IntArray, dot, norm
 from besag.errors import CapabilityError
 from besag.kernels.threads import run_chunks
 from besag.learn.checkpoint import Kept
 from besag.learn.history import Iteration
-from besag.learn.line_search import Ray, Trial, backtrack, dot, norm, ray_of, wolfe
+from besag.learn.line_search import Ray, Trial, backtrack, ray_of, wolfe
 from besag.learn.objective import Function
 from besag.learn.optimizer import (
     Descending,
@@ -92,11 +92,17 @@ class _Pairs:
 
     def times(self, kept: Mapping[str, Any], gradient: Array) -> Array:
         """H g, where kept has the projections of g."""
-        scaled = gradient if self.root is None else gradient / self.root
         gamma, coefficients = _two_loops(kept["slots"], kept["dots"], kept["projections"])
-        result = self._sum(coefficients) if len(kept["slots"]) else np.zeros_like(gradient)
-        result += scaled if gamma == 1 else gamma * scaled
-        return result if self.root is None else result / self.root
+        twice = np.array([coefficients, np.zeros_like(coefficients)])  # for a matrix, BLAS reads rows but once
+        result = np.empty_like(gradient)
+
+        def work(columns: slice, chunk: int) -> None:
+            total = (twice @ self.rows[:-1, columns])[0]
+            total += gamma * self._over_root(gradient[columns], columns)
+            result[columns] = self._over_root(total, columns)
+
+        self._in_blocks(work)
+        return result
 
     def added(
         self, kept: Mapping[str, Any], ends: tuple[Array, Array], slopes: tuple[Array, Array], gradient: Array
@@ -105,15 +111,20 @@ class _Pairs:
         slots, dots = kept["slots"], kept["dots"].copy()
         free = next(row for row in range(self.n_rows) if row not in slots)
         places = [free, free + self.n_rows, 2 * self.n_rows]
-        s, y, g = (self.rows[place] for place in places)
-        np.subtract(ends[1], ends[0], out=s)
-        np.subtract(slopes[1], slopes[0], out=y)
-        g[:] = gradient
-        if self.root is not None:
-            s *= self.root
-            y /= self.root
-            g /= self.root
-        products = self._products(places)
+        parts = np.zeros((self.n_chunks, len(self.rows), len(places)))
+
+        def work(columns: slice, chunk: int) -> None:
+            block = self.rows[:, columns]
+            s, y, g = (block[place] for place in places)
+            np.subtract(ends[1][columns], ends[0][columns], out=s)
+            if self.root is not None:
+                s *= self.root[columns]
+            y[:] = self._over_root(slopes[1][columns] - slopes[0][columns], columns)
+            g[:] = self._over_root(gradient[columns], columns)
+            parts[chunk] += block @ block[places].T
+
+        self._in_blocks(work)
+        products = parts.sum(axis=0)  # (2 R + 1, 3): every row with s, y and g
         for column, place in enumerate(places[:2]):
             dots[place, :] = dots[:, place] = products[:-1, column]
         sy = products[free, 1]
@@ -121,28 +132,8 @@ class _Pairs:
             slots = np.append(slots, free)[-self.memory :]
         return {"slots": slots, "dots": dots, "projections": products[:-1, 2].copy()}
 
-    def _sum(self, coefficients: Array) -> Array:
-        """(P,): the rows but the gradient, each times its coefficient."""
-        total = np.empty(self.rows.shape[1])
-        twice = np.array([coefficients, np.zeros_like(coefficients)])  # for a matrix, BLAS reads rows but once
-
-        def work(columns: slice, chunk: int) -> None:
-            total[columns] = (twice @ self.rows[:-1, columns])[0]
-
-        self._in_blocks(work)
-        return total
-
-    def _products(self, places: list[int]) -> Array:
-        """(2 R + 1, 3): every row with three of them."""
-        parts = np.zeros((self.n_chunks, len(self.rows), len(places)))
-
-        def work(columns: slice, chunk: int) -> None:
-            block = self.rows[:, columns]
-            parts[chunk] += block @ block[places].T
-
-        self._in_blocks(work)
-        total: Array = parts.sum(axis=0)
-        return total
+    def _over_root(self, vector: Array, columns: slice) -> Array:
+        return vector if self.root is None else vector / self.root[columns]
 
     def _in_blocks(self, work: Callable[[slice, int], None]) -> None:
         n_columns = self.rows.shape[1]

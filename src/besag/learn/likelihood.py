@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.arrays import Array, BoolArray, IntArray, dot, frozen
 from besag.data.dataset import Batch
 from besag.errors import ApproximationWarning, EvidenceError
 from besag.graph.evidence import Evidence
@@ -125,7 +125,7 @@ class Likelihood:
         if not np.isfinite(result.log_partitions).all():
             n = int(np.argmin(np.isfinite(result.log_partitions)))
             raise EvidenceError(impossible(n if numbers is None else int(numbers[n])))
-        total = result.log_partitions.sum() if weights is None else result.log_partitions @ weights
+        total = result.log_partitions.sum() if weights is None else dot(result.log_partitions, weights)
         kept = None if result.state is None else replace(result, table_moments=None, log_partitions=None)
         return float(total), graph.moments(result.table_moments), kept
 

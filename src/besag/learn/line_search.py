@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from besag.arrays import Array
+from besag.arrays import Array, dot, norm
 from besag.learn.objective import Function
 
 DECREASE = 1e-4
@@ -67,18 +67,6 @@ def is_progress(trial: Trial, start: Trial) -> bool:
     if trial.step == 0 or not trial.is_finite:
         return False
     return trial.value < start.value or norm(trial.gradient) < norm(start.gradient)
-
-
-def dot(one: Array, other: Array) -> float:
-    """one'other; not by BLAS, whose threads cost more than so little work where cores are busy."""
-    return float(np.einsum("i,i->", one, other))
-
-
-def norm(vector: Array) -> float:
-    """||vector||; inf where squares are too large for a number."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        squared = dot(vector, vector)
-    return math.sqrt(squared) if squared >= 0 else math.nan
 
 
 def is_no_larger(value: float, other: float) -> bool:

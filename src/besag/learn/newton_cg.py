@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from besag.arrays import Array
-from besag.learn.line_search import Trial, backtrack, dot, is_progress, norm, ray_of
+from besag.arrays import Array, dot, norm
+from besag.learn.line_search import Trial, backtrack, is_progress, ray_of
 from besag.learn.objective import Function, Product
 from besag.learn.optimizer import Descending, Method, Point, check_counts, check_numbers, refuse_l1
 

@@ -28,12 +28,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from besag.arrays import Array
+from besag.arrays import Array, norm
 from besag.errors import CapabilityError
 from besag.infer.engine import parse_engine
 from besag.learn.checkpoint import Checkpoint, Kept
 from besag.learn.history import History, Iteration, OnIteration
-from besag.learn.line_search import norm
 from besag.learn.objective import Function
 
 TINY = 1e-7

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from besag.arrays import Array, Rebuilt, owned
+from besag.arrays import Array, Rebuilt, dot, owned
 from besag.errors import ModelError
 from besag.model.layout import Layout
 
@@ -47,7 +47,7 @@ class Penalty(Rebuilt):
     def smooth(self, theta: Array) -> tuple[float, Array]:
         """The part of l2, and its gradient."""
         gradient = self.l2 * theta
-        return float(gradient @ theta), 2.0 * gradient
+        return dot(gradient, theta), 2.0 * gradient
 
 
 def penalty_of(layout: Layout, l1: Strength = 0.0, l2: Strength = 0.0) -> Penalty:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from besag.arrays import norm
 from besag.learn.history import Iteration
-from besag.learn.line_search import Trial, exact, norm, ray_of
+from besag.learn.line_search import Trial, exact, ray_of
 from besag.learn.objective import Function
 from besag.learn.optimizer import (
     Descending,

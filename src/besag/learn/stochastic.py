@@ -25,8 +25,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from besag.arrays import Array
-from besag.learn.line_search import norm
+from besag.arrays import Array, norm
 from besag.learn.objective import Function
 from besag.learn.optimizer import (
     Descending,
