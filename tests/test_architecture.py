@@ -36,7 +36,7 @@ ORDER = (
 )
 RANK = {layer: rank for rank, layer in enumerate(ORDER)} | {"explorer": ORDER.index("cli")}
 FOLLOWS = {"accelerate": "infer", "distributed": "learn"}  # reached through registries, imported by no other layer
-KERNEL_USERS = {"model", "graph", "infer", "learn"}
+KERNEL_USERS = {"data", "model", "graph", "infer", "learn"}
 KERNEL_IMPORTS = {"numpy", "numba"} | sys.stdlib_module_names
 
 MAX_FILE_LINES = 500
@@ -257,7 +257,7 @@ def test_public_names() -> None:
         ("besag.kernels.tree", "import scipy", "numpy, numba and besag.arrays only"),
         ("besag.kernels.tree", "from besag.errors import ModelError", "numpy, numba and besag.arrays only"),
         ("besag.kernels.tree", "def f():\n    import pandas.api", "numpy, numba and besag.arrays only"),
-        ("besag.query.verbs", "from besag.kernels import tree", "only graph, infer, learn, model import kernels"),
+        ("besag.query.verbs", "from besag.kernels import tree", "only data, graph, infer, learn, model import kernels"),
         ("besag.cli.main", "import besag.accelerate.bp", "registries only"),
         ("besag.accelerate.bp", "from besag.query import map", "accelerate comes before query"),
         ("besag.distributed.fit", "from besag.estimators import HMM", "distributed comes before estimators"),

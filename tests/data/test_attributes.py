@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from besag.data.attributes import Attributes, Features
 from besag.data.labels import Labels
+from besag.data.numbering import Numbering
 from besag.errors import ModelError
 from besag.io.conll import read_conll
 
@@ -135,7 +136,7 @@ def test_items_that_are_none(item: Any, match: str) -> None:
     with pytest.raises(ModelError, match=f"sequence 1, position 2: .*{match}"):
         Attributes.fit(sequences)
     with pytest.raises(ModelError, match=f"sequence 1, position 2: .*{match}"):
-        Attributes({"z": 0}).transform(sequences)
+        Attributes(Numbering(["z"])).transform(sequences)
 
 
 @pytest.mark.parametrize("sequence", ["ab", {"a": 1}, 5, b"ab"])

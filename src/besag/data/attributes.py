@@ -19,20 +19,19 @@ A row keeps its attributes as they come: one that is given twice is there twice,
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from besag.arrays import Array, IntArray, Rebuilt, frozen, offsets_of
+from besag.data.numbering import Numbering
 from besag.errors import ModelError
 
-Numbered: TypeAlias = Callable[[Iterable[str]], Iterator[int]]  # names -> their numbers, -1 for those to leave out
+Numbered: TypeAlias = Callable[[Iterable[str]], NDArray[np.int32]]  # names -> numbers, -1 for those to leave out
 
 _CONTAINERS, _TEXT, _NUMBERS = {list, tuple, set, frozenset, str}, {str}, {float, int, bool}
 
@@ -66,16 +65,16 @@ class Attributes:
     [0, 1, 1]
     """
 
-    numbers: dict[str, int]
+    numbering: Numbering
     columns: int | None = None
 
     @property
     def names(self) -> list[str]:
         """The attributes in the order of their numbers."""
-        return list(self.numbers)
+        return self.numbering.names
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.numbering)
 
     @classmethod
     def fit(cls, sequences: Iterable[Any]) -> tuple[Attributes, Features]:
@@ -86,8 +85,7 @@ class Attributes:
 
     def transform(self, sequences: Iterable[Any]) -> Features:
         """Sequences as arrays; attributes that training has not seen are left out."""
-        find, unknown = self.numbers.get, repeat(-1)
-        rows = _Rows(lambda names: map(find, names, unknown))
+        rows = _Rows(self.numbering.find)
         for n, sequence in enumerate(iterated(sequences)):
             rows.add(n, sequence, _matrix(sequence), self.columns, "training")
         return rows.features()
@@ -97,14 +95,13 @@ class GrowingAttributes:
     """Attributes that are numbered as sequences come, in parts."""
 
     def __init__(self) -> None:
-        self._numbers: defaultdict[str, int] = defaultdict()
-        self._numbers.default_factory = self._numbers.__len__  # the next number, without a line of Python
+        self._numbering = Numbering()
         self._columns: int | None = None
         self._n = 0
 
     def add(self, sequences: Iterable[Any]) -> Features:
         """More sequences, as arrays."""
-        rows = _Rows(partial(map, self._numbers.__getitem__))
+        rows = _Rows(self._numbering.add)
         for sequence in iterated(sequences):
             matrix = _matrix(sequence)
             if self._n == 0:
@@ -116,8 +113,8 @@ class GrowingAttributes:
     def done(self) -> Attributes:
         """All attributes that have come."""
         if self._columns is not None:
-            return Attributes({str(i): i for i in range(self._columns)}, self._columns)
-        return Attributes(dict(self._numbers))
+            return Attributes(Numbering(map(str, range(self._columns))), self._columns)
+        return Attributes(self._numbering)
 
 
 class _Rows:
@@ -149,7 +146,7 @@ class _Rows:
 
     def _number(self, names: Iterable[str], counts: Iterable[int]) -> None:
         self._counts.extend(counts)
-        self._indices.frombytes(np.fromiter(self._numbered(names), np.int32).tobytes())  # faster than to extend it
+        self._indices.frombytes(self._numbered(names).tobytes())
 
     def _add_matrix(self, n: int, matrix: Any) -> None:
         if isinstance(matrix, np.ndarray):

@@ -22,6 +22,7 @@ from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.data.dataset import check_weights
 from besag.data.labels import Labels
+from besag.data.numbering import Numbering
 from besag.data.sequences import Sequences
 from besag.errors import ConvergenceWarning, ModelError
 from besag.estimators.base import Estimator, check_choice
@@ -119,9 +120,8 @@ class ChainCRF(Estimator):
         n_labels, pattern = len(file.labels), Pattern(file.attribute, file.label)
         templates = chain_templates(len(file.attributes), n_labels, pattern, 1, None)
         theta = np.concatenate([-file.weight, -file.transitions.reshape(-1)])
-        numbers = {name: number for number, name in enumerate(file.attributes)}
         crf = cls()
-        crf.model_ = ChainModel(file.labels, Attributes(numbers), templates, theta)
+        crf.model_ = ChainModel(file.labels, Attributes(Numbering(file.attributes)), templates, theta)
         crf._history = History(stopped="converged")
         return crf
 
@@ -186,11 +186,11 @@ class ChainCRF(Estimator):
         crf = cls(**parameters)
         crf._check_parameters()
         classes = tuple(told["classes"])
-        numbers = {name: number for number, name in enumerate(told["attributes"])}
+        attributes = Attributes(Numbering(told["attributes"]), told["columns"])
         allowed = Allowed(*(arrays[key] for key in Allowed._fields)) if "transitions" in arrays else None
         pattern = Pattern(arrays["rows"], arrays["columns"])
-        templates = chain_templates(len(numbers), len(classes), pattern, crf.order, allowed)
-        crf.model_ = ChainModel(classes, Attributes(numbers, told["columns"]), templates, arrays["theta"])
+        templates = chain_templates(len(attributes), len(classes), pattern, crf.order, allowed)
+        crf.model_ = ChainModel(classes, attributes, templates, arrays["theta"])
         rows = [Iteration(int(number), *rest) for number, *rest in arrays["history"].tolist()]
         crf._history = History(rows, told["stopped"])
         return crf

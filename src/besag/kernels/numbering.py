@@ -1,0 +1,52 @@
+"""A table from hashes to numbers: C places, a power of two and more than half of them free.
+
+A hash h belongs at place h mod C, or at the next free one; numbers (C,) int32 is -1 at free places, keys (C,) int64 the
+hash of the others. Reading thousands of names in one go, the processor fetches many places at a time, where a dict
+waits for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from besag.arrays import AnyArray, IntArray
+from besag.kernels.compile import inlined
+
+
+@inlined
+def place_of(key: int, keys: IntArray, numbers: AnyArray) -> int:
+    """Where the hash is, or where it belongs."""
+    place = key & (len(keys) - 1)
+    while numbers[place] >= 0 and keys[place] != key:
+        place = (place + 1) & (len(keys) - 1)
+    return place
+
+
+def make_find() -> Callable[..., None]:
+    """Kernel: found (n,) the numbers of hashes (n,), -1 where there is none."""
+
+    def find(hashes: IntArray, keys: IntArray, numbers: AnyArray, found: AnyArray) -> None:
+        for i in range(len(hashes)):
+            found[i] = numbers[place_of(hashes[i], keys, numbers)]
+
+    return find
+
+
+def make_add() -> Callable[..., int]:
+    """Kernel: as find, where hashes that have none get the next numbers from n on; returns the number after them.
+
+    first[0], first[1], ... is where those came first.
+    """
+
+    def add(hashes: IntArray, n: int, keys: IntArray, numbers: AnyArray, found: AnyArray, first: IntArray) -> int:
+        begin = n
+        for i in range(len(hashes)):
+            place = place_of(hashes[i], keys, numbers)
+            if numbers[place] < 0:
+                keys[place], numbers[place] = hashes[i], n
+                first[n - begin] = i
+                n += 1
+            found[i] = numbers[place]
+        return n
+
+    return add
