@@ -104,8 +104,8 @@ class Total:
         value, gradient = self.penalty.smooth(theta)
         value += dot(self.statistics, theta)
         gradient += self.statistics
-        width = available_threads() if self.n_threads is None else self.n_threads
-        for start in range(0, len(self.shards), width):  # so many gradients at a time
+        width = 2 * (available_threads() if self.n_threads is None else self.n_threads)
+        for start in range(0, len(self.shards), width):  # so many gradients are held at a time
             for own, part in self._evaluated(theta, range(start, min(start + width, len(self.shards)))):
                 value += own
                 gradient += part
