@@ -21,6 +21,7 @@ MODULES = {path: path.read_text(encoding="utf-8") for path in sorted((SOURCE / "
 # A module may import from its own layer and from those before it.
 ORDER = (
     "errors",
+    "recycled",
     "arrays",
     "text",
     "model",
@@ -37,6 +38,7 @@ ORDER = (
 RANK = {layer: rank for rank, layer in enumerate(ORDER)} | {"explorer": ORDER.index("cli")}
 FOLLOWS = {"accelerate": "infer", "distributed": "learn"}  # reached through registries, imported by no other layer
 KERNEL_USERS = {"data", "model", "graph", "infer", "learn"}
+KERNEL_MODULES = {"arrays", "recycled"}
 KERNEL_IMPORTS = {"numpy", "numba"} | sys.stdlib_module_names
 
 MAX_FILE_LINES = 500
@@ -109,12 +111,13 @@ def _why_not(layer: str, item: Import) -> str | None:
     """Why a module of `layer` may not have this import, or None."""
     if item.name.split(".")[0] != "besag":
         outside = layer == "kernels" and item.name.split(".")[0] not in KERNEL_IMPORTS
-        return "kernels import numpy, numba and besag.arrays only" if outside else None
+        return "kernels import numpy, numba, besag.arrays and besag.recycled only" if outside else None
     target = _layer(item.name)
     if target == layer:
         return None
     if layer == "kernels":
-        return None if target == "arrays" else "kernels import numpy, numba and besag.arrays only"
+        served = target in KERNEL_MODULES
+        return None if served else "kernels import numpy, numba, besag.arrays and besag.recycled only"
     if target == "kernels":
         return None if layer in KERNEL_USERS else f"only {', '.join(sorted(KERNEL_USERS))} import kernels"
     if target in FOLLOWS:
@@ -254,9 +257,9 @@ def test_public_names() -> None:
         ("besag.infer.tree", "from besag.model.template import Template", "never model"),
         ("besag.infer.tree", "def f():\n    from besag.model import Model", "never model"),
         ("besag.infer.tree", "if TYPE_CHECKING:\n    from ..model import Model", "never model"),
-        ("besag.kernels.tree", "import scipy", "numpy, numba and besag.arrays only"),
-        ("besag.kernels.tree", "from besag.errors import ModelError", "numpy, numba and besag.arrays only"),
-        ("besag.kernels.tree", "def f():\n    import pandas.api", "numpy, numba and besag.arrays only"),
+        ("besag.kernels.tree", "import scipy", "besag.arrays and besag.recycled only"),
+        ("besag.kernels.tree", "from besag.errors import ModelError", "besag.arrays and besag.recycled only"),
+        ("besag.kernels.tree", "def f():\n    import pandas.api", "besag.arrays and besag.recycled only"),
         ("besag.query.verbs", "from besag.kernels import tree", "only data, graph, infer, learn, model import kernels"),
         ("besag.cli.main", "import besag.accelerate.bp", "registries only"),
         ("besag.accelerate.bp", "from besag.query import map", "accelerate comes before query"),

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from besag import recycled
 from besag.arrays import (
     LARGEST,
     AnyArray,
@@ -227,7 +228,7 @@ class Graph(Rebuilt):
         given = [self._inputs(block, inputs) for block in self.blocks]
         compiled = all(own is block.inputs for block, own in zip(self.blocks, given, strict=True))
         if compiled and self.tables_are_theta:
-            energies = np.array(theta) if support is None else np.where(support, theta, np.inf)
+            energies = recycled.copied(theta) if support is None else np.where(support, theta, np.inf)
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 parts = zip(self.blocks, given, strict=True)

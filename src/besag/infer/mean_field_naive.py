@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from besag import recycled
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, frozen, index_type, inverse
 from besag.infer.products import add_product_moments, product_marginals
 from besag.infer.setting import Setting
@@ -82,7 +83,8 @@ class Naive:
         self.hard = is_hard(setting, self.linked)
         self.schedule = setting.graph.plans.get("mean_field", self._schedule)
         self.base = frozen(setting.base.astype(dtype, copy=False))
-        self.values = frozen(setting.factors.log_potentials.astype(dtype, copy=False))
+        values = setting.factors.log_potentials
+        self.values = frozen(values if values.dtype == dtype else recycled.copied(values, dtype))
         self.told = np.zeros((0, 0), dtype)
         self.tell: Callable[..., None] | None = None
         self.kernel = self._pair_kernel() or self._general_kernel()

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from besag import recycled
 from besag.arrays import Array, IntArray
 from besag.graph.graph import Block
 from besag.graph.problem import Problem
 from besag.infer.result import factor_offsets
-from besag.kernels import recycled
 
 
 def unary_blocks(problem: Problem) -> list[tuple[int, Block]]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from besag import recycled
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, frozen, index_type
 from besag.kernels import bp_any, bp_binary, bp_pairs, bp_schedules
 from besag.kernels.bp_any import Numbers
@@ -66,7 +67,7 @@ class Domain:
 
     def weights(self, logs: Array, offsets: IntArray, kept: BoolArray) -> tuple[Array, bool, AnyArray]:
         """Shifts, whether the range is too wide, and weights; see `bp_weights`."""
-        shifts, out = np.zeros(len(kept)), np.empty(len(logs), self.dtype)
+        shifts, out = np.zeros(len(kept)), recycled.empty((len(logs),), self.dtype)
         kernel = kernel_of(make_weights, int(self.dtype == np.float32), compile=self.compile)
         fine = kernel(frozen(logs), frozen(offsets), frozen(kept), RANGE[self.dtype], shifts, out)
         return shifts, not fine, frozen(out)

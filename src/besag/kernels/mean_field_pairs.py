@@ -212,9 +212,16 @@ def make_binary_sweep() -> Callable[..., None]:
             worst = abs(p[0] - p[0])
             for i in range(start, stop):
                 v = order[i]
-                rise = b[at(v)]
-                for j in range(first[i], first[i + 1]):
-                    rise += coupling[at(j)] * p[at(source[j] + 1)]
+                rise, begin, end = b[at(v)], first[at(i)], first[at(i + 1)]
+                if end - begin == 4:  # the inside of a grid
+                    one = coupling[at(begin)] * p[at(source[at(begin)] + 1)]
+                    two = coupling[at(begin + 1)] * p[at(source[at(begin + 1)] + 1)]
+                    three = coupling[at(begin + 2)] * p[at(source[at(begin + 2)] + 1)]
+                    four = coupling[at(begin + 3)] * p[at(source[at(begin + 3)] + 1)]
+                    rise += (one + two) + (three + four)
+                else:
+                    for j in range(begin, end):
+                        rise += coupling[at(j)] * p[at(source[at(j)] + 1)]
                 if rise != rise:
                     continue
                 small = math.exp(-abs(rise))

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from besag import recycled
 from besag.arrays import Array, IntArray, Semiring, frozen
-from besag.kernels import recycled
 from besag.kernels.compile import kernel_of
 from besag.kernels.forest import Forest, accumulators
 from besag.kernels.pair_passes import DELTA, make_downward, make_shift, make_upward

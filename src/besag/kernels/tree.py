@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from besag import recycled
 from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
-from besag.kernels import recycled
 from besag.kernels.assign import make_decode, make_sample
 from besag.kernels.compile import kernel_of
 from besag.kernels.forest import Forest, accumulators

@@ -215,7 +215,7 @@ def _pairwise_part(
         return part
     energies, support = energies_from(pairwise, given, where="pairwise")
     _check_pairs(energies, n_states)
-    if energies.ndim != 2 or not support.all():
+    if energies.ndim != 2 or not (support is None or support.all()):
         raise ModelError("weights multiply one shared table of finite numbers; fold them into the tables of the edges")
     if weights.ndim == 0:
         return table_part("pairwise", scopes, weights * energies, "energy")

@@ -247,7 +247,8 @@ class Model(Rebuilt, Queries):
             energies, allowed = energies_from(table, given, where=f"table {key!r}")
             if energies.shape != shape:
                 raise ModelError(f"table {key!r} must have shape {shape}, got {energies.shape}")
-            theta[where], support[where] = energies.reshape(-1), allowed.reshape(-1)
+            theta[where] = energies.reshape(-1)
+            support[where] = True if allowed is None else allowed.reshape(-1)
         return self.with_numbers(theta, support)
 
     def _slot(self, key: int | str) -> tuple[slice, tuple[int, ...]]:

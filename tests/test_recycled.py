@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from besag.kernels import recycled
+from besag import recycled
 
 SIZE = recycled.LARGE // 8
 

@@ -12,10 +12,11 @@ import math
 import mmap
 import weakref
 from collections import deque
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-
-from besag.arrays import Array
+from numpy.typing import NDArray
 
 LARGE = 2**23  # bytes; the allocator keeps smaller ones by itself
 N_KEPT = 4  # pages of so many arrays
@@ -30,20 +31,32 @@ class _Lease:
 
     __slots__ = ("__array_interface__", "__weakref__")
 
-    def __init__(self, pages: mmap.mmap, size: int) -> None:
-        self.__array_interface__ = np.frombuffer(pages, np.float64, size).__array_interface__
+    def __init__(self, pages: mmap.mmap, dtype: np.dtype[Any], size: int) -> None:
+        self.__array_interface__ = np.frombuffer(pages, dtype, size).__array_interface__
 
 
-def empty(shape: tuple[int, ...]) -> Array:
+def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
     """An array of no particular values, as `numpy.empty` gives."""
-    size = math.prod(shape)
-    n_bytes = 8 * size
+    kind, size = np.dtype(dtype), math.prod(shape)
+    n_bytes = kind.itemsize * size
     if n_bytes < LARGE or not SERVES:
-        return np.empty(shape)
+        return np.empty(shape, kind)
     pages = _taken(n_bytes) or _fresh(n_bytes)
-    lease = _Lease(pages, size)
+    lease = _Lease(pages, kind, size)
     weakref.finalize(lease, _give_back, pages).atexit = False
     return np.asarray(lease).reshape(shape)
+
+
+def copied(values: NDArray[Any], dtype: Any = np.float64) -> NDArray[Any]:
+    """The values in an array of their own, as `numpy.array` gives."""
+    out = empty(values.shape, dtype)
+    out[...] = values
+    return out
+
+
+def concatenated(parts: Sequence[NDArray[Any]], dtype: Any = np.float64) -> NDArray[Any]:
+    """Flat parts one after the other, as `numpy.concatenate` gives."""
+    return np.concatenate(parts, out=empty((sum(map(len, parts)),), dtype))
 
 
 def _taken(n_bytes: int) -> mmap.mmap | None:
