@@ -19,8 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.recycled import concatenated
-
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -87,7 +85,7 @@ def owned(array: AnyArray) -> AnyArray:
 
 def joined(parts: Sequence[AnyArray], dtype: type[np.generic]) -> AnyArray:
     """The parts one after the other, flat; empty where there are none."""
-    return concatenated([part.reshape(-1) for part in parts], dtype) if parts else np.zeros(0, dtype)
+    return np.concatenate([part.reshape(-1) for part in parts], dtype=dtype) if parts else np.zeros(0, dtype)
 
 
 def repeated(values: Sequence[int], counts: Sequence[int]) -> IntArray:

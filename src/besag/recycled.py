@@ -54,9 +54,10 @@ def copied(values: NDArray[Any], dtype: Any = np.float64) -> NDArray[Any]:
     return out
 
 
-def concatenated(parts: Sequence[NDArray[Any]], dtype: Any = np.float64) -> NDArray[Any]:
-    """Flat parts one after the other, as `numpy.concatenate` gives."""
-    return np.concatenate(parts, out=empty((sum(map(len, parts)),), dtype))
+def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The parts one after the other, flat; empty where there are none."""
+    flat = [part.reshape(-1) for part in parts]
+    return np.concatenate(flat, out=empty((sum(map(len, flat)),))) if flat else np.zeros(0)
 
 
 def _taken(n_bytes: int) -> mmap.mmap | None:

@@ -232,7 +232,7 @@ class Graph(Rebuilt):
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 parts = zip(self.blocks, given, strict=True)
-                energies = joined([self._tables(block, theta, own, support) for block, own in parts], np.float64)
+                energies = recycled.joined([self._tables(block, theta, own, support) for block, own in parts])
         sharing = self.plans.get("sharing", lambda: self._sharing(given)) if compiled else self._sharing(given)
         table_of_factor, table_offsets, first = sharing
         return Problem(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from besag import recycled
 from besag.arrays import Array, BoolArray, IntArray, frozen, joined
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from
@@ -27,7 +28,7 @@ def assemble(
     shape: tuple[int, ...] | None = None,
 ) -> Model:
     """A Model from (group, block of theta, its support or None), one for each template."""
-    theta = frozen(joined([block for _, block, _ in parts], np.float64))
+    theta = frozen(recycled.joined([block for _, block, _ in parts]))
     support = None
     if not all(mask is None or mask.all() for _, _, mask in parts):
         masks = [np.ones(block.size, np.bool_) if mask is None else mask for _, block, mask in parts]
