@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks.environments import EnvironmentFailure
-from benchmarks.report import SuiteResult, averages, table, update_results, write_json
+from benchmarks.report import SuiteResult, averages, scores, table, update_results, write_json
 from benchmarks.runner import run_case
 from benchmarks.suite import OWN, find_suites, load_suite
 
@@ -65,13 +65,14 @@ def run_suite(path: Path, options: argparse.Namespace, results: Path) -> int:
         raise SystemExit(f"{path.stem} has no peer {', '.join(unknown)}; it has {', '.join(suite.peers) or 'none'}")
     print(f"{path.stem}: {suite.title}")
     today = date.today().isoformat()
-    result = SuiteResult(path.stem, suite.title, today, command(path.stem, options), options.repeat, [], suite.averaged)
+    how = (suite.title, today, command(path.stem, options), options.repeat)
+    result = SuiteResult(path.stem, *how, [], suite.averaged, suite.scores)
     for case in suite.cases:
         contestants = [name for name in case.contestants if name == OWN or name in peers]
         if contestants and options.case in case.name and (options.slow or not case.slow):
             print(f"  {case.name} ...", file=sys.stderr)
             result.cases.append(run_case(suite, path, case, contestants, options.repeat))
-    print("\n".join((table(result), *averages(result))))
+    print("\n".join((table(result), *averages(result), *scores(result))))
     write_json(result, options.out)
     for complaint in result.complaints:
         print(f"FAILED {complaint}")

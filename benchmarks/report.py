@@ -37,6 +37,7 @@ class SuiteResult:
     repeat: int
     cases: list[CaseResult]
     averaged: bool = False
+    scores: tuple[str, ...] = ()
 
     @property
     def complaints(self) -> list[str]:
@@ -121,6 +122,17 @@ def average(contestant: str, speeds: Mapping[str, float]) -> str:
     )
 
 
+def scores(result: SuiteResult) -> list[str]:
+    """A line for each score of each case, with all contestants that have it; none where not asked for."""
+    lines = []
+    for case in result.cases:
+        for name in result.scores:
+            found = {t.contestant: s[name] for t in case.timings for s in t.summaries if name in s}
+            if found:
+                lines.append(f"{case.case}, {name}: " + ", ".join(f"{who} {score:.4f}" for who, score in found.items()))
+    return lines
+
+
 def duration(seconds: float | None) -> str:
     """Seconds to three digits in a unit that suits them."""
     if seconds is None:
@@ -140,7 +152,7 @@ def section(result: SuiteResult) -> str:
             f"`{result.command}`, {result.date}; {where}; {used}.",
             "",
             table(result),
-            *(f"\n{line}." for line in averages(result)),
+            *(f"\n{line}." for line in (*averages(result), *scores(result))),
         )
     )
 

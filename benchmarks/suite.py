@@ -61,13 +61,15 @@ class Case:
 class Suite:
     """Cases under one title. A contestant runs in the environment of its name, unless `environments` has another.
 
-    Where the cases are one question about many models, `averaged` reports geometric means of the speeds.
+    Where the cases are one question about many models, `averaged` reports geometric means of the speeds. `scores` are
+    numbers of the summaries that are reported too.
     """
 
     title: str
     cases: tuple[Case, ...]
     environments: Mapping[str, str] = field(default_factory=dict)
     averaged: bool = False
+    scores: tuple[str, ...] = ()
 
     def environment(self, contestant: str) -> str:
         return self.environments.get(contestant, contestant)

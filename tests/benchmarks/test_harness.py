@@ -60,6 +60,15 @@ def test_contestants_that_agree(harness: Harness, capsys: pytest.CaptureFixture[
         assert timing["python"] == platform.python_version()
 
 
+def test_scores_are_reported(harness: Harness) -> None:
+    body = """
+        one = Case("a case", {"besag": job(0.25, "F1"), "peer": job(0.25, "F1")})
+        SUITE = Suite("a title", (one,), {"besag": "besag", "peer": "besag"}, scores=("F1", "other"))
+    """
+    assert harness.run(body, "--update-results") == 0
+    assert "\na case, F1: besag 0.2500, peer 0.2500.\n" in harness.results.read_text(encoding="utf-8")
+
+
 @pytest.mark.skipif(platform.system() != "Linux", reason="only Linux tells what a run adds to the memory")
 def test_memory_of_a_run_and_of_the_process(harness: Harness) -> None:
     body = """

@@ -71,7 +71,7 @@ class Attributes:
     @property
     def names(self) -> list[str]:
         """The attributes in the order of their numbers."""
-        return self.numbering.names
+        return list(self.numbering)
 
     def __len__(self) -> int:
         return len(self.numbering)
