@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from numpy.testing import assert_allclose
 
 import besag
 from besag import ChainCRF
-from besag.errors import ConvergenceWarning, ModelError, ParseError
+from besag.errors import CapabilityError, ConvergenceWarning, ModelError, ParseError
 
 REFERENCES = Path(__file__).resolve().parents[1] / "references" / "crfsuite"
 X = [
@@ -173,6 +174,9 @@ def test_the_probability_of_a_span() -> None:
     assert crf.span_probability(items, 0, 2, "NP") == pytest.approx(expected)
     with pytest.raises(ModelError, match="0 <= start < stop <= 4, got 2, 2"):
         crf.span_probability(items, 2, 2, "NP")
+    for odd in (0.5, "0", None, True):
+        with pytest.raises(ModelError, match="a span needs whole numbers"):
+            crf.span_probability(items, odd, 2, "NP")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="no label is 'B-XP'"):
         crf.span_probability(items, 0, 1, "XP")
 
@@ -326,6 +330,22 @@ def test_sequences_without_a_labelling_are_refused(order: int) -> None:
             ask(items)
     with pytest.raises(ModelError, match="no labelling that the constraints allow"):
         crf.predict_kbest(items)
+
+
+def test_forbidden_pairs_in_a_set_are_saved(tmp_path: Path) -> None:
+    crf = ChainCRF(l2=0.1, forbidden={("V", "V"), ("D", "V")}).fit(X, Y)
+    crf.save(tmp_path / "crf.npz")
+    again = besag.load(tmp_path / "crf.npz")
+    assert sorted(map(tuple, again.forbidden)) == [("D", "V"), ("V", "V")]
+    assert again.predict(X) == crf.predict(X)
+
+
+def test_odd_time_limits_and_sparse_arrays_of_one_axis() -> None:
+    for odd in ("1", -1, True, float("nan")):
+        with pytest.raises(CapabilityError, match="time_limit must be a number of seconds"):
+            ChainCRF(time_limit=odd).fit(X, Y)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"shape \(T, D\), got \(2,\)"):
+        ChainCRF().fit([scipy.sparse.coo_array(np.ones(2))], [["D", "N"]])
 
 
 def test_forbidden_pairs_that_are_none() -> None:

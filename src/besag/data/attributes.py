@@ -197,7 +197,11 @@ def _matrix(sequence: Any) -> Any:
     """The sequence where it is an array of numbers (T, D) or a sparse one, which becomes CSR; else None."""
     if isinstance(sequence, np.ndarray):
         return sequence if sequence.ndim == 2 and sequence.dtype.kind in "fiub" else None
-    return sequence.tocsr() if hasattr(sequence, "tocsr") else None
+    if not hasattr(sequence, "tocsr"):
+        return None
+    if sequence.ndim != 2:
+        raise ModelError(f"a sequence that is a sparse array must have shape (T, D), got {sequence.shape}")
+    return sequence.tocsr()
 
 
 def _kind(columns: int | None) -> str:

@@ -39,7 +39,7 @@ def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:
         **told,
     }
     try:
-        text = json.dumps(about)
+        text = json.dumps(about, default=_listed)
     except TypeError as error:
         raise ModelError(
             f"only texts, numbers and lists of them can be saved in parameters and labels: {error}"
@@ -47,6 +47,13 @@ def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     archive = io.BytesIO()
     np.savez_compressed(archive, about=np.array(text), **arrays)
     write_atomically(Path(path), archive.getvalue())
+
+
+def _listed(value: object) -> list[Any]:
+    """A set as a list, always in the same order; TypeError for what JSON cannot say."""
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=repr)
+    raise TypeError(f"{value!r} is of type {type(value).__name__}")
 
 
 def read_estimator(data: bytes, path: str) -> Any:

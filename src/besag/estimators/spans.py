@@ -12,10 +12,11 @@ from besag.errors import ModelError
 from besag.graph.evidence import Evidence
 
 
-def span_evidence(classes: Sequence[Any], length: int, start: int, stop: int, kind: str) -> Evidence:
+def span_evidence(classes: Sequence[Any], length: int, start: Any, stop: Any, kind: str) -> Evidence:
     """Evidence that tokens [start, stop) are one span: in BIOES where there are labels of E or S, else in BIO."""
-    if not 0 <= start < stop <= length:
-        raise ModelError(f"a span needs 0 <= start < stop <= {length}, got {start}, {stop}")
+    whole = all(isinstance(place, (int, np.integer)) and not isinstance(place, bool) for place in (start, stop))
+    if not (whole and 0 <= start < stop <= length):
+        raise ModelError(f"a span needs whole numbers 0 <= start < stop <= {length}, got {start!r}, {stop!r}")
     names = [str(label) for label in classes]
     allowed = np.ones((length, len(classes)), np.bool_)
     if f"E-{kind}" in names or f"S-{kind}" in names:

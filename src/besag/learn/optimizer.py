@@ -257,6 +257,7 @@ def descend(
     resume: Checkpoint | None = None,
 ) -> tuple[Array, History, Checkpoint]:
     """The answer of a method when it has converged or a limit is reached; see the module."""
+    _check_time_limit(time_limit)
     began = time.perf_counter()
     history, point = _started(method, theta) if resume is None else _resumed(method, theta, resume)
     stuck, ended = not math.isfinite(point.value) and resume is None, False
@@ -279,6 +280,12 @@ def descend(
     name = optimizer_name(method.optimizer)
     checkpoint = Checkpoint(name, point.theta, point.iteration, history.seconds, rows, method.packed(point))
     return method.answer(point), history, checkpoint
+
+
+def _check_time_limit(given: Any) -> None:
+    if given is None or (isinstance(given, (int, float, np.number)) and not isinstance(given, bool) and given >= 0):
+        return
+    raise CapabilityError(f"time_limit must be a number of seconds, at least 0, or None, got {given!r}")
 
 
 def _started(method: Method, theta: Array) -> tuple[History, Point]:
