@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import mmap
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -78,3 +81,39 @@ def test_threads_never_share() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(8)))
+
+
+def test_arrays_that_outlive_the_interpreter() -> None:
+    code = """
+import contextvars, numpy as np
+from besag import recycled
+class Holder:
+    def __init__(self): self.array = recycled.empty((1 << 21,)); self.array[...] = 1.0
+    def __del__(self): float(self.array[0])
+current = contextvars.ContextVar("current"); current.set(Holder())
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_advice_that_the_system_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(mmap.mmap):
+        def madvise(self, option: int, *span: int) -> None:
+            raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(recycled.mmap, "mmap", Refusing)
+    array = recycled.empty((SIZE,))
+    array[...] = 1.0
+    del array
+    assert not recycled._kept
+
+
+def test_too_little_memory_drops_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    recycled.empty((SIZE,))
+    assert len(recycled._kept) == 1
+    monkeypatch.setattr(recycled.mmap, "mmap", refuse)
+    with pytest.raises(MemoryError, match="no room for"):
+        recycled.empty((4 * SIZE,))
+    assert not recycled._kept

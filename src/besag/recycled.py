@@ -13,6 +13,7 @@ import mmap
 import weakref
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,10 @@ _kept: deque[mmap.mmap] = deque(maxlen=N_KEPT)
 class _Lease:
     """Pages in use: the base of every view of an array."""
 
-    __slots__ = ("__array_interface__", "__weakref__")
+    __slots__ = ("__array_interface__", "__weakref__", "pages")
 
     def __init__(self, pages: mmap.mmap, dtype: np.dtype[Any], size: int) -> None:
+        self.pages = pages  # at the end of the interpreter nothing else may hold them
         self.__array_interface__ = np.frombuffer(pages, dtype, size).__array_interface__
 
 
@@ -74,11 +76,24 @@ def _taken(n_bytes: int) -> mmap.mmap | None:
 
 
 def _fresh(n_bytes: int) -> mmap.mmap:
-    pages = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    pages.madvise(mmap.MADV_HUGEPAGE)
+    try:
+        pages = _mapped(n_bytes)
+    except OSError:
+        _kept.clear()
+        try:
+            pages = _mapped(n_bytes)
+        except OSError as error:
+            raise MemoryError(f"no room for {n_bytes} bytes: {error}") from None
+    with suppress(OSError):  # a system without huge pages
+        pages.madvise(mmap.MADV_HUGEPAGE)
     return pages
 
 
+def _mapped(n_bytes: int) -> mmap.mmap:
+    return mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
 def _give_back(pages: mmap.mmap) -> None:
-    pages.madvise(mmap.MADV_FREE)
-    _kept.append(pages)
+    with suppress(OSError):  # locked memory, say, is not kept
+        pages.madvise(mmap.MADV_FREE)
+        _kept.append(pages)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from besag.data.numbering import Numbering
+from besag.data.numbering import BLOCK, Numbering
 
 NAMES = st.lists(st.text(max_size=3), max_size=40)
 
@@ -52,3 +52,9 @@ def test_hashes_that_share_a_place() -> None:
 
     numbering = Numbering([Same(str(i)) for i in range(20)])
     assert numbering.find([Same("7"), Same("19"), Same("20")]).tolist() == [7, 19, -1]
+
+
+def test_room_is_for_names_and_not_for_how_often_they_come() -> None:
+    numbering = Numbering(["a", "b"] * 100_000)
+    assert numbering.names == ["a", "b"]
+    assert len(numbering._keys) <= 8 * BLOCK

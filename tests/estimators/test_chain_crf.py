@@ -137,8 +137,12 @@ def test_bio_labels_that_cannot_be_have_no_probability() -> None:
     labels = crf.predict([[["b"], ["b"], ["b"]]])[0]
     assert labels[0] != "I-NP"
     assert crf.log_proba([BIO_X[0]], [["O", "O", "I-NP", "O"]])[0] == -np.inf
-    with pytest.raises(ModelError, match="sequence 0, position 0: the constraints rule out this label there"):
+    with pytest.raises(ModelError, match="sequence 0, position 0: the constraints rule out label 'I-NP' at the start"):
         ChainCRF(constraint="BIO").fit([[["a"]], [["b"], ["c"]]], [["I-NP"], ["B-NP", "I-NP"]])
+    with pytest.raises(ModelError, match="sequence 1, position 1: the constraints rule out label 'I-NP' after 'O'"):
+        ChainCRF(constraint="BIO").fit([[["a"]], [["b"], ["c"]]], [["B-NP"], ["O", "I-NP"]])
+    with pytest.raises(ModelError, match="sequence 0, position 1: the constraints rule out label 'B-A' at the end"):
+        ChainCRF(constraint="BIOES").fit([[["b"], ["c"]], [["d"], ["e"]]], [["O", "B-A"], ["B-A", "E-A"]])
     with pytest.raises(ModelError, match="needs labels O and B-x, I-x, got 'D'"):
         ChainCRF(constraint="BIO").fit(X, Y)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
 from besag.kernels.threads import available_threads, run_chunks
@@ -58,6 +59,23 @@ def test_nothing_is_started_after_an_error() -> None:
     with pytest.raises(ValueError, match=r"\d"):
         run_chunks(fail, 100, 2)
     assert len(started) <= 2
+
+
+def test_the_caller_does_it_all_where_no_thread_is_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    done: list[int] = []
+    run_chunks(done.append, 7, 3)
+    assert sorted(done) == list(range(7))
+
+
+def test_helpers_have_the_settings_of_the_caller() -> None:
+    found: list[str] = []
+    with np.errstate(over="raise"):
+        run_chunks(lambda _: found.append(np.geterr()["over"]), 6, 3)
+    assert found == ["raise"] * 6
 
 
 def test_there_is_a_core() -> None:

@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
 from besag.errors import ConvergenceWarning, ModelError
-from besag.learn.checkpoint import load_checkpoint, save_checkpoint
 from besag.learn.history import Iteration
 from tests.learn.test_likelihood import instances, model_of
 
@@ -86,14 +85,21 @@ def test_going_on_from_a_file_gives_the_same_theta(tmp_path: Path) -> None:
 
     part = besag.fit(model, data, l2=0.5, on_step=at_five)
     assert part.stopped == "early_stopping"
-    save_checkpoint(part.checkpoint, tmp_path / "fit.npz")
-    rest = besag.fit(model, data, l2=0.5, resume=load_checkpoint(tmp_path / "fit.npz"))
+    part.checkpoint.save(tmp_path / "fit.npz")
+    rest = besag.fit(model, data, l2=0.5, resume=tmp_path / "fit.npz")
     assert_array_equal(rest.theta, whole.theta)
+    with pytest.raises(ModelError, match="resume must be a checkpoint or the path of one, got int"):
+        besag.fit(model, data, l2=0.5, resume=3)  # type: ignore[arg-type]
+
+
+def test_a_dataset_is_made_by_its_makers() -> None:
+    with pytest.raises(ModelError, match=r"make a dataset by Dataset.union\(instances\) or .*, got list"):
+        besag.Dataset(instances(9, 8))  # type: ignore[arg-type]
 
 
 def test_too_few_iterations_are_told() -> None:
     data = instances(9, 8)
-    with pytest.warns(ConvergenceWarning, match=r"stopped after 2 iterations.*max_iterations"):
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 2 iterations.*as in lbfgs\[max_iterations=4\]"):
         found = besag.fit(model_of(data[0]), data, l2=0.5, optimizer="lbfgs[max_iterations=2]")
     assert not found.converged
 

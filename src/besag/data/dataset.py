@@ -96,6 +96,10 @@ class Dataset:
     """
 
     def __init__(self, batch: Batch) -> None:
+        if not isinstance(batch, Batch):
+            raise ModelError(
+                f"make a dataset by Dataset.union(instances) or Dataset.rows(model, labels), got {type(batch).__name__}"
+            )
         self.all = batch
 
     @classmethod

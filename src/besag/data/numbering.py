@@ -18,6 +18,7 @@ from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.numbering import make_add, make_find
 
 LEAST_PLACES = 64
+BLOCK = 1 << 14  # names that are added at a time
 
 
 class Numbering:
@@ -57,12 +58,20 @@ class Numbering:
         """Their numbers; names that are not there get the next ones."""
         given = names if isinstance(names, list) else list(names)
         hashes = _hashed(given)
-        if 2 * (len(self) + len(hashes)) > len(self._keys):
-            self._make_room(len(self) + len(hashes))
-        found, first = self._add(hashes, len(self))
+        found = np.empty(len(hashes), np.int32)
+        for start in range(0, len(hashes), BLOCK):  # room is made for names that may be new, most are not
+            found[start : start + BLOCK] = self._added(given, hashes, start)
+        return found
+
+    def _added(self, given: list[str], hashes: IntArray, start: int) -> NDArray[np.int32]:
+        """The numbers of a block of names."""
+        block = hashes[start : start + BLOCK]
+        if 2 * (len(self) + len(block)) > len(self._keys):
+            self._make_room(len(self) + len(block))
+        found, first = self._add(block, len(self))
         if len(first):
-            self.names.extend(map(given.__getitem__, first.tolist()))
-            self._hashes.frombytes(hashes[first].tobytes())
+            self.names.extend(map(given.__getitem__, (first + start).tolist()))
+            self._hashes.frombytes(block[first].tobytes())
         return found
 
     def _add(self, hashes: IntArray, n: int) -> tuple[NDArray[np.int32], IntArray]:

@@ -103,7 +103,7 @@ class ChainCRF(Estimator):
             n, k = len(attributes), len(classes)
             allowed = allowed_of(classes, self.constraint, self.forbidden)
             if allowed is not None:
-                refuse_forbidden(training.parts(), allowed)
+                refuse_forbidden(training.parts(), allowed, classes)
             every = self.pairs == "all" or attributes.columns is not None
             pattern = all_pairs(n, k) if every else seen_pairs(training.parts(), n, k)
             templates = chain_templates(n, k, pattern, self.order, allowed)
@@ -187,6 +187,8 @@ class ChainCRF(Estimator):
         crf._check_parameters()
         classes = tuple(told["classes"])
         attributes = Attributes(Numbering(told["attributes"]), told["columns"])
+        if len(attributes) != len(told["attributes"]):
+            raise ModelError("an attribute comes twice")
         allowed = Allowed(*(arrays[key] for key in Allowed._fields)) if "transitions" in arrays else None
         pattern = Pattern(arrays["rows"], arrays["columns"])
         templates = chain_templates(len(attributes), len(classes), pattern, crf.order, allowed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,14 +83,20 @@ def _pairs_of(part: Sequences, n_labels: int, start: int, stop: int) -> IntArray
     return np.concatenate([attributes[known] * n_labels + labels[known], every])
 
 
-def refuse_forbidden(parts: Iterable[Sequences], allowed: Allowed) -> None:
+def refuse_forbidden(parts: Iterable[Sequences], allowed: Allowed, classes: Sequence[Any]) -> None:
     """ModelError where a label is one that the constraints rule out; unknown labels are possible."""
     before = 0
     for part in parts:
         where = _forbidden(allowed, part.codes, part.offsets)
         if where is not None:
+            n, t = where
+            labels = part.codes[part.offsets[n] : part.offsets[n + 1]].tolist()
+            if t and labels[t - 1] >= 0 and not allowed.transitions[labels[t - 1], labels[t]]:
+                place = f"after {classes[labels[t - 1]]!r}"
+            else:
+                place = "at the start" if t == 0 and not allowed.first[labels[0]] else "at the end"
             raise ModelError(
-                f"sequence {before + where[0]}, position {where[1]}: the constraints rule out this label there"
+                f"sequence {before + n}, position {t}: the constraints rule out label {classes[labels[t]]!r} {place}"
             )
         before += len(part)
 

@@ -12,6 +12,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from itertools import pairwise
 
 
@@ -32,29 +33,43 @@ def run_chunks(function: Callable[[int], object], n_chunks: int, n_threads: int 
         return
     bounds = [n_chunks * i // n_threads for i in range(n_threads + 1)]
     shares = [deque(range(start, stop)) for start, stop in pairwise(bounds)]
-    errors = list[BaseException]()
+    errors = list[tuple[int, BaseException]]()
 
     def work(own: int) -> None:
+        chunk = -1
         try:
             for chunk in _own_then_others(shares, own):
                 function(chunk)
         except BaseException as error:  # Ctrl-C too: start nothing more
-            errors.append(error)
-            for share in shares:
-                share.clear()
+            errors.append((chunk, error))
+            _clear(shares)
 
-    helpers = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(1, n_threads)]
-    for helper in helpers:
-        helper.start()
+    helpers = list[threading.Thread]()
+    try:
+        for i in range(1, n_threads):
+            helper = threading.Thread(target=copy_context().run, args=(work, i), daemon=True)
+            helper.start()
+            helpers.append(helper)
+    except RuntimeError:  # no more threads are to be had
+        pass
+    except BaseException as error:
+        errors.append((-1, error))
+        _clear(shares)
     work(0)
-    for helper in helpers:
+    while helpers:  # what they write to must not be given back before they are done, whatever comes in between
         try:
-            helper.join()
-        except KeyboardInterrupt as error:  # what the helper writes to must not be given back before it is done
-            errors.append(error)
-            helper.join()
+            helpers[-1].join()
+            helpers.pop()
+        except KeyboardInterrupt as error:
+            errors.append((-1, error))
+            _clear(shares)
     if errors:
-        raise errors[0]
+        raise min(errors, key=lambda found: found[0])[1]
+
+
+def _clear(shares: list[deque[int]]) -> None:
+    for share in shares:
+        share.clear()
 
 
 def _own_then_others(shares: list[deque[int]], own: int) -> Iterator[int]:

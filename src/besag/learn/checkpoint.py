@@ -46,6 +46,10 @@ class Checkpoint:
     rows: tuple[Iteration, ...]
     kept: Mapping[str, Kept]
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Into a file, from which `besag.fit(..., resume=path)` goes on."""
+        save_checkpoint(self, path)
+
 
 def save_checkpoint(checkpoint: Checkpoint, path: str | PathLike[str]) -> None:
     """Writes a checkpoint, whole or not at all."""

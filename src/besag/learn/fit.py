@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +21,12 @@ from besag.data.dataset import Dataset
 from besag.data.structured import StructuredData
 from besag.errors import ApproximationWarning, CapabilityError, ConvergenceWarning, ModelError
 from besag.infer.engine import Engine, make_engine
-from besag.learn.checkpoint import Checkpoint
+from besag.learn.checkpoint import Checkpoint, load_checkpoint
 from besag.learn.early import HeldOut
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Total, thread_count
-from besag.learn.optimizer import REGISTRY, Optimizer, read_optimizer
+from besag.learn.optimizer import REGISTRY, Optimizer, optimizer_name, read_optimizer
 from besag.learn.penalty import Strength, penalty_of
 from besag.model.model import Model
 
@@ -39,7 +40,7 @@ OBJECTIVES = ("likelihood",)
 class Fit:
     """What was learnt: the model with theta, the value of the objective there, and how it came about.
 
-    checkpoint: what `resume=` goes on from; see `besag.learn.checkpoint` for keeping it in a file. is_exact: False
+    checkpoint: what `resume=` goes on from; `checkpoint.save(path)` keeps it in a file. is_exact: False
     where inference was approximate, and with it value and gradient.
     """
 
@@ -103,12 +104,13 @@ def fit(
     time_limit: float | None = None,
     n_threads: int | None = None,
     on_step: OnIteration | None = None,
-    resume: Checkpoint | None = None,
+    resume: Checkpoint | str | PathLike[str] | None = None,
 ) -> Fit:
     """Learns theta, from zeros or from `theta` on, and gives the model with it.
 
     held_out: data on which the loss is watched; the fit ends when it grows, and gives the theta where it was least.
-    on_step is called with each row of the history and theta, and ends the fit by returning True.
+    on_step is called with each row of the history and theta, and ends the fit by returning True. resume: the checkpoint
+    of an earlier fit, or the file that `checkpoint.save(path)` wrote.
 
     >>> import besag
     >>> model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
@@ -118,10 +120,9 @@ def fit(
     total = _total(objective, model, data, l1=l1, l2=l2, engine=engine, weights=weights, n_threads=n_threads)
     start = np.zeros(model.layout.n_parameters) if theta is None else model.layout.check_theta(theta)
     watch = HeldOut(total, read_data(model, held_out, None), start) if held_out is not None else None
-    if resume is not None:
-        _check_resumed(total, resume)
-    found, history, checkpoint = read_optimizer(optimizer).minimize(
-        total, start, time_limit=time_limit, on_step=_watching(on_step, watch), resume=resume
+    method, before = read_optimizer(optimizer), _resumed(total, resume)
+    found, history, checkpoint = method.minimize(
+        total, start, time_limit=time_limit, on_step=_watching(on_step, watch), resume=before
     )
     last = found
     if watch is not None:
@@ -139,15 +140,26 @@ def fit(
         history,
         checkpoint,
     )
-    _warn(result)
+    _warn(result, optimizer_name(method))
     return result
 
 
 _total = objective  # `fit` has an argument of the same name
 
 
+def _resumed(total: Total, given: Checkpoint | str | PathLike[str] | None) -> Checkpoint | None:
+    """The checkpoint, from its file where it is in one; ModelError where it is of other data or another penalty."""
+    if given is None:
+        return None
+    resume = load_checkpoint(given) if isinstance(given, (str, PathLike)) else given
+    if not isinstance(resume, Checkpoint):
+        raise ModelError(f"resume must be a checkpoint or the path of one, got {type(resume).__name__}")
+    _check_resumed(total, resume)
+    return resume
+
+
 def _check_resumed(total: Total, resume: Checkpoint) -> None:
-    """ModelError where a checkpoint is of other data or another penalty; stochastic ones are between two rows."""
+    """Not for stochastic optimisers, whose checkpoints are between two rows."""
     stochastic = {name for name, (module, _) in REGISTRY.items() if module == "besag.learn.stochastic"}
     if resume.optimizer in stochastic or len(resume.theta) != len(total.statistics):
         return
@@ -167,13 +179,13 @@ def _watching(on_step: OnIteration | None, watch: HeldOut | None) -> OnIteration
     return both
 
 
-def _warn(result: Fit) -> None:
+def _warn(result: Fit, optimizer: str) -> None:
     """Once, where inference was not exact or the optimiser did not converge on its own terms."""
     if not result.is_exact:
         warnings.warn(
             ApproximationWarning(
-                "exact inference does not fit: value and gradient are those of an approximation; "
-                'engine="exact" refuses instead'
+                "inference was not exact: value and gradient are those of an approximation; "
+                'engine="exact" gives exact ones, or refuses'
             ),
             stacklevel=3,
         )
@@ -181,7 +193,8 @@ def _warn(result: Fit) -> None:
         warnings.warn(
             ConvergenceWarning(
                 f"the optimiser stopped after {len(result.log.rows) - 1} iterations, its gradient norm "
-                f"{result.log.rows[-1].grad_norm:.3g}; give it more, as in lbfgs[max_iterations=1000]"
+                f"{result.log.rows[-1].grad_norm:.3g}; give it more, as in "
+                f"{optimizer}[max_iterations={2 * (len(result.log.rows) - 1)}]"
             ),
             stacklevel=3,
         )

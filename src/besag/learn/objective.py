@@ -101,6 +101,8 @@ class Total:
 
     def value_and_grad(self, theta: Array) -> tuple[float, Array]:
         """Loss plus l2, and the gradient."""
+        if np.shape(theta) != self.statistics.shape:
+            raise ModelError(f"theta must have shape {self.statistics.shape}, got {np.shape(theta)}")
         value, gradient = self.penalty.smooth(theta)
         value += dot(self.statistics, theta)
         gradient += self.statistics
