@@ -28,7 +28,8 @@ def score_of(crf: ChainCRF, items: Any, labels: Any) -> float:
     """By the weights that the estimator shows."""
     state, transition = crf.state_features_, crf.transition_features_
     single = sum(state.get((a, k), 0.0) for item, k in zip(items, labels, strict=True) for a in item)
-    return single + sum(transition[pair] for pair in itertools.pairwise(labels))
+    triples = sum(crf.triple_features_.get(three, 0.0) for three in zip(labels, labels[1:], labels[2:], strict=False))
+    return single + sum(transition[pair] for pair in itertools.pairwise(labels)) + triples
 
 
 def enumerated(crf: ChainCRF, items: Any) -> tuple[list[tuple[Any, ...]], np.ndarray]:
@@ -117,10 +118,12 @@ def test_second_order_chains_against_enumeration() -> None:
     first = ChainCRF(l2=0.1).fit(X, Y)
     assert -crf.log_proba(X, Y).sum() < -first.log_proba(X, Y).sum()
     assert crf.predict(X) == Y
+    assert first.triple_features_ == {}
+    assert any(weight != 0 for weight in crf.triple_features_.values())
     for items in X[:2]:
-        labellings = list(itertools.product("DNV", repeat=len(items)))
-        p = np.exp(crf.log_proba([items] * len(labellings), [list(y) for y in labellings]))
-        assert p.sum() == pytest.approx(1.0)
+        labellings, p = enumerated(crf, items)
+        found = np.exp(crf.log_proba([items] * len(labellings), [list(y) for y in labellings]))
+        assert_allclose(found, p, rtol=1e-9)
         assert crf.predict([items])[0] == list(labellings[int(p.argmax())])
 
 

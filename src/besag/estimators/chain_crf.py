@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import product
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -243,6 +244,15 @@ class ChainCRF(Estimator):
         model = self._model()
         weights = model.transition_weights.tolist()
         return {(i, j): weights[a][b] for a, i in enumerate(model.classes) for b, j in enumerate(model.classes)}
+
+    @property
+    def triple_features_(self) -> dict[tuple[Any, Any, Any], float]:
+        """{(label, next label, the one after): weight}; empty where order is 1."""
+        model = self._model()
+        if model.templates.triple is None:
+            return {}
+        weights = np.negative(model.theta[model.templates.layout()["triple"]]).tolist()
+        return dict(zip(product(model.classes, repeat=3), weights, strict=True))
 
     def _model(self) -> ChainModel:
         self._check_fitted()
