@@ -93,6 +93,8 @@ def test_going_on_from_a_file_gives_the_same_theta(tmp_path: Path) -> None:
 
 
 def test_a_dataset_is_made_by_its_makers() -> None:
+    with pytest.raises(ModelError, match="a dataset needs at least one row"):
+        besag.fit(besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])]), [])
     with pytest.raises(ModelError, match=r"make a dataset by Dataset.union\(instances\) or .*, got list"):
         besag.Dataset(instances(9, 8))  # type: ignore[arg-type]
 

@@ -129,6 +129,8 @@ class Dataset:
             codes = evidence.observed
         else:
             codes = _rows(data)
+            if codes.size == 0:
+                raise ModelError("a dataset needs at least one row")
             if codes.dtype.kind not in "iu":
                 raise ModelError(
                     f"rows must be int codes with -1 = unknown, or a DataFrame of states, got {codes.dtype}"

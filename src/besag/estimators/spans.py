@@ -32,5 +32,5 @@ def span_evidence(classes: Sequence[Any], length: int, start: Any, stop: Any, ki
 
 def _only(names: list[str], label: str) -> BoolArray:
     if label not in names:
-        raise ModelError(f"no label is {label!r}; there are {', '.join(map(repr, names))}")
+        raise ModelError(f"no label is {label!r}; give the kind of the span, of labels {', '.join(map(repr, names))}")
     return np.array([name == label for name in names])
