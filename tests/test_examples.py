@@ -15,12 +15,14 @@ LINES = {
     "messages_on_a_tree.py": "Z at m: 5.470663",
 }
 
+MARKS = {"denoising.py": pytest.mark.slow}
+
 
 def test_every_example_is_tested() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(LINES)
 
 
-@pytest.mark.parametrize("name", sorted(LINES))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in sorted(LINES)])
 def test_example_runs(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / name)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)

@@ -78,6 +78,7 @@ def test_out_of_memory(ask: Ask, lawn: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert ask("infer", lawn, code=3) == "besag: out of memory\n"
 
 
+@pytest.mark.slow
 def test_too_late() -> None:
     """The model never comes: nobody closes standard input."""
     command = [*BESAG, "infer", "-", "--time-limit", "0.2"]
@@ -89,6 +90,7 @@ def test_too_late() -> None:
         assert process.stderr.read().startswith(b"besag: no answer within --time-limit 0.2 s")
 
 
+@pytest.mark.slow
 def test_too_late_for_the_work(write: Write) -> None:
     """Forty thousand rows on a grid of 12 x 12 take minutes."""
     n = 12
