@@ -62,6 +62,11 @@ def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.concatenate(flat, out=empty((sum(map(len, flat)),))) if flat else np.zeros(0)
 
 
+def forget() -> None:
+    """Give all kept pages to the system at once."""
+    _kept.clear()
+
+
 def _taken(n_bytes: int) -> mmap.mmap | None:
     """Kept pages that fit, no longer kept."""
     for _ in range(len(_kept)):
@@ -79,7 +84,7 @@ def _fresh(n_bytes: int) -> mmap.mmap:
     try:
         pages = _mapped(n_bytes)
     except OSError:
-        _kept.clear()
+        forget()
         try:
             pages = _mapped(n_bytes)
         except OSError as error:
