@@ -1,8 +1,8 @@
 """What a second thread gives: the approximate engines on grids with tables drawn at random, a fixed number of steps.
 
 Both contestants are besag; their answers must be the same to the last bit. The first case is what the machine itself
-gives: two loops of multiply-adds on 8 kB each, with nothing to share. Where that gains little, two cores are two
-threads of one core, and the others cannot gain more.
+gives: two loops of multiply-adds on 8 kB each, with nothing to share, not even a line of the cache. No other can gain
+more than that.
 """
 
 from __future__ import annotations
