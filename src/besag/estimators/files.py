@@ -12,8 +12,6 @@ from __future__ import annotations
 import importlib
 import io
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -24,6 +22,7 @@ import numpy as np
 from besag.arrays import AnyArray
 from besag.errors import BesagError, ModelError, ParseError
 from besag.io.files import write_atomically
+from besag.learn.checkpoint import BROKEN
 
 FORMAT = "besag estimator 1"
 STORED = {"ChainCRF": "besag.estimators.chain_crf"}
@@ -67,17 +66,5 @@ def read_estimator(data: bytes, path: str) -> Any:
         name = about["estimator"]
         made = getattr(importlib.import_module(STORED[name]), name)
         return made._restored(about["parameters"], about, arrays)
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        OSError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-        BesagError,
-    ) as error:
+    except (*BROKEN, IndexError, BesagError) as error:
         raise ParseError(f"expected an estimator of besag, but it cannot be read: {error}", path=path) from None

@@ -77,17 +77,7 @@ def load_checkpoint(path: str | PathLike[str]) -> Checkpoint:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         return _read(arrays)
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OSError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ) as error:
+    except BROKEN as error:
         raise ParseError(f"expected a checkpoint of besag, but it cannot be read: {error}", path=fspath(path)) from None
 
 
