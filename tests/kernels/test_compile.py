@@ -34,7 +34,7 @@ PROGRAM = """
         component.flags.writeable = False
         out, log_z = np.empty((4, n)), np.zeros(1)
         kernel = compiled(make_shift, n)
-        kernel(base, 0, 4, component, out, log_z)
+        kernel(base, component, out, log_z)
         assert log_z[0] == sum(n * i + n - 1 for i in range(4)), log_z
         stats = getattr(kernel, "stats", None)
         print("hits", sum(stats.cache_hits.values()), "misses", sum(stats.cache_misses.values()), stats.cache_path)
@@ -150,7 +150,7 @@ def test_disabled_compiler() -> None:
 def shifted(n_states: int) -> float:
     base = frozen(np.arange(4.0 * n_states).reshape(4, n_states))
     out, log_z = np.empty((4, n_states)), np.zeros(1)
-    compiled(make_shift, n_states)(base, 0, 4, frozen(np.zeros(4, np.int64)), out, log_z)
+    compiled(make_shift, n_states)(base, frozen(np.zeros(4, np.int64)), out, log_z)
     return float(log_z[0])
 
 

@@ -23,7 +23,7 @@ from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.memory import default_memory_limit, refuse_samples
 from besag.infer.messages import MessageLog, send_all
 from besag.infer.result import Diagnostics, Result, factor_offsets
-from besag.infer.unary import add_unary_moments, base_rows, copy_unary_marginals
+from besag.infer.unary import add_unary_moments, base_blocks, base_rows, copy_unary_marginals
 from besag.kernels import pairs, tree
 from besag.kernels.forest import Forest, plan
 
@@ -196,8 +196,7 @@ class _Run:
         """The fast kernel where it serves, else the general one."""
         fast = self._pair_plan() if stop - start == 1 else None
         if fast is not None:
-            base = base_rows(self.problem, start, stop)
-            answer = pairs.sum_product(fast, self.factors, base, use_up_base=True, **wanted)
+            answer = pairs.sum_product(fast, self.factors, base_blocks(self.problem, start), **wanted)
             if answer is not None:
                 return answer
         return tree.sum_product(self.factors, self.forest, base_rows(self.problem, start, stop), **wanted)

@@ -7,6 +7,8 @@ and back: what a unary factor contributes to moments and to factor marginals is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from besag import recycled
@@ -39,6 +41,34 @@ def base_rows(problem: Problem, start: int, stop: int) -> Array:
     if clamped:
         _clamp(base, observed, graph.state_offsets)
     return base
+
+
+def base_blocks(problem: Problem, row: int) -> Callable[[int, int], Array]:
+    """(first, last) -> (last - first, K), the base of these variables in one row, where all have K states.
+
+    A long base is needed once, piece by piece: what is made here stays in the cache, and nothing is made where there is
+    nothing to add to the log-weights.
+    """
+    observed, log_weights = problem.evidence.rows(row, row + 1)
+    n_states = int(problem.graph.state_offsets[1])
+    ordered = [(block.scopes[:, 0], *problem.block_tables(number)) for number, block in unary_blocks(problem)]
+    if (observed >= 0).any() or any((np.diff(variables) <= 0).any() for variables, _, _ in ordered):
+        whole = base_rows(problem, row, row + 1).reshape(-1, n_states)
+        return lambda first, last: whole[first:last]
+    given = np.zeros((1, n_states)) if log_weights is None else log_weights.reshape(-1, n_states)
+
+    def block(first: int, last: int) -> Array:
+        shape = (last - first, n_states)
+        base, shared = np.broadcast_to(given, shape) if len(given) == 1 else given[first:last], True
+        for variables, tables, readers in ordered:
+            low, high = np.searchsorted(variables, (first, last))
+            if low < high:
+                base, shared = np.array(base) if shared else base, False
+                everywhere = high - low == last - first
+                base[... if everywhere else variables[low:high] - first] += tables[readers[low:high]]
+        return np.ascontiguousarray(base)
+
+    return block
 
 
 def _add(base: Array, tables: Array, readers: IntArray, block: Block, state_offsets: IntArray) -> None:

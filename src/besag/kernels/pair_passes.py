@@ -215,15 +215,25 @@ def write_cell(n: int, tables: Array, t: int, pending: Array, i: int, factors: A
             factors[at(row + c)] = x * pending[i + 1, c] * tables[t, r, c]
 
 
+def make_beyond() -> Callable[..., int]:
+    """Kernel: how many entries of base (V, K) are farther from 0 than limit."""
+
+    def beyond(base: Array, limit: float) -> int:
+        count, flat = 0, base.reshape(-1)
+        for i in range(len(flat)):
+            count += 1 if abs(flat[i]) > limit else 0
+        return count
+
+    return beyond
+
+
 def make_shift(n_states: int) -> Callable[..., float]:
     """Kernel: out_v = base_v - max to the nearest whole number, which goes to log Z; the lowest finite entry of out."""
 
-    def shift(
-        base: Array, first_variable: int, last_variable: int, component: IntArray, out: Array, log_z: Array
-    ) -> float:
+    def shift(base: Array, component: IntArray, out: Array, log_z: Array) -> float:
         n = n_states if n_states > 0 else base.shape[1]
         lowest = 0.0
-        for v in range(first_variable, last_variable):
+        for v in range(len(base)):
             highest = -math.inf
             for c in range(n):
                 highest = max(highest, base[v, c])

@@ -26,14 +26,16 @@ from besag import recycled
 from besag.arrays import Array, IntArray, Semiring, frozen
 from besag.kernels.compile import kernel_of
 from besag.kernels.forest import Forest, accumulators
-from besag.kernels.pair_passes import DELTA, make_downward, make_shift, make_upward
+from besag.kernels.pair_passes import DELTA, make_beyond, make_downward, make_shift, make_upward
 from besag.kernels.prepare import BENIGN, SAFE_RANGE, Factors
 from besag.kernels.threads import run_chunks
-from besag.kernels.tree import Marginals, blank_cells
+from besag.kernels.tree import Marginals
 
 BLOCK = 32768  # states exponentiated at a time: they stay in the second-level cache for the next step
 MAX_CONSTANT = 32  # more states than this reach the kernel at run time
 WORTHWHILE = 2_000_000  # table entries
+
+BaseOf = Callable[[int, int], Array]  # first, last variable -> (last - first, K), their base, to be read at once
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -88,7 +90,7 @@ class _Weights(NamedTuple):
 def sum_product(
     plan: PairPlan,
     factors: Factors,
-    base: Array,
+    base: BaseOf,
     *,
     want_variables: bool = True,
     want_moments: bool = False,
@@ -96,21 +98,15 @@ def sum_product(
     weights: Array | None = None,
     n_threads: int | None = None,
     compile: bool = True,
-    use_up_base: bool = False,
 ) -> Marginals | None:
-    """As `tree.sum_product`, for one row, base (S,) or (1, S); None where the linear domain is too narrow.
-
-    use_up_base: the answer may be written over base, which saves fresh memory.
-    """
+    """As `tree.sum_product`, for one row; None where the linear domain is too narrow."""
     forest, n = plan.forest, plan.n_states
     numbers = _linear_tables(plan, factors.log_potentials)
     if numbers is None:
         return None
-    base = base.reshape(-1, n)
-    out = base if use_up_base and base.flags.writeable else recycled.empty(base.shape)
-    base, log_z = frozen(base), numbers.shift * plan.n_factors.astype(np.float64)
+    out, log_z = recycled.empty((len(forest.variables), n)), numbers.shift * plan.n_factors.astype(np.float64)
     sums = np.zeros((len(plan.table_of_slot) if want_moments else 0, n, n))
-    cells = np.empty((1, 0)) if factor_offsets is None else blank_cells(forest, 1, factor_offsets)
+    cells = recycled.empty((1, 0 if factor_offsets is None else int(factor_offsets[-1])))
     offsets = frozen(np.zeros(1, np.int64) if factor_offsets is None else factor_offsets)
     outputs = (frozen(np.empty(0) if weights is None else weights), plan.slot, sums, forest.order, offsets, cells[0])
     constants = (n if n <= MAX_CONSTANT else 0, int(plan.shared), int(numbers.checked))
@@ -131,7 +127,7 @@ def sum_product(
         if not narrow[h] and (want_variables or want_moments or factor_offsets is not None):
             narrow[h] = downward(*links, *work, np.empty((8, n)), *outputs)
 
-    if not forest.contiguous and fill(0, len(base)):
+    if not forest.contiguous and fill(0, len(out)):
         return None
     run_chunks(chunk, forest.n_chunks, n_threads)
     if narrow.any():
@@ -162,20 +158,21 @@ def _linear_tables(plan: PairPlan, log_potentials: Array) -> _Weights | None:
 
 
 def _linear_base(
-    plan: PairPlan, base: Array, checked: bool, out: Array, log_z: Array, compile: bool
+    plan: PairPlan, base: BaseOf, checked: bool, out: Array, log_z: Array, compile: bool
 ) -> Callable[[int, int], bool]:
     """fill(first, last): out = exp(base - shift) for these variables, shifts to log Z; True where it is too narrow."""
     n, component = plan.n_states, plan.forest.component
     shift = kernel_of(make_shift, n if n <= MAX_CONSTANT else 0, compile=compile)
+    beyond = kernel_of(make_beyond, compile=compile)
 
     def fill(first: int, last: int) -> bool:
         for a in range(first, last, max(1, BLOCK // n)):
             b = min(a + max(1, BLOCK // n), last)
-            block, here = base[a:b], out[a:b]
-            if not checked and block.min() >= -BENIGN and block.max() <= BENIGN:
+            block, here = frozen(base(a, b)), out[a:b]
+            if not checked and beyond(block, BENIGN) == 0:
                 np.exp(block, out=here)
                 continue
-            if shift(base, a, b, component, out, log_z) < math.log(DELTA) and checked:
+            if shift(block, component[a:b], here, log_z) < math.log(DELTA) and checked:
                 return True
             with np.errstate(under="ignore"):
                 np.exp(here, out=here)

@@ -39,7 +39,6 @@ __all__ = [
     "Factors",
     "Marginals",
     "Samples",
-    "blank_cells",
     "max_product",
     "sample",
     "sum_product",
@@ -64,7 +63,9 @@ class Marginals:
     moments: (
         Array | None
     )  # (L,) expected table entries, summed over factors and rows with weights; Potts: expected [i != j]
-    factors: Array | None  # (R, .) row-major tables at factor_offsets; those of factors of one variable are left 0
+    factors: (
+        Array | None
+    )  # (R, .) row-major tables at factor_offsets; those of factors of one variable are left to the caller
     semiring: Semiring
 
 
@@ -187,24 +188,12 @@ def _moment_slots(factors: Factors, forest: Forest, wanted: bool) -> tuple[IntAr
     return frozen(starts[slot]), source
 
 
-def blank_cells(forest: Forest, n_rows: int, factor_offsets: IntArray) -> Array:
-    """(R, .) room for factor marginals: zeros for factors of one variable, the rest is yet to be written."""
-    cells = recycled.empty((n_rows, int(factor_offsets[-1])))
-    left_out = np.ones(len(factor_offsets) - 1, np.bool_)
-    left_out[forest.order] = False
-    skipped = np.flatnonzero(left_out)
-    sizes = np.diff(factor_offsets)[skipped]
-    starts = offsets_of(sizes)
-    cells[:, np.arange(starts[-1]) + np.repeat(factor_offsets[skipped] - starts[:-1], sizes)] = 0.0
-    return cells
-
-
 def _marginals(run: _Run, wants: _Wants) -> Marginals | None:
     """Both passes in one domain; None where it is too narrow."""
     downward = kernel_of(make_downward, int(run.semiring), run.lanes, compile=run.compile)
     n_rows, offsets, source = len(run.log_z), wants.factor_offsets, wants.source
     variables = np.empty((n_rows, int(run.graph.state_offsets[-1])) if wants.variables else (0, 0))
-    cells = np.empty((0, 0)) if offsets is None else blank_cells(run.forest, n_rows, offsets)
+    cells = recycled.empty((0, 0) if offsets is None else (n_rows, int(offsets[-1])))
     sums = np.zeros((run.slab, 0 if source is None else len(source)))
     moments = np.zeros(len(run.graph.values))
     weights = (wants.row_weights, wants.weights, wants.slots)
