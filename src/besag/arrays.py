@@ -11,10 +11,10 @@ Axis letters, used in every docstring:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
+Arrays = TypeVar("Arrays", bound=Iterable[NDArray[Any]])
 
 
 LARGEST = 1e300  # of an energy or a log-weight: sums of millions of them are still numbers
@@ -76,6 +77,13 @@ def frozen(array: AnyArray) -> AnyArray:
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def sealed(arrays: Arrays) -> Arrays:
+    """The arrays, which are new and contiguous and nobody else's, read-only from now on."""
+    for array in arrays:
+        array.flags.writeable = False
+    return arrays
 
 
 def owned(array: AnyArray) -> AnyArray:

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import besag
 from besag.graph.evidence import Evidence, read_evidence
 from besag.infer import JunctionTree, Result, junction
-from besag.kernels import gathered, join_layout, join_passes, join_plan, join_stages, join_tiles, join_wide
+from besag.kernels import gathered, join_layout, join_passes, join_sketch, join_stages, join_tiles, join_wide
 from besag.model.model import Model
 from tests.oracle import Enumeration
 from tests.strategies import evidence_for, examples, models
@@ -25,7 +25,7 @@ WAYS = {
     "runs of two": {(join_tiles, "SHORTEST_RUN"): 2},
     "products in steps": {
         (gathered, "WORTHWHILE"): 0.0,
-        (join_plan, "WORTHWHILE"): 0.0,
+        (join_sketch, "WORTHWHILE"): 0.0,
         (gathered, "SHARE"): 1.0,
     },
     "log domain": {(join_passes, "RANGE"): -1.0},

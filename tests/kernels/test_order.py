@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from besag.arrays import BoolArray, IntArray, offsets_of
 from besag.kernels import order as order_module
 from besag.kernels.compile import kernel_of
-from besag.kernels.elimination import CUT_OFF, DONE, GIVEN_UP, make_eliminate, make_scores
+from besag.kernels.elimination import CUT_OFF, DONE, GIVEN_UP, make_eliminate, start_scores
 from besag.kernels.order import FILL, N_GREEDY, RULES, SWEEP, WEIGHTED, Order, best_order, neighbours
 
 Graph: TypeAlias = "nx.Graph[int]"
@@ -141,7 +141,7 @@ def test_scores(problem: tuple[list[int], list[list[int]], list[bool]]) -> None:
     n, weights = len(cardinalities), np.array([cardinalities], np.float64)
     first, others = neighbours(n, *packed(scopes))
     sums, scores, sizes = np.empty((1, n)), np.empty((1, n)), np.empty(n, np.int64)
-    kernel_of(make_scores, compile=False)(first, others, np.array(cardinalities), weights, sums, scores, sizes)
+    start_scores(first, others, np.array(cardinalities), weights, sums, scores, sizes)
     near = [set(others[first[v] : first[v + 1]].tolist()) for v in range(n)]
     for v in range(n):
         pairs = itertools.combinations(near[v], 2)

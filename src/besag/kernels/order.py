@@ -61,9 +61,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of, sealed
 from besag.kernels.compile import kernel_of
-from besag.kernels.elimination import CUT_OFF, DONE, Run, make_eliminate, make_neighbours, make_scores
+from besag.kernels.elimination import CUT_OFF, DONE, LOG_UNIT, Run, make_eliminate, make_neighbours, make_prepared
 from besag.kernels.sweep import make_sweep
 
 WEIGHTED, FILL, WEIGHT, SWEEP = 0, 1, 2, 3
@@ -80,8 +80,6 @@ SEARCH_STEPS = 1 << 26
 MOST_STEPS = 1 << 29
 MOST_RUNS = 200
 BETTER = 1.0 - 1e-9  # less is rounding, in which the two modes of the kernels may differ
-LOG_UNIT = 2.0**-20  # logs are whole multiples of it, hence sums of them exact
-MOST_WEIGHT = 2.0**26  # of all variables together: scores, at most its square, are then exact
 NO_LIMIT = 1 << 62
 
 
@@ -126,8 +124,7 @@ def neighbours(
 ) -> tuple[IntArray, IntArray]:
     """Who shares a factor with whom, (first (V + 1,), others (A,)), each neighbour once."""
     kernel = kernel_of(make_neighbours, compile=compile)
-    first, others = kernel(n_variables, frozen(scope_offsets), frozen(scope_variables))
-    return frozen(first), frozen(others)
+    return sealed(kernel(n_variables, frozen(scope_offsets), frozen(scope_variables)))
 
 
 def best_order(
@@ -192,15 +189,10 @@ def _prepared(
     if single.any():
         first, others = _without(single, first, others)
     first, others = frozen(first), frozen(others)
-    counts = cardinalities.astype(np.float64)
-    logs = frozen(np.rint(np.log2(counts) / LOG_UNIT).astype(np.int64))
-    weights = np.ones((2, n))
-    weights[WEIGHTED] = np.ceil(counts * min(1.0, MOST_WEIGHT / max(counts.sum(), 1.0)))
-    sums, scores, sizes = np.empty((2, n)), np.empty((2, n)), np.empty(n, np.int64)
-    kernel_of(make_scores, compile=compile)(first, others, logs, frozen(weights), sums, scores, sizes)
-    kept = np.zeros(n, np.bool_) if keep is None else keep
-    rows = (frozen(weights), frozen(sums), frozen(scores))
-    return _Graph(frozen(counts), logs, frozen(kept), first, others, *rows, frozen(sizes))
+    found = kernel_of(make_prepared, compile=compile)(frozen(cardinalities), first, others)
+    counts, logs, weights, sums, scores, sizes = sealed(found)
+    kept = frozen(np.zeros(n, np.bool_) if keep is None else keep)
+    return _Graph(counts, logs, kept, first, others, weights, sums, scores, sizes)
 
 
 def _without(gone: BoolArray, first: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
