@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from besag.arrays import BoolArray, IntArray, offsets_of
 from besag.kernels import order as order_module
 from besag.kernels.compile import kernel_of
-from besag.kernels.elimination import CUT_OFF, DONE, GIVEN_UP, make_eliminate, start_scores
-from besag.kernels.order import FILL, N_GREEDY, RULES, SWEEP, WEIGHTED, Order, best_order, neighbours
+from besag.kernels.elimination import CUT_OFF, DONE, GIVEN_UP, start_scores
+from besag.kernels.greedy import FILL, N_GREEDY, WEIGHTED, make_eliminate
+from besag.kernels.order import RULES, SWEEP, Order, best_order, neighbours
 
 Graph: TypeAlias = "nx.Graph[int]"
 MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]

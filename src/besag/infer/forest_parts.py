@@ -22,7 +22,8 @@ from besag.infer.forest_chain import Chain, OutOfTimeError
 from besag.infer.setting import Setting
 from besag.kernels.compile import kernel_of
 from besag.kernels.elimination import LOG_UNIT
-from besag.kernels.order import NO_LIMIT, neighbours
+from besag.kernels.greedy import NO_LIMIT
+from besag.kernels.order import neighbours
 from besag.kernels.sweep import make_sweep
 
 WIDEST = 200.0  # nats between the entries of a table that linear numbers are trusted with

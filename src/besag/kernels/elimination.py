@@ -28,7 +28,6 @@ way a heap of keys learns of new scores only when there is no variable of score 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -81,15 +80,6 @@ def find_neighbours(n_variables: int, offsets: IntArray, scopes: IntArray) -> tu
     return first, others[:top].copy()
 
 
-def make_neighbours() -> Callable[..., tuple[IntArray, IntArray]]:
-    """Kernel: find_neighbours."""
-
-    def neighbours(n_variables: int, offsets: IntArray, scopes: IntArray) -> tuple[IntArray, IntArray]:
-        return find_neighbours(n_variables, offsets, scopes)
-
-    return neighbours
-
-
 @inlined
 def start_scores(
     first: IntArray, others: IntArray, logs: IntArray, weights: Array, sums: Array, scores: Array, sizes: IntArray
@@ -132,27 +122,24 @@ def start_scores(
                         scores[r, b] -= weights[r, v] * weights[r, a]
 
 
-def make_prepared() -> Callable[..., tuple[Array, IntArray, Array, Array, Array, IntArray]]:
-    """Kernel: what runs share.
+@inlined
+def prepared(
+    cardinalities: IntArray, first: IntArray, others: IntArray
+) -> tuple[Array, IntArray, Array, Array, Array, IntArray]:
+    """What runs share.
 
     -> cardinalities as numbers and their logs (V,); weights, W and scores (2, V) by weighted fill and by fill; sizes
     (V,).
     """
-
-    def prepared(
-        cardinalities: IntArray, first: IntArray, others: IntArray
-    ) -> tuple[Array, IntArray, Array, Array, Array, IntArray]:
-        n = len(cardinalities)
-        counts, logs, weights = cardinalities.astype(np.float64), np.empty(n, np.int64), np.ones((2, n))
-        share = min(1.0, MOST_WEIGHT / max(counts.sum(), 1.0))
-        for v in range(n):
-            logs[v] = math.floor(math.log(counts[v]) / math.log(2.0) / LOG_UNIT + 0.5)
-            weights[0, v] = math.ceil(counts[v] * share)
-        sums, scores, sizes = np.empty((2, n)), np.empty((2, n)), np.empty(n, np.int64)
-        start_scores(first, others, logs, weights, sums, scores, sizes)
-        return counts, logs, weights, sums, scores, sizes
-
-    return prepared
+    n = len(cardinalities)
+    counts, logs, weights = cardinalities.astype(np.float64), np.empty(n, np.int64), np.ones((2, n))
+    share = min(1.0, MOST_WEIGHT / max(counts.sum(), 1.0))
+    for v in range(n):
+        logs[v] = math.floor(math.log(counts[v]) / math.log(2.0) / LOG_UNIT + 0.5)
+        weights[0, v] = math.ceil(counts[v] * share)
+    sums, scores, sizes = np.empty((2, n)), np.empty((2, n)), np.empty(n, np.int64)
+    start_scores(first, others, logs, weights, sums, scores, sizes)
+    return counts, logs, weights, sums, scores, sizes
 
 
 @inlined
@@ -286,8 +273,25 @@ def refresh(
     return n_heap, n_free
 
 
-def make_eliminate() -> Callable[..., Run]:
-    """Kernel: one greedy order of the variables that are not kept.
+@inlined
+def eliminate(
+    cardinalities: Array,  # (V,)
+    logs: IntArray,  # (V,) of the cardinalities, in small units
+    weights: Array,  # (V,)
+    kept: BoolArray,  # (V,) never eliminated
+    first: IntArray,
+    others: IntArray,
+    sums: Array,  # (V,) of weights of neighbours
+    scores: Array,  # (V,)
+    sizes: IntArray,  # (V,)
+    by_size: bool,
+    factors: Array,  # (V,) of the keys
+    give_up: float,
+    give_up_log: int,
+    most_steps: int,
+    order: IntArray,  # output, one for each that is not kept
+) -> Run:
+    """One greedy order of the variables that are not kept.
 
     Returns how it ended; the entries of all tables and of the largest; the log of the largest in the units of `logs`;
     the width; how many go before any neighbours are joined; the steps taken. A run is given up when its entries reach
@@ -295,159 +299,139 @@ def make_eliminate() -> Callable[..., Run]:
     `most_steps`: what is left then follows in no special order, and counts as one clique, with all that are kept, which
     is an upper bound.
     """
-
-    def eliminate(
-        cardinalities: Array,  # (V,)
-        logs: IntArray,  # (V,) of the cardinalities, in small units
-        weights: Array,  # (V,)
-        kept: BoolArray,  # (V,) never eliminated
-        first: IntArray,
-        others: IntArray,
-        sums: Array,  # (V,) of weights of neighbours
-        scores: Array,  # (V,)
-        sizes: IntArray,  # (V,)
-        by_size: bool,
-        factors: Array,  # (V,) of the keys
-        give_up: float,
-        give_up_log: int,
-        most_steps: int,
-        order: IntArray,  # output, one for each that is not kept
-    ) -> Run:
-        n = len(cardinalities)
-        score, beside, size = scores.copy(), sums.copy(), sizes.copy()
-        degree = first[1:] - first[:-1]
-        start, length, room = np.empty(n, np.int64), degree.copy(), degree + 2
-        pool, keys = np.empty(3 * len(others) + 8 * n, np.int64), np.full(n, np.inf)
-        heap, place = np.empty(n, np.int64), np.full(n, GONE, np.int64)
-        free, waiting = np.empty(n, np.int64), np.empty(n, np.int64)
-        alive, waits = np.ones(n, np.bool_), np.zeros(n, np.bool_)
-        top, n_heap, n_ordered, n_free, n_waiting = 0, 0, 0, 0, 0
-        for v in range(n):
-            start[v] = top
-            for i in range(degree[v]):
-                pool[top + i] = others[first[v] + i]
-            top += room[v]
-            if not kept[v]:
-                heap[n_heap] = v
-                place[v] = n_heap
-                n_heap += 1
-                n_waiting = enlist(v, n_waiting, waiting, waits)
-        clique, mark = np.empty(n, np.int64), np.zeros(n, np.int64)
-        stamp = 0
-        total, largest = 0.0, 0.0
-        largest_log, width, n_joined, n_simple, steps = 0, 0, 0, 0, 0
-        while True:
-            if n_free == 0:
-                steps += HEAP_STEPS * n_waiting
-                n_heap, n_free = refresh(
-                    n_waiting, n_heap, n_free, waiting, waits, score, size, by_size, factors, heap, keys, place, free
-                )
-                n_waiting = 0
-            if steps > most_steps:
-                break
-            if n_free > 0:
-                n_free -= 1
-                v = free[n_free]
-            elif n_heap > 0:
-                v = heap[0]
-                n_heap -= 1
-                if n_heap > 0:
-                    heap[0], keys[0] = heap[n_heap], keys[n_heap]
-                    sink(0, n_heap, heap, keys, place)
-            else:
-                break
-            d = 0
-            entries, log_entries, weight = float(cardinalities[v]), logs[v], 0.0
-            for i in range(start[v], start[v] + length[v]):
-                a = pool[i]
-                if alive[a]:
-                    clique[d] = a
-                    entries *= float(cardinalities[a])
-                    log_entries += logs[a]
-                    weight += weights[a]
-                    d += 1
-            steps += length[v]
+    n = len(cardinalities)
+    score, beside, size = scores.copy(), sums.copy(), sizes.copy()
+    degree = first[1:] - first[:-1]
+    start, length, room = np.empty(n, np.int64), degree.copy(), degree + 2
+    pool, keys = np.empty(3 * len(others) + 8 * n, np.int64), np.full(n, np.inf)
+    heap, place = np.empty(n, np.int64), np.full(n, GONE, np.int64)
+    free, waiting = np.empty(n, np.int64), np.empty(n, np.int64)
+    alive, waits = np.ones(n, np.bool_), np.zeros(n, np.bool_)
+    top, n_heap, n_ordered, n_free, n_waiting = 0, 0, 0, 0, 0
+    for v in range(n):
+        start[v] = top
+        for i in range(degree[v]):
+            pool[top + i] = others[first[v] + i]
+        top += room[v]
+        if not kept[v]:
+            heap[n_heap] = v
+            place[v] = n_heap
+            n_heap += 1
+            n_waiting = enlist(v, n_waiting, waiting, waits)
+    clique, mark = np.empty(n, np.int64), np.zeros(n, np.int64)
+    stamp = 0
+    total, largest = 0.0, 0.0
+    largest_log, width, n_joined, n_simple, steps = 0, 0, 0, 0, 0
+    while True:
+        if n_free == 0:
+            steps += HEAP_STEPS * n_waiting
+            n_heap, n_free = refresh(
+                n_waiting, n_heap, n_free, waiting, waits, score, size, by_size, factors, heap, keys, place, free
+            )
+            n_waiting = 0
+        if steps > most_steps:
+            break
+        if n_free > 0:
+            n_free -= 1
+            v = free[n_free]
+        elif n_heap > 0:
+            v = heap[0]
+            n_heap -= 1
+            if n_heap > 0:
+                heap[0], keys[0] = heap[n_heap], keys[n_heap]
+                sink(0, n_heap, heap, keys, place)
+        else:
+            break
+        d = 0
+        entries, log_entries, weight = float(cardinalities[v]), logs[v], 0.0
+        for i in range(start[v], start[v] + length[v]):
+            a = pool[i]
+            if alive[a]:
+                clique[d] = a
+                entries *= float(cardinalities[a])
+                log_entries += logs[a]
+                weight += weights[a]
+                d += 1
+        steps += length[v]
+        total += entries
+        largest = max(largest, entries)
+        largest_log = max(largest_log, log_entries)
+        width = max(width, d)
+        if total >= give_up and largest_log >= give_up_log:
+            return GIVEN_UP, total, largest, largest_log, width, n_simple, steps
+        if score[v] == 0.0:
+            twin = largest_twin(v, d, clique, degree, place, cardinalities)
+            if twin >= 0:
+                a = clique[twin]
+                free[FREE - place[a]] = v
+                place[v] = place[a]
+                clique[twin] = v
+                weight += weights[v] - weights[a]
+                v = a
+        else:
+            move_hub_last(d, clique, degree)
+        order[n_ordered] = v
+        n_ordered += 1
+        if n_joined == 0 and score[v] == 0.0:
+            n_simple = n_ordered
+        place[v] = GONE
+        i = 0
+        while score[v] > 0.0:
+            a = clique[i]
+            i += 1
+            steps += length[a]
+            length[a] = tidy(start[a], length[a], start[a], pool, alive)
+            stamp += 1
+            for k in range(start[a], start[a] + length[a]):
+                mark[pool[k]] = stamp
+            n_before, joined_before = length[a], n_joined
+            for j in range(i, d):
+                b = clique[j]
+                if mark[b] == stamp:
+                    continue
+                n_joined += 1
+                steps += length[b]
+                common = meet(weights[a] * weights[b], stamp, start[b], length[b], pool, mark, weights, score)
+                score[a] += weights[b] * (beside[a] - common)
+                score[b] += weights[a] * (beside[b] - common)
+                for side in range(2):
+                    x = a if side == 0 else b
+                    y = b if side == 0 else a
+                    beside[x] += weights[y]
+                    size[x] += logs[y]
+                    degree[x] += 1
+                    if length[x] == room[x]:
+                        room[x] = 2 * degree[x] + 4
+                        pool = with_room(pool, top, room[x])
+                        length[x] = tidy(start[x], length[x], top, pool, alive)
+                        start[x] = top
+                        top += room[x]
+                    pool[start[x] + length[x]] = y
+                    length[x] += 1
+                mark[b] = stamp
+            if n_joined > joined_before:
+                # Whose score has changed was a neighbour of a.
+                for k in range(start[a], start[a] + n_before):
+                    n_waiting = enlist(pool[k], n_waiting, waiting, waits)
+        alive[v] = False
+        for i in range(d):
+            a = clique[i]
+            score[a] -= weights[v] * (beside[a] - weights[v] - (weight - weights[a]))
+            beside[a] -= weights[v]
+            size[a] -= logs[v]
+            degree[a] -= 1
+            n_waiting = enlist(a, n_waiting, waiting, waits)
+    n_left = n_free + n_heap
+    if n_left == 0:
+        return DONE, total, largest, largest_log, width, n_simple, steps
+    entries, log_entries, d = 1.0, 0, -1
+    for v in range(n):
+        if kept[v]:
+            entries, log_entries, d = entries * float(cardinalities[v]), log_entries + logs[v], d + 1
+    for v in range(n):
+        if place[v] != GONE:
+            entries, log_entries, d = entries * float(cardinalities[v]), log_entries + logs[v], d + 1
             total += entries
-            largest = max(largest, entries)
-            largest_log = max(largest_log, log_entries)
-            width = max(width, d)
-            if total >= give_up and largest_log >= give_up_log:
-                return GIVEN_UP, total, largest, largest_log, width, n_simple, steps
-            if score[v] == 0.0:
-                twin = largest_twin(v, d, clique, degree, place, cardinalities)
-                if twin >= 0:
-                    a = clique[twin]
-                    free[FREE - place[a]] = v
-                    place[v] = place[a]
-                    clique[twin] = v
-                    weight += weights[v] - weights[a]
-                    v = a
-            else:
-                move_hub_last(d, clique, degree)
-            order[n_ordered] = v
-            n_ordered += 1
-            if n_joined == 0 and score[v] == 0.0:
-                n_simple = n_ordered
-            place[v] = GONE
-            i = 0
-            while score[v] > 0.0:
-                a = clique[i]
-                i += 1
-                steps += length[a]
-                length[a] = tidy(start[a], length[a], start[a], pool, alive)
-                stamp += 1
-                for k in range(start[a], start[a] + length[a]):
-                    mark[pool[k]] = stamp
-                n_before, joined_before = length[a], n_joined
-                for j in range(i, d):
-                    b = clique[j]
-                    if mark[b] == stamp:
-                        continue
-                    n_joined += 1
-                    steps += length[b]
-                    common = meet(weights[a] * weights[b], stamp, start[b], length[b], pool, mark, weights, score)
-                    score[a] += weights[b] * (beside[a] - common)
-                    score[b] += weights[a] * (beside[b] - common)
-                    for side in range(2):
-                        x = a if side == 0 else b
-                        y = b if side == 0 else a
-                        beside[x] += weights[y]
-                        size[x] += logs[y]
-                        degree[x] += 1
-                        if length[x] == room[x]:
-                            room[x] = 2 * degree[x] + 4
-                            pool = with_room(pool, top, room[x])
-                            length[x] = tidy(start[x], length[x], top, pool, alive)
-                            start[x] = top
-                            top += room[x]
-                        pool[start[x] + length[x]] = y
-                        length[x] += 1
-                    mark[b] = stamp
-                if n_joined > joined_before:
-                    # Whose score has changed was a neighbour of a.
-                    for k in range(start[a], start[a] + n_before):
-                        n_waiting = enlist(pool[k], n_waiting, waiting, waits)
-            alive[v] = False
-            for i in range(d):
-                a = clique[i]
-                score[a] -= weights[v] * (beside[a] - weights[v] - (weight - weights[a]))
-                beside[a] -= weights[v]
-                size[a] -= logs[v]
-                degree[a] -= 1
-                n_waiting = enlist(a, n_waiting, waiting, waits)
-        n_left = n_free + n_heap
-        if n_left == 0:
-            return DONE, total, largest, largest_log, width, n_simple, steps
-        entries, log_entries, d = 1.0, 0, -1
-        for v in range(n):
-            if kept[v]:
-                entries, log_entries, d = entries * float(cardinalities[v]), log_entries + logs[v], d + 1
-        for v in range(n):
-            if place[v] != GONE:
-                entries, log_entries, d = entries * float(cardinalities[v]), log_entries + logs[v], d + 1
-                total += entries
-                n_left -= 1
-                order[n_ordered + n_left] = v
-        return CUT_OFF, total, max(largest, entries), max(largest_log, log_entries), max(width, d), n_simple, steps
-
-    return eliminate
+            n_left -= 1
+            order[n_ordered + n_left] = v
+    return CUT_OFF, total, max(largest, entries), max(largest_log, log_entries), max(width, d), n_simple, steps

@@ -63,24 +63,36 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of, sealed
 from besag.kernels.compile import kernel_of
-from besag.kernels.elimination import CUT_OFF, DONE, LOG_UNIT, Run, make_eliminate, make_neighbours, make_prepared
+from besag.kernels.elimination import CUT_OFF, DONE, LOG_UNIT, Run
+from besag.kernels.greedy import (
+    BETTER,
+    FILL,
+    N_GREEDY,
+    NO_LIMIT,
+    STEPS_OF_CALL,
+    TIES,
+    WEIGHT,
+    Prepared,
+    make_eliminate,
+    make_first_runs,
+    make_neighbours,
+    make_prepared,
+)
 from besag.kernels.sweep import make_sweep
 
-WEIGHTED, FILL, WEIGHT, SWEEP = 0, 1, 2, 3
+SWEEP = N_GREEDY
 RULES = ("weighted fill", "fill", "weight", "sweep")
-N_GREEDY = 3  # the rules before the sweep
 
 FRESH_NOISE, VARIED_NOISE, VARIED_SHARE = 1.0, 0.5, 0.3
-TIES = 2.0**-20  # noise that chooses among ties only
-STEPS_OF_CALL = 2_000
 SWEEP_ENTRIES = 1 << 14  # that inference spends 80 us on, and a small graph a tenth of that on the sweep
 SWEEP_TIMES = 8.0  # between what evens out the time and what evens out the memory
 STEPS_PER_ENTRY = 1.0  # the time of an entry in exact inference over the time of a step
 SEARCH_STEPS = 1 << 26
 MOST_STEPS = 1 << 29
 MOST_RUNS = 200
-BETTER = 1.0 - 1e-9  # less is rounding, in which the two modes of the kernels may differ
-NO_LIMIT = 1 << 62
+
+
+_Given = tuple[IntArray, IntArray, IntArray, BoolArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,11 +111,11 @@ class Order:
 class _Graph(NamedTuple):
     """What all runs share; rows of weights, sums and scores are (weighted fill, fill)."""
 
-    cardinalities: Array
-    logs: IntArray
-    kept: BoolArray
     first: IntArray
     others: IntArray
+    kept: BoolArray
+    cardinalities: Array
+    logs: IntArray
     weights: Array
     sums: Array
     scores: Array
@@ -140,16 +152,15 @@ def best_order(
 
     `effort` is the share of the time of exact inference that may be spent on the search; 0 tries each rule once.
     """
-    graph = _prepared(cardinalities, first, others, keep, compile)
-    eliminate = kernel_of(make_eliminate, compile=compile)
-    best, spent = _tried(eliminate, graph, WEIGHTED, _in_order(len(cardinalities)), None, MOST_STEPS)
-    runs, last, rng = 1, spent, None
+    given = _given(cardinalities, first, others, keep)
+    shared, factors, variables, number, run, runs, spent, last = kernel_of(make_first_runs, compile=compile)(
+        *given, SEARCH_STEPS, MOST_STEPS
+    )
+    best, graph = _Found(number, factors, variables, run), _graph(given, shared)
+    eliminate, rng = kernel_of(make_eliminate, compile=compile), None
     while _goes_on(best, runs, spent, last, effort):
-        if runs < N_GREEDY:
-            rule, factors = runs, _in_order(len(cardinalities))
-        else:
-            rng = np.random.default_rng(0) if rng is None else rng
-            rule, factors = _random_try(runs - N_GREEDY, best, rng)
+        rng = np.random.default_rng(0) if rng is None else rng
+        rule, factors = _random_try(runs - N_GREEDY, best, rng)
         found, last = _tried(eliminate, graph, rule, factors, best.run, MOST_STEPS - spent)
         runs, spent = runs + 1, spent + last
         if found.run[0] == DONE:
@@ -175,24 +186,31 @@ def within(cardinalities: IntArray, first: IntArray, others: IntArray, entries: 
     """Whether the first greedy order makes tables of at most so many entries; a run that makes more ends early."""
     graph = _prepared(cardinalities, first, others, None, compile)
     limit = (0, entries, 0.0, NO_LIMIT, 0, 0, 0)
-    found, _ = _tried(
-        kernel_of(make_eliminate, compile=compile), graph, FILL, _in_order(len(cardinalities)), limit, MOST_STEPS
-    )
+    eliminate = kernel_of(make_eliminate, compile=compile)
+    found, _ = _tried(eliminate, graph, FILL, _in_order(len(cardinalities)), limit, MOST_STEPS)
     return bool(found.run[0] == DONE)
+
+
+def _given(cardinalities: IntArray, first: IntArray, others: IntArray, keep: BoolArray | None) -> _Given:
+    """What the kernels are given: variables of one state have no neighbours."""
+    single = cardinalities == 1
+    if np.diff(first)[single].any():
+        first, others = _without(single, first, others)
+    kept = np.zeros(len(cardinalities), np.bool_) if keep is None else keep
+    return frozen(cardinalities), frozen(first), frozen(others), frozen(kept)
 
 
 def _prepared(
     cardinalities: IntArray, first: IntArray, others: IntArray, keep: BoolArray | None, compile: bool
 ) -> _Graph:
-    n = len(cardinalities)
-    single = cardinalities == 1
-    if single.any():
-        first, others = _without(single, first, others)
-    first, others = frozen(first), frozen(others)
-    found = kernel_of(make_prepared, compile=compile)(frozen(cardinalities), first, others)
-    counts, logs, weights, sums, scores, sizes = sealed(found)
-    kept = frozen(np.zeros(n, np.bool_) if keep is None else keep)
-    return _Graph(counts, logs, kept, first, others, weights, sums, scores, sizes)
+    given = _given(cardinalities, first, others, keep)
+    return _graph(given, kernel_of(make_prepared, compile=compile)(*given[:3]))
+
+
+def _graph(given: _Given, shared: Prepared) -> _Graph:
+    _, first, others, kept = given
+    counts, logs, weights, sums, scores, sizes = sealed(shared)
+    return _Graph(first, others, kept, counts, logs, weights, sums, scores, sizes)
 
 
 def _without(gone: BoolArray, first: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
@@ -256,7 +274,7 @@ def _goes_on(best: _Found, runs: int, spent: int, last: int, effort: float) -> b
     """Whether another greedy run pays, when `runs` have been made."""
     if best.run[0] == CUT_OFF or _is_chordal(best) or runs >= MOST_RUNS or spent + last > SEARCH_STEPS:
         return False
-    return runs < N_GREEDY or spent + last <= effort * STEPS_PER_ENTRY * best.run[1]
+    return spent + last <= effort * STEPS_PER_ENTRY * best.run[1]
 
 
 def _random_try(runs: int, best: _Found, rng: np.random.Generator) -> tuple[int, Array]:
