@@ -47,13 +47,18 @@ def compile_graph(*models: Structure, layout: Layout | None = None) -> Graph:
     factor_offsets = offsets_of(np.array([model.n_factors for model in models]))
     numbers = np.arange(factor_offsets[-1])
     members: dict[str, list[tuple[FactorGroup, int, IntArray]]] = {name: [] for name in own.templates}
-    for n, model in enumerate(models):
-        start = int(factor_offsets[n])
+    for model, first_variable, first_factor in zip(
+        models, instance_offsets.tolist(), factor_offsets.tolist(), strict=False
+    ):
+        start = first_factor
         for group in model.groups:
-            own_numbers = numbers[start : start + len(group)]
-            positions = own_numbers if group.positions is None else group.positions + factor_offsets[n]
-            members[group.template.name].append((group, int(instance_offsets[n]), positions))
-            start += len(group)
+            stop = start + len(group)
+            if group.positions is None:
+                positions = numbers[start:stop]
+            else:
+                positions = group.positions + first_factor if first_factor else group.positions
+            members[group.template.name].append((group, first_variable, positions))
+            start = stop
     blocks: list[Block] = []
     position_of: list[IntArray] = []
     first = 0

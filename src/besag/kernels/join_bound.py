@@ -264,7 +264,7 @@ class Bound:
         answer[:, plan.free_states] = marginals[:, plan.free_digits]
         single = plan.single
         possible = (self.log_z > -np.inf)[:, self.given.group_of[single]].astype(np.float64)
-        np.put_along_axis(answer, offsets[single] + self.codes[:, single], possible, axis=1)
+        answer[np.arange(len(answer))[:, None], offsets[single] + self.codes[:, single]] = possible
         return answer
 
     def with_outside(self, cells: Array, cell_offsets: IntArray) -> Array:
