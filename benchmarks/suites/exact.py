@@ -34,10 +34,23 @@ def given(network: Network, observed: bool) -> Evidence:
 # Contestants: from a network's name, and whether there is evidence, to a Job.
 
 
+def load_kernels(engine: str) -> None:
+    """Asks a small network, so that all is loaded which pyAgrum loads when it is imported."""
+    import numba  # noqa: F401  # where it is there, besag compiles for small networks too
+
+    import besag
+
+    network = besag.data.bundled("asia")
+    for evidence in ({}, {"dysp": "yes"}):
+        network.marginals(evidence=evidence, engine=engine, n_threads=1)
+        network.map(evidence=evidence, engine=engine, n_threads=1)
+
+
 def besag_loaded(name: str, observed: bool, engine: str) -> Job:
     """All marginals, the tree built each time."""
     import besag
 
+    load_kernels(engine)
     network = read(name)
     asked = given(network, observed)
 
@@ -51,6 +64,7 @@ def besag_built(name: str, observed: bool, engine: str) -> Job:
     """All marginals, the tree built before, and asked with other evidence in between."""
     import besag
 
+    load_kernels(engine)
     network, model = read(name), besag.load(bif(name))
     asked, other = given(network, observed), evidence(network, row=1)
 
@@ -69,6 +83,7 @@ def besag_map(name: str, observed: bool, engine: str) -> Job:
     """MAP, the tree built each time."""
     import besag
 
+    load_kernels(engine)
     asked = given(read(name), observed)
 
     def run(model: besag.Model) -> Any:
@@ -81,6 +96,7 @@ def besag_map_built(name: str, observed: bool, engine: str) -> Job:
     """MAP, the tree built before, and asked with other evidence in between."""
     import besag
 
+    load_kernels(engine)
     network, model = read(name), besag.load(bif(name))
     asked, other = given(network, observed), evidence(network, row=1)
 
