@@ -41,9 +41,9 @@ def load_kernels(engine: str) -> None:
     import besag
 
     network = besag.data.bundled("asia")
-    for evidence in ({}, {"dysp": "yes"}):
-        network.marginals(evidence=evidence, engine=engine, n_threads=1)
-        network.map(evidence=evidence, engine=engine, n_threads=1)
+    for observed in ({}, {"dysp": "yes"}):
+        network.marginals(evidence=observed, engine=engine, n_threads=1)
+        network.map(evidence=observed, engine=engine, n_threads=1)
 
 
 def besag_loaded(name: str, observed: bool, engine: str) -> Job:

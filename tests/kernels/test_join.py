@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer import JunctionTree, Result, junction
+from besag.infer import JunctionTree, Result, junction, narrowing
 from besag.kernels import gathered, join_layout, join_passes, join_sketch, join_stages, join_tiles, join_wide
 from besag.model.model import Model
 from tests.oracle import Enumeration
@@ -37,6 +37,12 @@ WAYS = {
         (join_layout, "LEAST"): 2,
         (join_wide, "PIECES"): 3,
         (join_wide, "SHARE"): 0.2,
+    },
+    "bounds": {
+        (junction, "BOUND_ABOVE"): 0.0,
+        (narrowing, "EFFORT"): 100.0,
+        (narrowing, "SMALL_SHARE"): 1.0,
+        (narrowing, "SOUND_SHARE"): 1.0,
     },
     "support under evidence": {(junction, "SUPPORT_ABOVE"): 0.0},
     "support under evidence that makes it small": {(junction, "SUPPORT_ABOVE"): 7.0},

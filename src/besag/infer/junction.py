@@ -28,6 +28,7 @@ from besag.graph.problem import Problem
 from besag.infer.best import several_best
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.memory import SMALL, default_memory_limit, refuse_samples
+from besag.infer.narrowing import narrowed
 from besag.infer.relevance import relevant
 from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.kernels import join
@@ -43,6 +44,7 @@ SLAB_ENTRIES = 2**24  # of answers at a time
 LOOSE = 4.0  # times the table entries that rows side by side may take
 KEPT_ENTRIES = 2**20  # of all tables, that are kept in the linear domain from one question to the next
 SECONDS_AN_ENTRY = 6e-9  # of all marginals on one thread, see besag.query.cost
+BOUND_ABOVE = 2e7  # table entries: from here on bounds are let rule out states of the best labelling
 SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
 
 
@@ -370,10 +372,13 @@ class Run:
 
     def best(self, k: int) -> dict[str, Any]:
         """The labelling of least energy, or the k of least energy, for each row."""
-        made = self.plan(frozenset({"map"}))
         if k > 1:
-            several, energies = several_best(self, made, k)
+            several, energies = several_best(self, self.plan(frozenset({"map"})), k)
             return {"codes": several, "energies": energies}
+        codes = self._narrowed()
+        if codes is not None:
+            return self._labelled(codes, np.zeros(self.graph.n_instances))
+        made = self.plan(frozenset({"map"}))
         compile = worth_compiling(made.sketch.total * self.problem.evidence.n_rows)
         labels, possible = [], []
         for start, stop in self.slabs(self.graph.n_variables):
@@ -381,10 +386,37 @@ class Run:
             weight, codes = join.max_product(made, self.factors, given, n_threads=self.n_threads, compile=compile)
             labels.append(codes)
             possible.append(weight[0] if self.graph.n_instances > 1 else weight[:, 0])
-        codes = np.concatenate(labels)
+        return self._labelled(np.concatenate(labels), np.concatenate(possible))
+
+    def _labelled(self, codes: IntArray, weights: Array) -> dict[str, Any]:
         found = self.given.energy(codes if self.graph.n_instances == 1 else codes[0])
-        energies = np.where(np.concatenate(possible) == -np.inf, np.inf, found)
+        energies = np.where(weights == -np.inf, np.inf, found)
         return {"codes": codes[:, None], "energies": energies[:, None]}
+
+    def _narrowed(self) -> IntArray | None:
+        """The labelling of least energy (1, V) where a large tree can be made much smaller by bounds, else None."""
+        evidence, offsets = self.problem.evidence, self.graph.state_offsets
+        if evidence.n_rows > 1:
+            return None
+        setting, drawn = self.drawn(frozenset({"map"}))
+        if drawn.total < BOUND_ABOVE:
+            return None
+
+        def solve(smaller: Setting) -> tuple[float, IntArray]:
+            if not np.logical_or.reduceat(smaller.allowed, offsets[:-1]).all():
+                return -np.inf, evidence.observed
+            made = self._laid_out(smaller, self.sketch(smaller))
+            given, compile = self.evidence_rows(0, 1), worth_compiling(made.sketch.total)
+            weight, codes = join.max_product(made, self.factors, given, n_threads=self.n_threads, compile=compile)
+            return float(weight.sum()), codes
+
+        seen = np.repeat(evidence.observed[0], np.diff(offsets))
+        state = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+        base = np.zeros(len(state)) if evidence.log_weights is None else evidence.log_weights[0].copy()
+        base[~setting.allowed | ((seen >= 0) & (seen != state))] = -np.inf
+        compile = worth_compiling(drawn.total)
+        found = narrowed(self.factors, setting, drawn, base, solve, compile=compile)
+        return None if found is None else found[1]
 
     def draws(self, rng: np.random.Generator, n_samples: int) -> dict[str, Any]:
         """Independent samples, for each row, from one key of the generator."""

@@ -27,6 +27,10 @@ from besag.kernels.prepare import Factors
 PER_ENTRY, PER_MEMBER = 0.3, 100.0
 
 
+EFFORT = 0.1  # of the time of all marginals, for the search of an order
+EFFORT_UPWARDS = 0.04  # where nothing is read, messages go up only
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
     """What a plan is for; V variables, F factors, S states."""
@@ -80,20 +84,21 @@ def sketch(factors: Factors, setting: Setting, *, compile: bool = True) -> Sketc
         setting.allowed,
     )
     counts, codes, digit_offsets, scope_offsets, scopes, first, others = sealed(made)
-    order = _order(counts, first, others, frozen(setting.keep | (counts <= 1)), compile)
+    effort = EFFORT if setting.cells or setting.read.any() else EFFORT_UPWARDS
+    order = _order(counts, first, others, frozen(setting.keep | (counts <= 1)), effort, compile)
     tree = kernel_of(make_tree, compile=compile)(
         order.variables, counts, scope_offsets, scopes, first, others, setting.used
     )
     return Sketch(order, counts, codes, digit_offsets, *sealed(tree))
 
 
-def _order(counts: IntArray, first: IntArray, others: IntArray, keep: BoolArray, compile: bool) -> Order:
+def _order(counts: IntArray, first: IntArray, others: IntArray, keep: BoolArray, effort: float, compile: bool) -> Order:
     """The best order; a search in plain Python ends with the first orders, and is left to compiled code if it pays."""
     if not compile:
         order = best_order(counts, first, others, keep=keep, effort=0.0, compile=False)
         if order.entries <= COMPILE_ABOVE:
             return order
-    return best_order(counts, first, others, keep=keep)
+    return best_order(counts, first, others, keep=keep, effort=effort)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -1,0 +1,93 @@
+"""Fewer states for MAP: what a bound rules out needs no place in the tables of cliques.
+
+The bound of `besag.kernels.diffusion` holds for all labellings; slack(v, k) is how far it falls where y_v = k. Where a
+labelling of weight w is known, every state of slack above bound - w can go: no labelling that has it is as heavy. So
+
+    guess a threshold tau, leave the states of slack at most tau, and find the heaviest labelling among them, exactly;
+    its weight w is that of a heaviest labelling of all if w >= bound - tau, and if not, bound - w is a sound threshold.
+
+The guess is the largest that makes the tables of the cliques small. Where the bound is tight, few states are left, and
+labellings are found for which the whole tree would not fit in memory; where it is not, the time is a small part of
+what the whole tree takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of
+from besag.kernels.cliques import clique_entries
+from besag.kernels.compile import kernel_of
+from besag.kernels.diffusion import make_diffuse, make_state_bounds
+from besag.kernels.join_plan import Setting, Sketch
+
+if TYPE_CHECKING:
+    from besag.kernels.prepare import Factors
+
+Solve = Callable[[Setting], tuple[float, IntArray]]  # the weight of a heaviest labelling, -inf if none, and its codes
+
+EFFORT = 0.1  # of the table entries of the whole tree, to be read for the bound
+MOST_VISITS = 1e8  # of table entries: a third of a second
+SMALL_SHARE, SOUND_SHARE = 1 / 8, 1 / 2  # of the whole tree's entries, that a guess and a sound threshold may take
+MOST_ENTRIES = 2e8  # half a second
+GUESSES = 2.0 ** np.arange(4, -16, -1)  # nats
+ROUNDING = 1e-12  # of the sums in a bound
+
+
+def narrowed(
+    factors: Factors, setting: Setting, drawn: Sketch, base: Array, solve: Solve, *, compile: bool = True
+) -> tuple[float, IntArray] | None:
+    """The heaviest labelling of a problem and its weight; None where bounds do not make it much smaller.
+
+    base (S,): log-weights of the states, -inf of those that evidence or hard zeros rule out.
+    """
+    found = _bounded(factors, drawn, base, compile)
+    if found is None:
+        return None
+    bound, rounding, slack = found
+
+    def left(threshold: float) -> BoolArray:
+        return np.asarray(slack <= threshold + rounding)
+
+    def entries(threshold: float) -> float:
+        counts = np.add.reduceat(left(threshold), factors.state_offsets[:-1], dtype=np.int64)
+        counts = np.where(setting.fixed, 1, np.maximum(counts, 1))
+        return float(clique_entries(counts, drawn.member_offsets, drawn.members).sum())
+
+    most = min(SMALL_SHARE * drawn.total, MOST_ENTRIES)
+    small = [threshold for threshold in GUESSES.tolist() if entries(threshold) <= most]
+    if not small:
+        return None
+    weight, codes = solve(_with_states(factors, setting, left(small[0])))
+    if weight < bound - small[0] - rounding:
+        sound = bound - weight
+        if entries(sound) > min(SOUND_SHARE * drawn.total, MOST_ENTRIES):
+            return None
+        weight, codes = solve(_with_states(factors, setting, left(sound)))
+    return weight, codes
+
+
+def _bounded(factors: Factors, drawn: Sketch, base: Array, compile: bool) -> tuple[float, float, Array] | None:
+    """The bound, what rounding may have done to it, and slack (S,); None where there is no time for it, or no bound."""
+    visits = float(np.diff(factors.table_offsets)[factors.table_of_factor].sum())
+    n_sweeps = 2 * int(min(EFFORT * drawn.total, MOST_VISITS) / max(2 * visits, 1.0))
+    if n_sweeps == 0:
+        return None
+    shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
+    tables = (factors.table_of_factor, factors.table_offsets, frozen(factors.log_potentials))
+    offsets = frozen(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
+    theta, messages, slack = base.copy(), np.zeros(int(offsets[-1])), np.empty(len(base))
+    kernel_of(make_diffuse, compile=compile)(shape, tables, offsets, n_sweeps, GUESSES[-1], theta, messages)
+    base = frozen(np.where(theta == -np.inf, -np.inf, base))
+    bound, size = kernel_of(make_state_bounds, compile=compile)(shape, tables, offsets, base, frozen(messages), slack)
+    return (bound, ROUNDING * (1.0 + size), slack) if np.isfinite(bound) else None
+
+
+def _with_states(factors: Factors, setting: Setting, left: BoolArray) -> Setting:
+    """The setting with these states of its free variables only."""
+    free = np.repeat(~setting.fixed, np.diff(factors.state_offsets))
+    return replace(setting, allowed=frozen(np.where(free, left & setting.allowed, setting.allowed)))
