@@ -66,6 +66,7 @@ def test_more_sweeps_never_raise_the_bound() -> None:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Bounds are tried on small models too; what they gave, None where they gave nothing."""
+    monkeypatch.setattr(junction, "SUPPORT_ABOVE", 0.0)
     monkeypatch.setattr(junction, "BOUND_ABOVE", 0.0)
     monkeypatch.setattr(narrowing, "EFFORT", 100.0)
     found: list[Any] = []

@@ -39,6 +39,7 @@ WAYS = {
         (join_wide, "SHARE"): 0.2,
     },
     "bounds": {
+        (junction, "SUPPORT_ABOVE"): 0.0,
         (junction, "BOUND_ABOVE"): 0.0,
         (narrowing, "EFFORT"): 100.0,
         (narrowing, "SMALL_SHARE"): 1.0,

@@ -189,12 +189,16 @@ class Run:
 
     def plan(self, want: frozenset[Want]) -> Plan:
         """The plan for a want; TooLargeError where it would not fit."""
+        ready = self._ready(want)
+        return self._laid_out(*self.drawn(want)) if ready is None else ready
+
+    def _ready(self, want: frozenset[Want]) -> Plan | None:
+        """The plan of a small tree, kept for all states that the observed variables may have; None for a large one."""
         key = ("ready", want, self.targets, self.fixed.tobytes(), self.soft.tobytes())
         ready = self.graph.plans.get_for(key, self.problem.log_potentials, lambda: self._general(want))
         if ready is not None:
             self.refuse(ready.sketch)
-            return ready
-        return self._laid_out(*self.drawn(want))
+        return ready
 
     def _general(self, want: frozenset[Want]) -> Plan | None:
         """A plan that serves all states that the observed variables may have; None where a look at them may pay."""
@@ -372,13 +376,17 @@ class Run:
 
     def best(self, k: int) -> dict[str, Any]:
         """The labelling of least energy, or the k of least energy, for each row."""
+        want: frozenset[Want] = frozenset({"map"})
         if k > 1:
-            several, energies = several_best(self, self.plan(frozenset({"map"})), k)
+            several, energies = several_best(self, self.plan(want), k)
             return {"codes": several, "energies": energies}
-        codes = self._narrowed()
-        if codes is not None:
-            return self._labelled(codes, np.zeros(self.graph.n_instances))
-        made = self.plan(frozenset({"map"}))
+        made = self._ready(want)
+        if made is None:
+            setting, drawn = self.drawn(want)
+            narrow = self._narrowed(setting, drawn)
+            if narrow is not None:
+                return self._labelled(narrow, np.zeros(self.graph.n_instances))
+            made = self._laid_out(setting, drawn)
         compile = worth_compiling(made.sketch.total * self.problem.evidence.n_rows)
         labels, possible = [], []
         for start, stop in self.slabs(self.graph.n_variables):
@@ -393,13 +401,10 @@ class Run:
         energies = np.where(weights == -np.inf, np.inf, found)
         return {"codes": codes[:, None], "energies": energies[:, None]}
 
-    def _narrowed(self) -> IntArray | None:
+    def _narrowed(self, setting: Setting, drawn: Sketch) -> IntArray | None:
         """The labelling of least energy (1, V) where a large tree can be made much smaller by bounds, else None."""
         evidence, offsets = self.problem.evidence, self.graph.state_offsets
-        if evidence.n_rows > 1:
-            return None
-        setting, drawn = self.drawn(frozenset({"map"}))
-        if drawn.total < BOUND_ABOVE:
+        if evidence.n_rows > 1 or drawn.total < BOUND_ABOVE:
             return None
 
         def solve(smaller: Setting) -> tuple[float, IntArray]:
