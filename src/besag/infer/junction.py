@@ -407,10 +407,13 @@ class Run:
         if evidence.n_rows > 1 or drawn.total < BOUND_ABOVE:
             return None
 
-        def solve(smaller: Setting) -> tuple[float, IntArray]:
+        def solve(smaller: Setting) -> tuple[float, IntArray] | None:
             if not np.logical_or.reduceat(smaller.allowed, offsets[:-1]).all():
                 return -np.inf, evidence.observed
-            made = self._laid_out(smaller, self.sketch(smaller))
+            try:
+                made = self._laid_out(smaller, self.sketch(smaller))
+            except TooLargeError:
+                return None
             given, compile = self.evidence_rows(0, 1), worth_compiling(made.sketch.total)
             weight, codes = join.max_product(made, self.factors, given, n_threads=self.n_threads, compile=compile)
             return float(weight.sum()), codes

@@ -28,7 +28,8 @@ from besag.kernels.join_plan import Setting, Sketch
 if TYPE_CHECKING:
     from besag.kernels.prepare import Factors
 
-Solve = Callable[[Setting], tuple[float, IntArray]]  # the weight of a heaviest labelling, -inf if none, and its codes
+Found = tuple[float, IntArray]  # the weight of a heaviest labelling, -inf where there is none, and its codes
+Solve = Callable[[Setting], Found | None]  # None where that would not fit
 
 EFFORT = 0.1  # of the table entries of the whole tree, to be read for the bound
 MOST_VISITS = 1e8  # of table entries: a third of a second
@@ -40,15 +41,15 @@ ROUNDING = 1e-12  # of the sums in a bound
 
 def narrowed(
     factors: Factors, setting: Setting, drawn: Sketch, base: Array, solve: Solve, *, compile: bool = True
-) -> tuple[float, IntArray] | None:
+) -> Found | None:
     """The heaviest labelling of a problem and its weight; None where bounds do not make it much smaller.
 
     base (S,): log-weights of the states, -inf of those that evidence or hard zeros rule out.
     """
-    found = _bounded(factors, drawn, base, compile)
-    if found is None:
+    known = _bounded(factors, drawn, base, compile)
+    if known is None:
         return None
-    bound, rounding, slack = found
+    bound, rounding, slack = known
 
     def left(threshold: float) -> BoolArray:
         return np.asarray(slack <= threshold + rounding)
@@ -58,17 +59,18 @@ def narrowed(
         counts = np.where(setting.fixed, 1, np.maximum(counts, 1))
         return float(clique_entries(counts, drawn.member_offsets, drawn.members).sum())
 
-    most = min(SMALL_SHARE * drawn.total, MOST_ENTRIES)
-    small = [threshold for threshold in GUESSES.tolist() if entries(threshold) <= most]
-    if not small:
-        return None
-    weight, codes = solve(_with_states(factors, setting, left(small[0])))
-    if weight < bound - small[0] - rounding:
-        sound = bound - weight
-        if entries(sound) > min(SOUND_SHARE * drawn.total, MOST_ENTRIES):
+    def best(threshold: float, share: float) -> Found | None:
+        if entries(threshold) > min(share * drawn.total, MOST_ENTRIES):
             return None
-        weight, codes = solve(_with_states(factors, setting, left(sound)))
-    return weight, codes
+        return solve(_with_states(factors, setting, left(threshold)))
+
+    for threshold in GUESSES.tolist():
+        found = best(threshold, SMALL_SHARE)
+        if found is not None:
+            if found[0] < bound - threshold - rounding:
+                found = best(bound - found[0], SOUND_SHARE)
+            return found if found is not None and found[0] > -np.inf else None
+    return None
 
 
 def _bounded(factors: Factors, drawn: Sketch, base: Array, compile: bool) -> tuple[float, float, Array] | None:
