@@ -68,6 +68,8 @@ def test_likelihoods() -> None:
         ({"A": 1}, "'A' has no state 1"),
         ({"B": 1.5}, "'B' has no state 1.5"),
         ({"A": ["no", "maybe"]}, "'A' has no state 'maybe'"),
+        ({"A": [0.2, 0.8]}, "'A' has no state 0.2.*; a likelihood is a dict or an array of floats"),
+        ({"A": np.array([1, 0])}, r"are \[1, 0\] states, or a likelihood of all states.*array of floats"),
         ({"A": []}, "the allowed states of 'A' are an empty set"),
         ({"A": {"no": 1.0}}, r"the likelihood of 'A' must name every state; it does not name \['yes'\]"),
         ({"A": {"no": 1.0, "maybe": 1.0}}, "'A' has no state 'maybe'"),

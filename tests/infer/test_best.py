@@ -89,3 +89,14 @@ def test_no_more_than_there_are() -> None:
 def test_more_labellings_than_fit_are_refused() -> None:
     with pytest.raises(TooLargeError, match=r"the 40000 best labellings would take .* memory_limit=100000"):
         besag.ising((4, 4)).map(k=40000, memory_limit=100_000)
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e-300])
+def test_energies_far_below_one(scale: float) -> None:
+    """What is taken out of a message is a whole number, and never more than there is."""
+    for seed in range(20):
+        tables = -scale * (1.0 + np.random.default_rng(seed).random((3, 3, 3)))
+        model = besag.markov_network([3] * 4, [((v, v + 1), tables[v]) for v in range(3)])
+        least = model.map(engine="brute").energy
+        assert model.map(engine="junction_tree").energy == pytest.approx(least, rel=1e-9, abs=0.0)
+        assert model.map(engine="junction_tree", k=3).energy == pytest.approx(least, rel=1e-9, abs=0.0)

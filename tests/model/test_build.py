@@ -266,7 +266,8 @@ U2, P2 = np.zeros((2, 2)), np.zeros((2, 2))
         (lambda: besag.tree([0, 0], U2, P2), "parents have a cycle through variable 0"),
         (lambda: besag.grid((0, 3), 2), r"shape of a grid is \(height, width\), both at least 1, got \(0, 3\)"),
         (lambda: besag.grid((3,), 2), r"shape of a grid .* got \(3,\)"),
-        (lambda: besag.grid((2, 2), 0), "at least one state, got n_states=0"),
+        (lambda: besag.grid((2, 2), 0), "at least one state, a whole number n_states, got 0"),
+        (lambda: besag.grid((2, 2), ["bg", "fg"]), r"a whole number n_states, got \['bg', 'fg'\]"),  # type: ignore[arg-type]
         (lambda: besag.grid((2, 2), 2, np.zeros((2, 3, 2))), r"unary must have shape \(2, 2, 2\), got \(2, 3, 2\)"),
         (lambda: besag.grid((2, 2), 2, connectivity=6), "connectivity must be 4 or 8, got 6"),
         (lambda: besag.grid((2, 2), 2, weights=1.0), "weights need a pairwise term"),

@@ -145,3 +145,7 @@ def test_an_unknown_name_is_answered_with_near_ones() -> None:
 def test_print_outs() -> None:
     assert repr(Variable("A", ("x", "y"))) == "Variable(name='A', states=('x', 'y'))"
     assert repr(Variables.alike(RangeNames(9), 2)) == "Variables(0, 1, 2, 3, 4, 5, ...; 9 in all)"
+
+
+def test_names_are_shown() -> None:
+    assert repr(NameList(["A", "b 2"])) == "['A', 'b 2']"

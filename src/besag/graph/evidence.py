@@ -187,9 +187,14 @@ def _log_weights(variables: Variables, v: int, value: Any) -> Array:
         if value.shape != weights.shape:
             raise EvidenceError(f"the likelihood of {name!r} must have shape {weights.shape}, got {value.shape}")
         value = dict(zip(variables.states(v), value.tolist(), strict=True))
+    if isinstance(value, np.ndarray) and value.shape == weights.shape and value.dtype.kind in "iub":
+        raise EvidenceError(
+            f"evidence on {name!r}: are {value.tolist()} states, or a likelihood of all states? "
+            "Give states as a list, a likelihood as an array of floats"
+        )
     if not isinstance(value, Mapping):
         for state in value:
-            weights[_code(variables, v, state)] = 1.0
+            weights[_code(variables, v, state, "; a likelihood is a dict or an array of floats")] = 1.0
         if not weights.any():
             raise EvidenceError(f"the allowed states of {name!r} are an empty set")
     else:
@@ -217,10 +222,10 @@ def _index(variables: Variables, name: object) -> int:
     return found
 
 
-def _code(variables: Variables, v: int, value: object) -> int:
+def _code(variables: Variables, v: int, value: object, hint: str = "") -> int:
     code = variables.find_state(v, value)
     if code is None:
-        raise EvidenceError(no_state(variables, v, value))
+        raise EvidenceError(no_state(variables, v, value) + (hint if isinstance(value, float) else ""))
     return code
 
 

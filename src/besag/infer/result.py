@@ -33,7 +33,7 @@ CALLS = {
     "moments": "model.moments()",
     "map": "model.map()",
     "samples": "model.sample(n)",
-    "messages": "model.marginals(trace=True) with an engine that sends messages",
+    "messages": "model.marginals(trace=True) with an engine that sends messages, tree or bp,",
     "trace": "trace=True with an iterative engine",
 }
 
@@ -117,7 +117,8 @@ class Result(Rebuilt):
 
     def _asked(self, value: Any, want: str) -> Any:
         if value is None:
-            raise CapabilityError(f"{want} was not asked for in this call; {CALLS[want]} gives it")
+            hint = "; r.assignment has the states of the best labelling" if self.codes is not None else ""
+            raise CapabilityError(f"{want} was not asked for in this call; {CALLS[want]} gives it{hint}")
         return value
 
     @property

@@ -70,7 +70,7 @@ class Tree:
         began = time.perf_counter()
         check_wants(self, want)
         if self.k != 1 and "map" in want:
-            raise CapabilityError(f"engine 'tree' gives the best labelling, not the {self.k} best; brute does")
+            raise CapabilityError(f"engine 'tree' gives the best labelling, not the {self.k} best; junction_tree does")
         run = _Run(self, problem)
         answer = Result(problem.graph, "exact", Diagnostics(), problem.evidence.batched, problem.evidence.index)
         details: dict[str, object] = {}

@@ -52,7 +52,8 @@ def cliques(order: IntArray, first: IntArray, others: IntArray) -> Answer:
             u = sibling[u]
         if top + room > len(left):
             larger = np.empty(2 * len(left) + room, np.int64)
-            larger[:top] = left[:top]
+            for j in range(top):
+                larger[j] = left[j]
             left = larger
         for j in range(first[v], first[v + 1]):
             w = others[j]

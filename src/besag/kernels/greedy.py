@@ -80,7 +80,8 @@ def make_first_runs() -> Callable[..., tuple[Prepared, Array, IntArray, int, Run
             runs, spent = runs + 1, spent + last
             if rule == 0 or tried[0] == DONE:
                 run, best_rule = tried, rule
-                best[:] = order
+                for i in range(n_ordered):
+                    best[i] = order[i]
         return shared, factors, best, best_rule, run, runs, spent, last
 
     return first_runs

@@ -64,7 +64,8 @@ def normalise(semiring: int, x: Array, start: int, n: int) -> tuple[float, float
         for i in range(start, start + n):
             x[i] *= factor
         return float(exponent), math.log(highest / lowest)
-    taken = float(math.floor(highest))
+    # Towards 0: a tiny negative number less -1 would lose all of its digits.
+    taken = float(math.floor(highest) if highest >= 0.0 else math.ceil(highest))
     for i in range(start, start + n):
         x[i] -= taken
     return taken, highest - lowest

@@ -85,7 +85,10 @@ def make_tree() -> Callable[..., Tree]:
         offsets, members, n_separator, parent, clique_of = cliques(order, first, others)
         clique_of_factor, outside = factor_cliques(order, scope_offsets, scopes, used, clique_of)
         entries = entries_of(counts, offsets, members, offsets[1:])
-        if len(entries) > 0 and entries.max() >= WORTHWHILE:
+        largest = 0.0
+        for c in range(len(entries)):
+            largest = max(largest, entries[c])
+        if len(entries) > 0 and largest >= WORTHWHILE:
             offsets, members, n_separator, parent, clique_of_factor, number = gathered(
                 counts, offsets, members, n_separator, parent, entries, clique_of_factor, scope_offsets, scopes
             )

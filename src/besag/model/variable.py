@@ -68,6 +68,9 @@ class NameList:
     def __getitem__(self, index: int) -> str:
         return self._names[index]
 
+    def __repr__(self) -> str:
+        return repr(list(self._names))
+
     def find(self, name: str) -> int | None:
         """The index of a name, or None."""
         return self._index.get(name)
@@ -193,11 +196,11 @@ class Variables(Sequence[Variable]):
         return cls(names, tuple(number), space_of, metadata)
 
     @classmethod
-    def alike(cls, names: Names, n_states: int) -> Variables:
+    def alike(cls, names: Names, n_states: Any) -> Variables:
         """Variables that all have the states "0".."n_states - 1"."""
-        if n_states < 1:
-            raise ModelError(f"a variable needs at least one state, got n_states={n_states}")
-        return cls(names, (numbered_states(n_states),), np.zeros(len(names), np.int64))
+        if not isinstance(n_states, (int, np.integer)) or n_states < 1:
+            raise ModelError(f"a variable needs at least one state, a whole number n_states, got {n_states!r}")
+        return cls(names, (numbered_states(int(n_states)),), np.zeros(len(names), np.int64))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Variables, (self.names, self.spaces, self.space_of, self.metadata)
