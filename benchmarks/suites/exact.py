@@ -4,7 +4,8 @@
 
 besag and besag-map start from a model that was just loaded, with nothing compiled for it; besag-built and
 besag-map-built have a tree, and were asked with other evidence before. The speeds of all four are relative to the
-better of pyAgrum's two engines, which build their tree each time.
+better of pyAgrum's two engines, which build their tree each time. besag's kernels are loaded before, by a question
+about another network, as pyAgrum's code is by its import: added memory is what the question takes, peak memory has all.
 
 pyAgrum reads BIF in single precision, hence the tolerance of 1e-5; its MPE (3.3.1) raises "Empty tensor" on all of
 these networks. pgmpy takes each variable by elimination: its junction tree asks for 34 PiB on hepar2. mbi's first call

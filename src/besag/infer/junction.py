@@ -262,9 +262,7 @@ class Run:
             return None
         if not (self.problem.log_potentials == -np.inf).any():
             return None
-        state = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
-        seen = np.repeat(evidence.observed[0], np.diff(offsets))
-        allowed: BoolArray = setting.allowed & ((seen < 0) | (seen == state))
+        allowed = self._seen_states(setting)
         if evidence.log_weights is not None:
             allowed &= evidence.log_weights[0] > -np.inf
         left = allowed_states(self.factors, frozen(allowed), compile=worth_compiling(len(self.factors.log_potentials)))
@@ -272,6 +270,14 @@ class Run:
         if not np.logical_or.reduceat(left, offsets[:-1]).all() or (left == setting.allowed)[free].all():
             return None
         return replace(setting, allowed=frozen(left | ~free & setting.allowed))
+
+    def _seen_states(self, setting: Setting) -> BoolArray:
+        """(S,): the states of a setting that one row of evidence leaves, likelihoods apart."""
+        offsets = self.graph.state_offsets
+        sizes = np.diff(offsets)
+        seen = np.repeat(self.problem.evidence.observed[0], sizes)
+        state = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+        return np.asarray(setting.allowed & ((seen < 0) | (seen == state)))
 
     def refuse(self, drawn: Sketch) -> None:
         """TooLargeError where the messages would not fit, or the work would take longer than there is time."""
@@ -418,10 +424,8 @@ class Run:
             weight, codes = join.max_product(made, self.factors, given, n_threads=self.n_threads, compile=compile)
             return float(weight.sum()), codes
 
-        seen = np.repeat(evidence.observed[0], np.diff(offsets))
-        state = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
-        base = np.zeros(len(state)) if evidence.log_weights is None else evidence.log_weights[0].copy()
-        base[~setting.allowed | ((seen >= 0) & (seen != state))] = -np.inf
+        base = np.zeros(int(offsets[-1])) if evidence.log_weights is None else evidence.log_weights[0].copy()
+        base[~self._seen_states(setting)] = -np.inf
         compile = worth_compiling(drawn.total)
         found = narrowed(self.factors, setting, drawn, base, solve, compile=compile)
         return None if found is None else found[1]

@@ -37,14 +37,14 @@ Tables = tuple[IntArray, IntArray, Array]  # table_of_factor (F,), table_offsets
 
 
 @inlined
-def room_of(state_offsets: IntArray, scope_offsets: IntArray) -> tuple[int, int]:
-    """The most variables of a factor, and the most states of a variable."""
+def room_for(state_offsets: IntArray, scope_offsets: IntArray) -> tuple[Array, Array, IntArray, IntArray]:
+    """For any factor: two numbers for each variable of it and state, and two whole ones for each variable."""
     arity, states = 1, 1
     for f in range(len(scope_offsets) - 1):
         arity = max(arity, scope_offsets[f + 1] - scope_offsets[f])
     for v in range(len(state_offsets) - 1):
         states = max(states, state_offsets[v + 1] - state_offsets[v])
-    return arity, states
+    return np.empty((arity, states)), np.empty((arity, states)), np.zeros(arity, np.int64), np.zeros(arity, np.int64)
 
 
 @inlined
@@ -95,9 +95,7 @@ def make_diffuse() -> Callable[..., float]:
         state_offsets, scope_offsets, scope_variables = shape
         table_of_factor, table_offsets, logs = tables
         n_factors = len(scope_offsets) - 1
-        arity, states = room_of(state_offsets, scope_offsets)
-        weights, best = np.empty((arity, states)), np.empty((arity, states))
-        digits, counts = np.zeros(arity, np.int64), np.zeros(arity, np.int64)
+        weights, best, digits, counts = room_for(state_offsets, scope_offsets)
         bound, before = math.inf, math.inf
         for sweep in range(n_sweeps):
             for step in range(n_factors):
@@ -147,9 +145,7 @@ def make_state_bounds() -> Callable[..., tuple[float, float]]:
     ) -> tuple[float, float]:
         state_offsets, scope_offsets, scope_variables = shape
         table_of_factor, table_offsets, logs = tables
-        arity, states = room_of(state_offsets, scope_offsets)
-        weights, best = np.empty((arity, states)), np.empty((arity, states))
-        digits, counts = np.zeros(arity, np.int64), np.zeros(arity, np.int64)
+        weights, best, digits, counts = room_for(state_offsets, scope_offsets)
         bound, size = 0.0, 0.0
         theta = base.copy()
         for f in range(len(scope_offsets) - 1):
