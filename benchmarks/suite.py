@@ -26,12 +26,14 @@ class Job(NamedTuple):
     """The work to time, and a few numbers that show its result to be right.
 
     Where there is a `prepare`, it is called before each run, and what it returns is the argument of `run`. Neither it
-    nor the summary is timed.
+    nor the summary is timed. A run is repeated until `least_seconds` have passed, as `timeit` does it: a single short
+    one after a garbage collection shows how long it takes to bring the program back into the caches.
     """
 
     run: Callable[..., Any]
     summary: Callable[[Any], Summary]
     prepare: Callable[[], Any] | None = None
+    least_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@
 besag and besag-map start from a model that was just loaded, with nothing compiled for it; besag-built and
 besag-map-built have a tree, and were asked with other evidence before. The speeds of all four are relative to the
 better of pyAgrum's two engines, which build their tree each time. besag's kernels are loaded before, by a question
-about another network, as pyAgrum's code is by its import: added memory is what the question takes, peak memory has all.
+about another network, as pyAgrum's code is by its import: added memory is what a first question takes, peak memory
+has all.
 
 pyAgrum reads BIF in single precision, hence the tolerance of 1e-5; its MPE (3.3.1) raises "Empty tensor" on all of
 these networks. pgmpy takes each variable by elimination: its junction tree asks for 34 PiB on hepar2. mbi's first call
@@ -24,6 +25,7 @@ import numpy as np
 from benchmarks.networks import Array, Evidence, Network, bif, checksums, evidence, read, uncompressed
 from benchmarks.suite import Case, Job, Suite
 
+SHORT = 0.02  # seconds, within which questions are put again: small networks take less than a millisecond
 PYAGRUM = {"pyagrum-lazy": "LazyPropagation", "pyagrum-shafer": "ShaferShenoyInference"}
 
 
@@ -58,7 +60,7 @@ def besag_loaded(name: str, observed: bool, engine: str) -> Job:
     def run(model: besag.Model) -> Any:
         return model.marginals(evidence=asked, engine=engine, n_threads=1)
 
-    return Job(run, partial(besag_checksums, network), lambda: besag.load(bif(name)))
+    return Job(run, partial(besag_checksums, network), lambda: besag.load(bif(name)), SHORT)
 
 
 def besag_built(name: str, observed: bool, engine: str) -> Job:
@@ -72,7 +74,7 @@ def besag_built(name: str, observed: bool, engine: str) -> Job:
     def ask(evidence: Evidence) -> Any:
         return model.marginals(evidence=evidence, engine=engine, n_threads=1)
 
-    return Job(lambda _: ask(asked), partial(besag_checksums, network), lambda: ask(other))
+    return Job(lambda _: ask(asked), partial(besag_checksums, network), lambda: ask(other), SHORT)
 
 
 def besag_checksums(network: Network, result: Any) -> dict[str, float]:
@@ -90,7 +92,7 @@ def besag_map(name: str, observed: bool, engine: str) -> Job:
     def run(model: besag.Model) -> Any:
         return model, model.map(evidence=asked, engine=engine, n_threads=1)
 
-    return Job(run, map_energy, lambda: besag.load(bif(name)))
+    return Job(run, map_energy, lambda: besag.load(bif(name)), SHORT)
 
 
 def besag_map_built(name: str, observed: bool, engine: str) -> Job:
@@ -104,7 +106,7 @@ def besag_map_built(name: str, observed: bool, engine: str) -> Job:
     def ask(evidence: Evidence) -> Any:
         return model, model.map(evidence=evidence, engine=engine, n_threads=1)
 
-    return Job(lambda _: ask(asked), map_energy, lambda: ask(other))
+    return Job(lambda _: ask(asked), map_energy, lambda: ask(other), SHORT)
 
 
 def map_energy(answer: Any) -> dict[str, float]:
@@ -141,7 +143,7 @@ def pyagrum_job(name: str, observed: bool, contestant: str) -> Job:
         engine.makeInference()
         return engine, [engine.posterior(variable) for variable in network.names]
 
-    return Job(run, lambda answer: checksums([tensor.toarray() for tensor in answer[1]]))
+    return Job(run, lambda answer: checksums([tensor.toarray() for tensor in answer[1]]), least_seconds=SHORT)
 
 
 def pgmpy_elimination(name: str) -> tuple[Any, Callable[[str, Any], Array]]:
@@ -175,7 +177,7 @@ def pgmpy_job(name: str, observed: bool) -> Job:
         known = {v: one_hot(network, v, state) for v, state in asked.items()}
         return checksums([known[v] if v in known else array(v, answer[v]) for v in network.names])
 
-    return Job(run, summary)
+    return Job(run, summary, least_seconds=SHORT)
 
 
 def one_hot(network: Network, variable: str, state: str) -> Array:
@@ -207,7 +209,7 @@ def mbi_job(name: str, observed: bool) -> Job:
         marginals = mbi.marginal_oracles.message_passing_shafer_shenoy(potentials)
         return [np.asarray(marginals[v,].values) for v in network.names]
 
-    return Job(run, checksums)
+    return Job(run, checksums, least_seconds=SHORT)
 
 
 def pygms_job(name: str, observed: bool) -> Job:
@@ -232,7 +234,9 @@ def pygms_job(name: str, observed: bool) -> Job:
         tree = JTree(model, elimOrder=pygms.eliminationOrder(model, "minfill")[0])
         return tree.beliefs([(variable,) for variable in variables])
 
-    return Job(run, lambda beliefs: checksums([np.asarray(beliefs[x,].table).ravel() for x in variables]))
+    return Job(
+        run, lambda beliefs: checksums([np.asarray(beliefs[x,].table).ravel() for x in variables]), least_seconds=SHORT
+    )
 
 
 SMALL: dict[str, dict[str, Callable[..., Job]]] = {

@@ -16,6 +16,7 @@ from benchmarks.suite import find_suites, load_suite
 
 HEAD = """
 import os
+import time
 from benchmarks.suite import Case, Job, Suite
 
 def job(value, name="x"):
@@ -140,6 +141,24 @@ def test_runs_take_turns_after_the_warm_up(harness: Harness) -> None:
     assert (harness.folder / "log").read_text() == "abc" * 3
 
 
+def test_a_short_job_is_run_until_its_least_seconds_have_passed(harness: Harness) -> None:
+    body = f"""
+    def logged():
+        def write(text):
+            with open({str(harness.folder / "log")!r}, "a") as log:
+                log.write(text)
+        def run(prepared):
+            write("r")
+            time.sleep(0.002)
+        return Job(run, lambda result: {{}}, lambda: write("p"), least_seconds=0.01)
+    SUITE = suite(besag=logged)
+    """
+    assert harness.run(body) == 0
+    log = (harness.folder / "log").read_text()
+    assert 3 * 2 <= log.count("r") <= 3 * 5
+    assert log == "pr" * log.count("r")
+
+
 def test_contestants_have_one_core_and_one_thread_and_may_print(harness: Harness) -> None:
     body = """
     def placed():
@@ -192,7 +211,6 @@ def test_what_is_prepared_for_each_run_is_handed_to_it(harness: Harness) -> None
 
 
 SLEEP = """
-import time
 def sleep(seconds, value=1.0):
     return lambda: Job(lambda: time.sleep(seconds), lambda result: {"x": value})
 def suite_of(*cases, **options):

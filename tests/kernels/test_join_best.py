@@ -8,6 +8,7 @@ from hypothesis.strategies import DataObject
 from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
+from besag.arrays import Semiring
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer.junction import JunctionTree, Run
@@ -21,8 +22,8 @@ CLOSE = {"rtol": 1e-10, "atol": 1e-10}
 
 def found(problem: Problem, k: int, **options: bool) -> tuple[np.ndarray, np.ndarray]:
     run = Run(JunctionTree(), problem)
-    plan = run.plan(frozenset({"map"}))
-    return k_best(plan, run.factors, run.evidence_rows(0, problem.evidence.n_rows), k, **options)
+    numbers = run.numbers(run.plan(frozenset({"map"})), Semiring.MAX)
+    return k_best(numbers, run.evidence_rows(0, problem.evidence.n_rows), k, **options)
 
 
 def check(weights: np.ndarray, codes: np.ndarray, oracle: Enumeration) -> None:
@@ -97,8 +98,8 @@ def test_the_answer_does_not_depend_on_threads() -> None:
     observed = np.where(rng.random((70, 16)) < 0.2, rng.integers(2, size=(70, 16)), -1)
     problem = model.problem.with_evidence(Evidence(observed, batched=True))
     run = Run(JunctionTree(), problem)
-    plan, rows = run.plan(frozenset({"map"})), run.evidence_rows(0, 70)
-    one, many = (k_best(plan, run.factors, rows, 20, n_threads=n) for n in (1, 3))
+    numbers, rows = run.numbers(run.plan(frozenset({"map"})), Semiring.MAX), run.evidence_rows(0, 70)
+    one, many = (k_best(numbers, rows, 20, n_threads=n) for n in (1, 3))
     assert_array_equal(one[0], many[0])
     assert_array_equal(one[1], many[1])
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from besag.arrays import Array, IntArray
+from besag.arrays import Array, IntArray, Semiring
 from besag.graph.problem import Problem
 from besag.infer.brute import most_labellings
 from besag.kernels.compile import worth_compiling
@@ -27,10 +27,11 @@ def several_best(run: Run, plan: Plan, k: int) -> tuple[IntArray, Array]:
     k = int(min(k, most_labellings(graph)))
     run.refuse_labellings(k, graph.n_variables + len(plan.join.parent))
     compile = worth_compiling(plan.sketch.entries.sum() * run.problem.evidence.n_rows * (1 + k))
+    numbers = run.numbers(plan, Semiring.MAX)
     labels, possible = [], []
     for start, stop in run.slabs(k * (graph.n_variables + len(plan.join.parent))):
         given = run.evidence_rows(start, stop)
-        weights, found = k_best(plan, run.factors, given, k, n_threads=run.n_threads, compile=compile)
+        weights, found = k_best(numbers, given, k, n_threads=run.n_threads, compile=compile)
         labels.append(found)
         possible.append((weights[0] if graph.n_instances > 1 else weights[:, 0]) > -np.inf)
     codes = np.concatenate(labels)

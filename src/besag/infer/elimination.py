@@ -94,7 +94,7 @@ class Buckets(Run):
 
     def _batches(self, targets: list[int], possible: BoolArray) -> Iterator[IntArray]:
         """Targets one by one; in a union one of each possible instance at a time, which have nothing in common."""
-        groups = variable_groups(self.graph)
+        groups = variable_groups(self.graph).of
         waiting: dict[int, list[int]] = {}
         for v in targets:
             if self.graph.n_instances == 1 or possible[groups[v]]:

@@ -26,6 +26,7 @@ from besag.infer.junction import JunctionTree, Run
 from besag.kernels.compile import entry_of, kernel_of, worth_compiling
 from besag.kernels.join_bound import Bound, Given
 from besag.kernels.join_maps import MESSAGE, VARIABLE
+from besag.kernels.join_numbers import numbers_of, one_group
 from besag.kernels.join_plan import Plan, Sketch, plan
 from besag.kernels.join_session import (
     DOWN_CHECKED,
@@ -69,8 +70,8 @@ class Incremental:
         """Numbers in a domain, nothing right yet."""
         self.semiring = semiring
         n = len(self.offsets) - 1
-        given = Given(np.full((1, n), -1, np.int64), None, np.zeros(n, np.int64), 1)
-        bound = Bound(self.plan, self.factors, given, semiring)
+        given = Given(np.full((1, n), -1, np.int64))
+        bound = Bound(numbers_of(self.plan, self.factors, semiring, one_group(n)), given)
         self.constant = float(bound.constants.sum())
         self.places = self.places._replace(bases=frozen(_moved(self.plan, bound.rows.bases, bound.codes[0])))
         self.held = _held(self.plan, bound)
@@ -225,8 +226,9 @@ def _moved(made: Plan, bases: IntArray, codes: IntArray) -> IntArray:
 
 def _held(made: Plan, bound: Any) -> Held:
     work, n_cliques = bound.work(), len(made.join.parent)
-    work.store[: bound.soft_start] = 0.0
-    work.store[bound.soft_start : bound.table_start] = bound.rows.soft[0]
+    soft = bound.rows.soft[0]
+    work.store[: made.n_messages] = 0.0
+    work.store[made.n_messages : made.n_messages + len(soft)] = soft
     when = np.zeros((n_cliques, N_STAMPS), np.int64)
     when[:, [UP_SEEN, UP_CHECKED, DOWN_SEEN, DOWN_CHECKED]] = -1
     return Held(

@@ -17,11 +17,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Kind, frozen, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, frozen, offsets_of
 from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
@@ -33,8 +34,9 @@ from besag.infer.relevance import relevant
 from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.kernels import join
 from besag.kernels.compile import worth_compiling
+from besag.kernels.join_numbers import Groups, Numbers, numbers_of
 from besag.kernels.join_plan import Plan, Setting, Sketch, plan, sketch
-from besag.kernels.linear import Linear, linear
+from besag.kernels.linear import linear
 from besag.kernels.prepare import Factors
 from besag.kernels.support import allowed_states
 
@@ -42,7 +44,7 @@ KINDS = frozenset({int(Kind.TABLE)})
 EVERYTHING: frozenset[Want] = frozenset({"factors", "moments", "map", "samples"})  # what needs every variable
 SLAB_ENTRIES = 2**24  # of answers at a time
 LOOSE = 4.0  # times the table entries that rows side by side may take
-KEPT_ENTRIES = 2**20  # of all tables, that are kept in the linear domain from one question to the next
+KEPT_ENTRIES = 2**20  # of all tables, that are kept in a domain from one question to the next
 SECONDS_AN_ENTRY = 6e-9  # of all marginals on one thread, see besag.query.cost
 BOUND_ABOVE = 2e7  # table entries: from here on bounds are let rule out states of the best labelling
 SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
@@ -110,12 +112,9 @@ def factors_of(problem: Problem) -> Factors:
     )
 
 
-def variable_groups(graph: Graph) -> IntArray:
-    """(V,): the instance of each variable."""
-    return graph.plans.get(
-        "variable_groups",
-        lambda: frozen(np.repeat(np.arange(graph.n_instances), np.diff(graph.instance_offsets))),
-    )
+def variable_groups(graph: Graph) -> Groups:
+    """The instances of a union."""
+    return Groups(frozen(np.repeat(np.arange(graph.n_instances), np.diff(graph.instance_offsets))), graph.n_instances)
 
 
 class Run:
@@ -203,14 +202,17 @@ class Run:
     def _general(self, want: frozenset[Want]) -> Plan | None:
         """A plan that serves all states that the observed variables may have; None where a look at them may pay."""
         setting, drawn = self._without_states(want)
-        return None if drawn.total > SUPPORT_ABOVE else self._laid_out(setting, drawn)
+        if drawn.total > SUPPORT_ABOVE:
+            return None
+        self.refuse(drawn)
+        return self._new_plan(setting, drawn)
 
     def _laid_out(self, setting: Setting, drawn: Sketch) -> Plan:
         self.refuse(drawn)
-        compile = worth_compiling(drawn.total)
-        return self.graph.plans.get(
-            ("junction", *setting_key(setting)), lambda: plan(self.factors, setting, drawn, compile=compile)
-        )
+        return self.graph.plans.get(("junction", *setting_key(setting)), lambda: self._new_plan(setting, drawn))
+
+    def _new_plan(self, setting: Setting, drawn: Sketch) -> Plan:
+        return plan(self.factors, setting, drawn, compile=worth_compiling(drawn.total))
 
     def drawn(self, want: frozenset[Want]) -> tuple[Setting, Sketch]:
         """What a want is planned for, and the order and cliques that it will have, which say what it takes."""
@@ -297,7 +299,7 @@ class Run:
     def evidence_rows(self, start: int, stop: int) -> join.Given:
         """Some rows of evidence."""
         observed, log_weights = self.problem.evidence.rows(start, stop)
-        return join.Given(observed, log_weights, variable_groups(self.graph), self.graph.n_instances)
+        return join.Given(observed, log_weights)
 
     def slabs(self, width: int) -> Iterator[tuple[int, int]]:
         """Rows in slabs, so that a large batch does not need all of its answers twice."""
@@ -322,10 +324,8 @@ class Run:
         moments = np.zeros(len(self.problem.log_potentials) if "moments" in want else 0)
         for start, stop in self.slabs(width):
             part = join.sum_product(
-                made,
-                self.factors,
+                partial(self.numbers, made),
                 self.evidence_rows(start, stop),
-                self._scaled(),
                 want_variables="variables" in want,
                 cell_offsets=offsets,
                 n_threads=self.n_threads,
@@ -348,12 +348,19 @@ class Run:
             "table_moments": self.given.contracted(self.problem, moments) if "moments" in want else None,
         }
 
-    def _scaled(self) -> Linear | None:
-        """The tables in the linear domain, kept where they are small; None where they are to be made for the call."""
-        values = self.problem.log_potentials
+    def numbers(self, made: Plan, semiring: Semiring) -> Numbers:
+        """The plan with numbers, kept where they are few."""
+        graph, values = self.graph, self.problem.log_potentials
         if len(values) > KEPT_ENTRIES:
-            return None
-        return self.graph.plans.get_for("linear", values, lambda: linear(self.factors))
+            return numbers_of(made, self.factors, semiring, variable_groups(graph))
+
+        def make() -> Numbers:
+            scaled = None
+            if semiring == Semiring.SUM:
+                scaled = graph.plans.get_for("linear", values, lambda: linear(self.factors))
+            return numbers_of(made, self.factors, semiring, variable_groups(graph), scaled)
+
+        return graph.plans.get_for(("numbers", semiring, made), values, make)
 
     def refuse_labellings(self, k: int, width: int) -> None:
         """TooLargeError where k labellings of every row, at so many numbers each, would not fit."""
@@ -394,10 +401,11 @@ class Run:
                 return self._labelled(narrow, np.zeros(self.graph.n_instances))
             made = self._laid_out(setting, drawn)
         compile = worth_compiling(made.sketch.total * self.problem.evidence.n_rows)
+        numbers = self.numbers(made, Semiring.MAX)
         labels, possible = [], []
         for start, stop in self.slabs(self.graph.n_variables):
             given = self.evidence_rows(start, stop)
-            weight, codes = join.max_product(made, self.factors, given, n_threads=self.n_threads, compile=compile)
+            weight, codes = join.max_product(numbers, given, n_threads=self.n_threads, compile=compile)
             labels.append(codes)
             possible.append(weight[0] if self.graph.n_instances > 1 else weight[:, 0])
         return self._labelled(np.concatenate(labels), np.concatenate(possible))
@@ -420,8 +428,9 @@ class Run:
                 made = self._laid_out(smaller, self.sketch(smaller))
             except TooLargeError:
                 return None
-            given, compile = self.evidence_rows(0, 1), worth_compiling(made.sketch.total)
-            weight, codes = join.max_product(made, self.factors, given, n_threads=self.n_threads, compile=compile)
+            numbers, given = self.numbers(made, Semiring.MAX), self.evidence_rows(0, 1)
+            compile = worth_compiling(made.sketch.total)
+            weight, codes = join.max_product(numbers, given, n_threads=self.n_threads, compile=compile)
             return float(weight.sum()), codes
 
         base = np.zeros(int(offsets[-1])) if evidence.log_weights is None else evidence.log_weights[0].copy()
@@ -436,12 +445,11 @@ class Run:
         key = int(rng.integers(2**62))
         rows = self.problem.evidence.n_rows
         compile = worth_compiling(made.sketch.total * rows * (1 + n_samples))
+        numbers_in = partial(self.numbers, made)
         log_z, samples = [], []
         for start, stop in self.slabs(self.graph.n_variables * n_samples):
             given = self.evidence_rows(start, stop)
-            part = join.sample(
-                made, self.factors, given, n_samples, key + start, n_threads=self.n_threads, compile=compile
-            )
+            part = join.sample(numbers_in, given, n_samples, key + start, n_threads=self.n_threads, compile=compile)
             log_z.append(part[0][0] if self.graph.n_instances > 1 else part[0][:, 0])
             samples.append(part[1])
         return {"log_partitions": np.concatenate(log_z), "sampled": np.concatenate(samples)}

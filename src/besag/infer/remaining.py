@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen, joined, offsets_of
+from besag.arrays import Array, IntArray, Semiring, frozen, joined, offsets_of
 from besag.kernels import join
 from besag.kernels.compile import worth_compiling
+from besag.kernels.join_numbers import numbers_of, one_group
 from besag.kernels.join_plan import Setting, Sketch, plan, sketch
 from besag.kernels.prepare import Factors
 
@@ -73,11 +74,12 @@ class Remaining:
         refuse(drawn)
         compile = worth_compiling(drawn.entries.sum() * len(self.constants))
         made = plan(factors, setting, drawn, compile=compile)
-        given = join.Given(frozen(np.full((1, n), -1)), None, frozen(np.zeros(n, np.int64)), 1)
+        given = join.Given(frozen(np.full((1, n), -1)))
         values, found = np.array(self.constants), np.empty((len(self.constants), n), np.int64)
         for b, left in enumerate(self.states):
             of_row = factors._replace(log_potentials=frozen(joined([table[b] for table in self.tables], np.float64)))
-            value, digits = join.max_product(made, of_row, given, n_threads=1, compile=compile)
+            numbers = numbers_of(made, of_row, Semiring.MAX, one_group(n))
+            value, digits = join.max_product(numbers, given, n_threads=1, compile=compile)
             values[b] += value[0, 0]
             found[b] = [codes[digit] for codes, digit in zip(left, digits[0].tolist(), strict=True)]
         return values, found

@@ -1,29 +1,30 @@
 """Exact inference on a tree of cliques: arrays in, arrays out.
 
-The functions here bind numbers and rows of evidence to a `join_plan.Plan` and run the kernels of `join_rows`. Sums are
-tried in the SUM domain and done again in LOG_SUM where that is too narrow (see `join_passes`); what was used is part of
-the answer.
+The functions here bind rows of evidence to a plan with numbers and run the kernels of `join_rows`. Sums are tried in
+the SUM domain and done again in LOG_SUM where that is too narrow (see `join_passes`), so they take a function that
+gives the numbers in a domain; what was used is part of the answer.
 
-Shapes: R rows, V variables, S states of all variables, F factors, L table entries, G groups of components (the
-instances of a union), D states that are left of the free variables.
+Shapes: R rows, V variables, S states of all variables, F factors, G groups of components (the instances of a union), D
+states that are left of the free variables.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen
-from besag.kernels.compile import kernel_of
 from besag.kernels.join_bound import Bound, Given
 from besag.kernels.join_lanes import LANES, MOST_LANE_MESSAGES, lanes_serve
-from besag.kernels.join_plan import Plan
+from besag.kernels.join_numbers import Numbers
 from besag.kernels.join_rows import Work, make_decode, make_draw, make_propagate
-from besag.kernels.linear import Linear
-from besag.kernels.prepare import Factors
 
 __all__ = ["LANES", "MOST_LANE_MESSAGES", "Answer", "Given", "max_product", "sample", "sum_product"]
+
+NumbersIn: TypeAlias = Callable[[Semiring], Numbers]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,10 +38,8 @@ class Answer:
 
 
 def sum_product(
-    plan: Plan,
-    factors: Factors,
+    numbers_in: NumbersIn,
     given: Given,
-    scaled: Linear | None = None,
     *,
     want_variables: bool = True,
     cell_offsets: IntArray | None = None,
@@ -49,26 +48,25 @@ def sum_product(
 ) -> Answer:
     """log Z, marginals of the variables that the plan reads, and of all factors if cell_offsets (F + 1,) is given."""
     for semiring in (Semiring.SUM, Semiring.LOG_SUM):
-        bound = Bound(plan, factors, given, semiring, scaled)
-        answer = _propagate(bound, want_variables, cell_offsets, n_threads, compile)
+        answer = _propagate(Bound(numbers_in(semiring), given), want_variables, cell_offsets, n_threads, compile)
         if answer is not None:
             return answer
     raise AssertionError("the log domain is never too narrow")
 
 
 def max_product(
-    plan: Plan, factors: Factors, given: Given, *, n_threads: int | None = None, compile: bool = True
+    numbers: Numbers, given: Given, *, n_threads: int | None = None, compile: bool = True
 ) -> tuple[Array, IntArray]:
-    """The logarithm of the weight of a heaviest labelling, (R, G), and its codes (R, V)."""
-    bound = Bound(plan, factors, given, Semiring.MAX)
+    """The logarithm of the weight of a heaviest labelling, (R, G), and its codes (R, V); numbers in MAX."""
+    bound, tree = Bound(numbers, given), (numbers.plan.join, numbers.walk)
     digits = np.zeros(given.observed.shape, np.int64)
 
     def rows(work: Work, first: int, last: int) -> bool:
         wide = bound.wide(work, n_threads, compile)
         if wide is not None:
             wide.rise(bound.log_z, down=False)
-        decode = kernel_of(make_decode, int(wide is None), compile=compile)
-        decode(plan.join, bound.walk, bound.rows, work, first, last, bound.log_z, digits, np.empty(bound.longest))
+        question = (*tree, bound.rows, work, first, last, bound.log_z, digits, np.empty(bound.longest))
+        numbers.call(make_decode, (int(wide is None),), question, compile)
         return False
 
     bound.run(rows, n_threads)
@@ -76,8 +74,7 @@ def max_product(
 
 
 def sample(
-    plan: Plan,
-    factors: Factors,
+    numbers_in: NumbersIn,
     given: Given,
     n_samples: int,
     key: int,
@@ -88,7 +85,7 @@ def sample(
     """log Z (R, G), and n_samples independent labellings for each row, (R, n, V); the same key gives the same ones."""
     key = (int(key) + 2**63) % 2**64 - 2**63  # a signed word
     for semiring in (Semiring.SUM, Semiring.LOG_SUM):
-        drawn = _draw(Bound(plan, factors, given, semiring), n_samples, key, n_threads, compile)
+        drawn = _draw(Bound(numbers_in(semiring), given), n_samples, key, n_threads, compile)
         if drawn is not None:
             return drawn
     raise AssertionError("the log domain is never too narrow")
@@ -97,16 +94,16 @@ def sample(
 def _draw(
     bound: Bound, n_samples: int, key: int, n_threads: int | None, compile: bool
 ) -> tuple[Array, IntArray] | None:
-    plan, (n_rows, n) = bound.plan, bound.given.observed.shape
+    numbers, (n_rows, n) = bound.numbers, bound.given.observed.shape
     digits = np.zeros((n_rows, n_samples, n), np.int64)
 
     def rows(work: Work, first: int, last: int) -> bool:
         wide = bound.wide(work, n_threads, compile)
         if wide is not None and wide.rise(bound.log_z, down=False):
             return True
-        draw = kernel_of(make_draw, int(bound.semiring), int(wide is None), compile=compile)
-        room = np.empty(bound.longest)
-        narrow: bool = draw(plan.join, bound.walk, bound.rows, work, first, last, key, bound.log_z, digits, room)
+        tree, room = (bound.plan.join, numbers.walk), np.empty(bound.longest)
+        question = (*tree, bound.rows, work, first, last, key, bound.log_z, digits, room)
+        narrow: bool = numbers.call(make_draw, (int(bound.semiring), int(wide is None)), question, compile)
         return narrow
 
     return None if bound.run(rows, n_threads) else (bound.log_z, bound.codes_of(digits))
@@ -130,7 +127,6 @@ def _propagate(
         if bound.run_lanes(out_bases, wanted, marginals, n_threads, compile):
             return None
         return Answer(bound.log_z, bound.probabilities(marginals) if want_variables else None, None, bound.semiring)
-    propagate = kernel_of(make_propagate, int(bound.semiring), compile=compile)
 
     def rows(work: Work, first: int, last: int) -> bool:
         wide = bound.wide(work, n_threads, compile)
@@ -140,9 +136,9 @@ def _propagate(
             if wanted:
                 wide.sink(out_bases, marginals[0], cells[0])
             return False
-        narrow: bool = propagate(
-            plan.join, plan.reads, bound.rows, work, first, last, out_bases, bound.log_z, marginals, cells
-        )
+        tree = (plan.join, plan.reads, bound.rows, work)
+        question = (*tree, first, last, out_bases, bound.log_z, marginals, cells)
+        narrow: bool = bound.numbers.call(make_propagate, (int(bound.semiring),), question, compile)
         return narrow
 
     if bound.run(rows, n_threads):

@@ -25,13 +25,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
+from besag.arrays import Array, IntArray, frozen, offsets_of
 from besag.kernels.compile import gathering, kernel_of
 from besag.kernels.join_bound import Bound, Given
-from besag.kernels.join_plan import Plan
+from besag.kernels.join_numbers import Numbers
 from besag.kernels.join_rows import Rows, Walk, Work, best_of, fill_row, rise, set_residual
 from besag.kernels.join_tiles import Join
-from besag.kernels.prepare import Factors
 from besag.kernels.semiring import MAX
 
 
@@ -47,22 +46,25 @@ class Search(NamedTuple):
 
 
 def k_best(
-    plan: Plan, factors: Factors, given: Given, k: int, *, n_threads: int | None = None, compile: bool = True
+    numbers: Numbers, given: Given, k: int, *, n_threads: int | None = None, compile: bool = True
 ) -> tuple[Array, IntArray]:
-    """Logarithms of the k largest weights (R, G, k), -inf where there are fewer labellings, and codes (R, k, V)."""
-    bound = Bound(plan, factors, given, Semiring.MAX)
+    """Logarithms of the k largest weights (R, G, k), -inf where there are fewer labellings, and codes (R, k, V).
+
+    numbers: in MAX.
+    """
+    bound, n_groups = Bound(numbers, given), numbers.groups.n
     n_rows, n = given.observed.shape
-    groups = bound.rows.groups[::-1]
+    groups = numbers.group_of_clique[::-1]
     cliques = frozen((len(groups) - 1 - np.argsort(groups, kind="stable")).astype(np.int64))
-    sizes = np.bincount(groups, minlength=given.n_groups)
+    sizes = np.bincount(groups, minlength=n_groups)
     offsets, longest = frozen(offsets_of(sizes)), int(sizes.max(initial=0))
-    values, digits = np.full((n_rows, given.n_groups, k), -np.inf), np.zeros((n_rows, k, n), np.int64)
+    values, digits = np.full((n_rows, n_groups, k), -np.inf), np.zeros((n_rows, k, n), np.int64)
     kernel = kernel_of(make_k_best, compile=compile)
 
     def rows(work: Work, first: int, last: int) -> bool:
         places, origin, start = (np.empty(k, np.int64) for _ in range(3))
         search = Search(np.empty((k, longest)), np.empty(k), places, origin, start, np.empty(bound.longest))
-        tree = (plan.join, bound.walk, bound.rows, work)
+        tree = (numbers.plan.join, numbers.walk, bound.rows, work)
         kernel(*tree, first, last, cliques, offsets, search, bound.log_z, values, digits)
         return False
 

@@ -1,7 +1,7 @@
-"""A plan with numbers and rows of evidence, in the domain of a semiring: what the kernels over rows are given.
+"""Rows of evidence bound to a plan with numbers: what the kernels over rows are given.
 
-SUM takes exp(log-potential - largest entry of its table), and the same for evidence; what is taken out goes to the
-constants of the rows, with log-weights of variables that are not free and factors on such variables only.
+Weights of evidence are taken into the domain of the semiring as tables are (`join_numbers`): for SUM, what is taken out
+goes to the constants of the rows, with log-weights of variables that are not free and factors on such variables only.
 
 Shapes: R rows, V variables, S states of all variables, L table entries, G groups of components (the instances of a
 union), D states of soft variables, E of them.
@@ -14,14 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
+from besag.arrays import Array, IntArray, Semiring, frozen
 from besag.kernels.compile import kernel_of
 from besag.kernels.join_lanes import LANES, LaneWork, make_lanes
-from besag.kernels.join_plan import Plan
-from besag.kernels.join_rows import Rows, Walk, Work
+from besag.kernels.join_numbers import Numbers
+from besag.kernels.join_rows import Rows, Work
 from besag.kernels.join_wide import WideRow
-from besag.kernels.linear import Linear, linear
-from besag.kernels.prepare import Factors
 from besag.kernels.threads import run_chunks
 
 CHUNKS = 32  # tasks that rows are divided into
@@ -29,60 +27,39 @@ CHUNKS = 32  # tasks that rows are divided into
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given:
-    """Rows of evidence, and the group of each variable."""
+    """Rows of evidence."""
 
     observed: IntArray  # (R, V)
-    log_weights: Array | None  # (R or 1, S)
-    group_of: IntArray  # (V,)
-    n_groups: int
+    log_weights: Array | None = None  # (R or 1, S)
 
 
 class Bound:
-    """A plan with numbers and rows, in the domain of a semiring."""
+    """A plan with numbers and rows."""
 
-    def __init__(
-        self, plan: Plan, factors: Factors, given: Given, semiring: Semiring, scaled: Linear | None = None
-    ) -> None:
-        """scaled: the tables in the linear domain, where somebody has them."""
-        self.plan, self.factors, self.given, self.semiring = plan, factors, given, semiring
+    def __init__(self, numbers: Numbers, given: Given) -> None:
+        self.numbers, self.given = numbers, given
+        self.plan, self.factors, self.semiring = numbers.plan, numbers.factors, numbers.semiring
+        plan = numbers.plan
         self.codes = self._codes()
-        self.constants = np.zeros((len(given.observed), given.n_groups))
-        tables = factors.table_of_factor[plan.factors]
-        table_spans = np.zeros(len(plan.bases))
-        if semiring == Semiring.SUM:
-            scaled = linear(factors) if scaled is None else scaled
-            self.values = scaled.values
-            self._take_out(scaled.largest[tables])
-            table_spans[plan.of_factors] = scaled.spans[tables]
-        else:
-            self.values = factors.log_potentials
-        soft, soft_spans, soft_offsets = self._soft()
+        self.constants = np.repeat(numbers.constants[None], len(given.observed), axis=0)
+        soft, soft_spans = self._soft()
         self._weigh_fixed()
         self._weigh_outside()
-        self.soft_start = plan.n_messages
-        self.table_start = self.soft_start + soft.shape[1]
-        bases = plan.bases.copy()
-        bases[plan.of_factors] = self.table_start + factors.table_offsets[tables]
-        bases[plan.of_evidence] = self.soft_start + soft_offsets
-        groups = np.zeros(len(plan.join.parent), np.int64)
-        if given.n_groups > 1:
-            groups = given.group_of[plan.axes[plan.axis_offsets[:-1]]]
         self.rows = Rows(
             frozen(self.codes),
             plan.fixed_offsets,
             plan.fixed_variables,
             plan.fixed_strides,
-            frozen(bases),
-            frozen(table_spans),
+            numbers.bases,
+            numbers.spans,
             frozen(soft),
-            self.soft_start,
-            frozen(plan.of_evidence),
+            plan.n_messages,
+            plan.of_evidence,
             frozen(soft_spans),
             frozen(self.constants),
-            frozen(groups),
-            frozen(np.arange(len(groups))),
+            numbers.group_of_clique,
+            numbers.cliques,
         )
-        self.walk = Walk(plan.axis_offsets, plan.axes, plan.splits, plan.sketch.counts)
         self.log_z = np.empty(self.constants.shape)
 
     @property
@@ -99,22 +76,14 @@ class Bound:
         only = drawn.codes[drawn.digit_offsets[:-1]] * (drawn.counts == 1)
         return np.where(self.plan.setting.fixed, observed, only)
 
-    def _take_out(self, logs: Array) -> None:
-        """What the factors of the plan are scaled by goes to the constants."""
-        if self.given.n_groups == 1:
-            self.constants += logs.sum()
-        else:
-            groups = self._groups(self.plan.factors)
-            self.constants += np.bincount(groups, weights=logs, minlength=self.given.n_groups)
-
-    def _soft(self) -> tuple[Array, Array, IntArray]:
-        """Weights of soft variables (R, D), their spans (R, E), and where each begins (E,)."""
+    def _soft(self) -> tuple[Array, Array]:
+        """Weights of soft variables (R, D), and their spans (R, E)."""
         plan, given = self.plan, self.given
         n_rows, variables = len(given.observed), plan.soft
         if len(variables) == 0:
-            return np.empty((n_rows, 0)), np.empty((n_rows, 0)), np.zeros(0, np.int64)
+            return np.empty((n_rows, 0)), np.empty((n_rows, 0))
         counts = plan.sketch.counts[variables]
-        offsets = offsets_of(counts)
+        offsets = self.numbers.soft_offsets
         digit = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
         codes = plan.sketch.codes[np.repeat(plan.sketch.digit_offsets[variables], counts) + digit]
         seen = np.repeat(given.observed[:, variables], counts, axis=1)
@@ -122,14 +91,14 @@ class Bound:
         if given.log_weights is not None:
             weights += given.log_weights[:, np.repeat(self.factors.state_offsets[variables], counts) + codes]
         if self.semiring != Semiring.SUM:
-            return weights, np.zeros((n_rows, len(variables))), offsets[:-1]
+            return weights, np.zeros((n_rows, len(variables)))
         high = np.maximum.reduceat(weights, offsets[:-1], axis=1)
         high[high == -np.inf] = 0.0
         low = np.minimum.reduceat(np.where(weights == -np.inf, np.inf, weights), offsets[:-1], axis=1)
-        np.add.at(self.constants.T, given.group_of[variables], high.T)
+        np.add.at(self.constants.T, self.numbers.groups.of[variables], high.T)
         with np.errstate(under="ignore", over="ignore"):
             linear = np.exp(weights - np.repeat(high, counts, axis=1))
-        return linear, np.where(low == np.inf, 0.0, high - low), offsets[:-1]
+        return linear, np.where(low == np.inf, 0.0, high - low)
 
     def _weigh_fixed(self) -> None:
         """Log-weights of fixed variables at their codes, and -inf where a row sees another state than the one left."""
@@ -144,7 +113,7 @@ class Bound:
                 np.broadcast_to(given.log_weights, (len(codes), given.log_weights.shape[1])), at, axis=1
             )
         if values.any():
-            np.add.at(self.constants.T, given.group_of[single], values.T)
+            np.add.at(self.constants.T, self.numbers.groups.of[single], values.T)
 
     def _weigh_outside(self) -> None:
         """Factors without a free variable, at the codes of the row."""
@@ -154,7 +123,7 @@ class Bound:
             np.add.at(self.constants.T, self._groups(outside), values.T)
 
     def _groups(self, factors: IntArray) -> IntArray:
-        return self.given.group_of[self.factors.scope_variables[self.factors.scope_offsets[factors]]]
+        return self.numbers.groups.of[self.factors.scope_variables[self.factors.scope_offsets[factors]]]
 
     def _entries(self, factors: IntArray) -> IntArray:
         """(R, .): where the entries of factors are in log_potentials, at the codes of the row."""
@@ -198,16 +167,16 @@ class Bound:
         evidence_of = np.full(len(plan.bases), -1, np.int64)
         evidence_of[plan.of_evidence] = np.arange(len(plan.of_evidence))
         bases = np.array(self.rows.bases)
-        bases[plan.of_factors] -= self.table_start
+        bases[plan.of_factors] -= self.numbers.table_start
         moved = np.repeat(np.arange(len(bases)), np.diff(plan.fixed_offsets))  # by variables that have one state left
         np.add.at(bases, moved, plan.fixed_strides * self.codes[0, plan.fixed_variables])
         rows = self.rows._replace(bases=frozen(bases))
         propagate = kernel_of(make_lanes, LANES, compile=compile)
-        values, columns = frozen(self.values), frozen(evidence_of)
+        values, columns = frozen(self.numbers.values), frozen(evidence_of)
 
         def chunk(_: Work, first: int, last: int) -> bool:
             work = LaneWork(
-                np.empty((self.table_start, LANES)),
+                np.empty((self.numbers.table_start, LANES)),
                 np.empty((plan.largest_tile, LANES)),
                 np.empty((plan.largest_room, LANES)),
                 np.empty((n_cliques, LANES)),
@@ -234,8 +203,8 @@ class Bound:
 
     def work(self) -> Work:
         plan, n, n_cliques = self.plan, len(self.plan.join.kinds), len(self.plan.join.parent)
-        store = np.empty(self.table_start + len(self.values))
-        store[self.table_start :] = self.values
+        store = np.empty(self.numbers.table_start + len(self.numbers.values))
+        store[self.numbers.table_start :] = self.numbers.values
         return Work(
             store,
             np.empty(n, np.int64),
@@ -263,7 +232,7 @@ class Bound:
         answer = np.zeros((len(marginals), int(offsets[-1])))
         answer[:, plan.free_states] = marginals[:, plan.free_digits]
         single = plan.single
-        possible = (self.log_z > -np.inf)[:, self.given.group_of[single]].astype(np.float64)
+        possible = (self.log_z > -np.inf)[:, self.numbers.groups.of[single]].astype(np.float64)
         answer[np.arange(len(answer))[:, None], offsets[single] + self.codes[:, single]] = possible
         return answer
 

@@ -21,6 +21,7 @@ import numpy as np
 from besag.arrays import Array, IntArray, Semiring, frozen
 from besag.kernels.compile import kernel_of
 from besag.kernels.join_bound import Bound, Given
+from besag.kernels.join_numbers import numbers_of, one_group
 from besag.kernels.join_plan import Plan, Sketch
 from besag.kernels.join_rows import LN2, Rows, Work, rise
 from besag.kernels.join_tiles import Join
@@ -44,11 +45,11 @@ def eliminated(
     """What is left when everything that the plan does not keep is summed out; all rows are one group."""
     inside, outside = _split(plan, factors)
     plan = replace(plan, sketch=replace(plan.sketch, outside=inside))
-    given = replace(given, group_of=frozen(np.zeros(given.observed.shape[1], np.int64)), n_groups=1)
-    bound = Bound(plan, factors, given, Semiring.SUM)
+    together = one_group(given.observed.shape[1])
+    bound = Bound(numbers_of(plan, factors, Semiring.SUM, together), given)
     risen = _risen(bound, n_threads, compile)
     if risen is None:
-        bound = Bound(plan, factors, given, Semiring.LOG_SUM)
+        bound = Bound(numbers_of(plan, factors, Semiring.LOG_SUM, together), given)
         risen = _risen(bound, n_threads, compile)
     assert risen is not None, "the log domain is never too narrow"
     constants, values = risen
