@@ -1,10 +1,14 @@
 """How close engines come to published answers within a time limit: UAI 2014, tasks PR and MAR.
 
-    python -m benchmarks.accuracy --seconds 20 --engines auto join_graph bp [--only TEXT ...] [--update-results]
+    python -m benchmarks.accuracy --seconds 20 --engines auto [--only TEXT ...] [--update-results]
+    python -m benchmarks.accuracy --seconds 20 --engines bp trw gibbs --jobs 2 --resume --update-results
 
 Each engine answers each instance in a process of its own, which has so many seconds for everything from the first
-import on; a process that takes half as long again is ended, and has no answer. Errors are against the competition's own
-answers, or exact ones where `verify_*.csv` has them:
+import on; a process that takes half as long again is ended, and has no answer. It has all cores, or with --jobs one of
+them, while as many others run beside it. Answers are kept in benchmarks/results, so that --resume asks only for what is
+missing; what an engine that does not heed the limit before it is reached (STEADY) answered well within a shorter limit,
+it answers within a longer one. Several engines share one table. Errors are against the competition's own answers, or
+exact ones where `verify_*.csv` has them:
 
     log10 Z         |log10 Z - log10 Z*|
     Hellinger       mean over free variables of sqrt(sum_k (sqrt p_k - sqrt p*_k)^2 / 2)
@@ -23,6 +27,7 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +40,9 @@ from benchmarks.report import update_section
 DATA = NETWORKS.parent / "uai2014"
 LEADERBOARD = NETWORKS.parent / "uai2022_leaderboards" / "scores_long.csv"
 RESULTS = Path(__file__).resolve().parent / "RESULTS.md"
+KEPT = RESULTS.parent / "results"
+STEADY = ("bp", "trw", "mean_field", "gibbs", "ais")
+WELL_WITHIN = 0.8  # of a limit
 WRONG = ("relational_1", "relational_2", "relational_3", "relational_4", "relational_5", "sat-grid-pbl-0010.cnf")
 
 
@@ -63,7 +71,7 @@ def instances(only: list[str]) -> list[Instance]:
     return found
 
 
-def answer(path: Path, engine: str, seconds: float, began: float) -> dict[str, Any]:
+def answer(path: Path, engine: str, seconds: float, threads: int | None, began: float) -> dict[str, Any]:
     """What an engine says of an instance, and its errors in the marginals."""
     import besag
     from besag.io import read_uai_evidence
@@ -72,7 +80,7 @@ def answer(path: Path, engine: str, seconds: float, began: float) -> dict[str, A
     model = besag.load(path)
     evidence = read_uai_evidence(path.with_name(path.name.removesuffix(".gz") + ".evid"))
     left = max(0.1, seconds - (time.time() - began))
-    result = model.marginals(evidence=evidence, engine=engine, time_limit=left)
+    result = model.marginals(evidence=evidence, engine=engine, time_limit=left, n_threads=threads)
     log_z = result.log_partition if result.log_partitions is not None else math.nan
     low, high = result.log_partition_bounds if result.log_partitions is not None else (-math.inf, math.inf)
     told: dict[str, Any] = {
@@ -104,9 +112,10 @@ def errors(result: Any, solution: Path, evidence: dict[str, str]) -> dict[str, f
     return {"hellinger": float(np.mean(distances)), "largest": largest}
 
 
-def ask(instance: Instance, engine: str, seconds: float) -> dict[str, Any]:
+def ask(instance: Instance, engine: str, seconds: float, threads: int | None) -> dict[str, Any]:
     """The answer of a process of its own; {"error"} where there is none."""
-    command = [sys.executable, "-m", "benchmarks.accuracy", "--one", str(instance.path), engine, str(seconds)]
+    question = [str(instance.path), engine, str(seconds), str(threads or 0)]
+    command = [sys.executable, "-m", "benchmarks.accuracy", "--one", *question]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=1.5 * seconds + 5, check=False)
     except subprocess.TimeoutExpired:
@@ -115,6 +124,46 @@ def ask(instance: Instance, engine: str, seconds: float) -> dict[str, Any]:
         return {"error": done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "no answer"}
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+class Answers:
+    """All answers within a limit, in a file that grows by a line for each."""
+
+    def __init__(self, seconds: int, resume: bool) -> None:
+        KEPT.mkdir(exist_ok=True)
+        self.file = KEPT / f"accuracy-{seconds}.jsonl"
+        self.rows = self._read(self.file) if resume else {}
+        if not resume:
+            self.file.unlink(missing_ok=True)
+        shorter = [self._read(path) for path in KEPT.glob("accuracy-*.jsonl") if _limit(path) < seconds]
+        self.settled = {
+            key: row
+            for rows in shorter
+            for key, row in rows.items()
+            if key[1] in STEADY and row.get("seconds", math.inf) < WELL_WITHIN * row["limit"]
+        }
+
+    @staticmethod
+    def _read(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return {(row["instance"], row["asked"]): row for row in map(json.loads, lines)}
+
+    def has(self, instance: str, engine: str) -> bool:
+        """Whether nothing is left to ask."""
+        key = (instance, engine)
+        if key in self.settled and key not in self.rows:
+            self.rows[key] = self.settled[key]
+        return key in self.rows
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep an answer."""
+        self.rows[row["instance"], row["asked"]] = row
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def _limit(path: Path) -> int:
+    return int(path.stem.removeprefix("accuracy-"))
 
 
 def leaderboard(seconds: int) -> dict[str, dict[str, float]]:
@@ -134,6 +183,41 @@ def shown(value: float | None, digits: str = ".2g") -> str:
     return "-" if value is None or math.isnan(value) else "0" if value < 1e-9 else format(value, digits)
 
 
+def best_peer(row: dict[str, Any], board: dict[str, dict[str, float]]) -> str:
+    """The solver of 2022 that came closest, and its error."""
+    solvers = {s: abs(v - row["true"]) for s, v in board.get(row["instance"], {}).items() if not math.isnan(v)}
+    best = min(solvers, key=lambda solver: solvers[solver]) if solvers else None
+    return f"{best} {shown(solvers[best])}" if best else "-"
+
+
+def side_by_side(rows: list[dict[str, Any]], seconds: int) -> str:
+    """A line for each instance, with the three errors of each engine."""
+    board = leaderboard(seconds)
+    engines = list(dict.fromkeys(row["asked"] for row in rows))
+    lines = [
+        "log10 Z error / mean Hellinger distance / largest error of a marginal, and * where the limit ended the work:",
+        "",
+        f"| instance | {' | '.join(engines)} | best of 2022 |",
+        f"| --- |{' --- |' * (len(engines) + 1)}",
+    ]
+    by_instance: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        by_instance.setdefault(row["instance"], {})[row["asked"]] = row
+    for instance, found in by_instance.items():
+        cells = [cell(found[engine], seconds) if engine in found else "" for engine in engines]
+        peer = best_peer(next(iter(found.values())), board)
+        lines.append(f"| {instance} | {' | '.join(cells)} | {peer} |")
+    return "\n".join([*lines, "", *summary(rows, board)])
+
+
+def cell(row: dict[str, Any], seconds: int) -> str:
+    """The errors of one engine on one instance."""
+    if "error" in row:
+        return "no answer"
+    numbers = (abs(row["log10_z"] - row["true"]), row.get("hellinger"), row.get("largest"))
+    return " / ".join(shown(number) for number in numbers) + ("*" if row["seconds"] > WELL_WITHIN * seconds else "")
+
+
 def table(rows: list[dict[str, Any]], seconds: int) -> str:
     """A line for each instance and engine, and the best of the 2022 solvers."""
     board = leaderboard(seconds)
@@ -142,9 +226,7 @@ def table(rows: list[dict[str, Any]], seconds: int) -> str:
         "| --- | --- | ---: | --- | ---: | ---: | ---: | --- |",
     ]
     for row in rows:
-        solvers = {s: abs(v - row["true"]) for s, v in board.get(row["instance"], {}).items() if not math.isnan(v)}
-        best = min(solvers, key=lambda solver: solvers[solver]) if solvers else None
-        peer = f"{best} {shown(solvers[best])}" if best else "-"
+        peer = best_peer(row, board)
         if "error" in row:
             lines.append(f"| {row['instance']} | {row['asked']} | {row['error'][:60]} | | | | | {peer} |")
             continue
@@ -182,30 +264,44 @@ def summary(rows: list[dict[str, Any]], board: dict[str, dict[str, float]]) -> l
 def main(arguments: list[str]) -> int:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
-    parser.add_argument("--one", nargs=3, metavar=("PATH", "ENGINE", "SECONDS"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--engines", nargs="+", default=["auto"])
     parser.add_argument(
         "--only", nargs="+", default=[""], metavar="TEXT", help="only instances with one of these texts"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="instances side by side, with one thread each")
+    parser.add_argument("--resume", action="store_true", help="ask only for answers that are not there yet")
     parser.add_argument("--update-results", action="store_true", help="rewrite the section of RESULTS.md")
     options = parser.parse_args(arguments)
     if options.one:
-        path, engine, seconds = options.one
-        sys.stdout.write(json.dumps(answer(Path(path), engine, float(seconds), time.time())))
+        path, engine, seconds, threads = options.one
+        found = answer(Path(path), engine, float(seconds), int(threads) or None, time.time())
+        sys.stdout.write(json.dumps(found))
         return 0
-    rows = []
-    for instance in instances(options.only):
-        for engine in options.engines:
-            found = ask(instance, engine, options.seconds)
-            rows.append({"instance": instance.name, "asked": engine, "true": instance.log10_z, **found})
+    answers = Answers(options.seconds, options.resume)
+    asked = [(instance, engine) for instance in instances(options.only) for engine in options.engines]
+
+    def work(question: tuple[Instance, str]) -> None:
+        instance, engine = question
+        if not answers.has(instance.name, engine):
+            found = ask(instance, engine, options.seconds, None if options.jobs == 1 else 1)
+            told = {"instance": instance.name, "asked": engine, "true": instance.log10_z, "limit": options.seconds}
+            answers.add(told | found)
             sys.stderr.write(f"{instance.name} {engine}: {found}\n")
-    text = table(rows, options.seconds)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(work, asked))
+    rows = [answers.rows[instance.name, engine] for instance, engine in asked]
+    several = len(options.engines) > 1
+    text = (side_by_side if several else table)(rows, options.seconds)
     sys.stdout.write(text + "\n")
     if options.update_results:
-        title = f"## uai-{options.seconds}: log Z and marginals of UAI 2014 within {options.seconds} s, two threads"
+        section = f"uai-{options.seconds}" + ("-engines" if several else "")
+        room = "two threads" if options.jobs == 1 else "one thread"
+        title = f"## {section}: log Z and marginals of UAI 2014 within {options.seconds} s, {room}"
         command = f"`python -m benchmarks.accuracy {' '.join(arguments)}`, {date.today().isoformat()}."
-        update_section(f"uai-{options.seconds}", f"{title}\n\n{command}\n\n{text}", RESULTS)
+        update_section(section, f"{title}\n\n{command}\n\n{text}", RESULTS)
     return 0
 
 

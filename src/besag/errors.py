@@ -6,6 +6,8 @@ one `except` clause catches whatever the library refuses.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from os import PathLike
 
 
@@ -64,3 +66,11 @@ class ConvergenceWarning(UserWarning):
 
 class ApproximationWarning(UserWarning):
     """`auto` left exact inference."""
+
+
+def warn(warning: Warning) -> None:
+    """Warn at the line of the user that called the library, however deep the call is in it."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "besag":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)

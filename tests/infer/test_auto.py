@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import besag
-from besag.errors import ApproximationWarning, TooLargeError
+from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
 from besag.infer.auto import induced, is_hopeless, near_to
 from besag.infer.result import Result
 from besag.kernels.order import neighbours
@@ -71,6 +71,15 @@ def test_labellings_and_samples() -> None:
         drawn = engine.infer(model.problem, frozenset({"samples"})).samples
     assert drawn.shape == (7, 144)
     assert (model.problem.energy(drawn) < model.energy(dict.fromkeys(best.assignment, "0"))).all()
+
+
+def test_a_warning_points_at_the_line_of_the_user() -> None:
+    model = random_grid(12)
+    with pytest.warns(ApproximationWarning) as of_auto:
+        model.marginals(memory_limit=40_000)
+    with pytest.warns(ConvergenceWarning) as of_bp:
+        model.map(engine="bp[max_iterations=1]")
+    assert {warning.filename for warning in (*of_auto, *of_bp)} == {__file__}
 
 
 def test_what_fits_nowhere_is_refused() -> None:

@@ -277,6 +277,15 @@ def test_evidence_is_kept_by_name() -> None:
     assert str(session) == repr(session)
 
 
+def test_a_session_may_begin_with_evidence() -> None:
+    model = besag.data.bundled("sprinkler")
+    session = model.session({"wet_grass": "yes"}, n_threads=1)
+    assert session.evidence == {"wet_grass": "yes"}
+    np.testing.assert_allclose(session["rain"], model.marginals(evidence={"wet_grass": "yes"})["rain"])
+    with pytest.raises(EvidenceError, match="no variable"):
+        model.session({"wet": "yes"})
+
+
 def test_long_evidence_is_shown_in_part() -> None:
     session = chain().session()
     session.observe({str(i): "0" for i in range(20)})

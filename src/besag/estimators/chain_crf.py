@@ -8,7 +8,6 @@ training and of all transitions: CRFsuite's model and objective (its c1, c2), wi
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
@@ -25,7 +24,7 @@ from besag.data.dataset import check_weights
 from besag.data.labels import Labels
 from besag.data.numbering import Numbering
 from besag.data.sequences import Sequences
-from besag.errors import ConvergenceWarning, ModelError
+from besag.errors import ConvergenceWarning, ModelError, warn
 from besag.estimators.base import Estimator, check_choice
 from besag.estimators.chain_data import Training, refuse_forbidden, seen_pairs, training_data
 from besag.estimators.chain_model import (
@@ -144,10 +143,7 @@ class ChainCRF(Estimator):
         theta, history, _ = method.minimize(total, start, time_limit=self.time_limit, on_step=on_step)
         self._history: History = history
         if history.stopped == "max_iterations":
-            warnings.warn(
-                ConvergenceWarning(f"ChainCRF stopped after max_iter={self.max_iter} iterations; more may help"),
-                stacklevel=3,
-            )
+            warn(ConvergenceWarning(f"ChainCRF stopped after max_iter={self.max_iter} iterations; more may help"))
         return np.asarray(theta)
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -13,14 +13,13 @@ the table entries that there is time for.
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from besag.arrays import BoolArray, IntArray, frozen, inverse
-from besag.errors import ApproximationWarning, TooLargeError
+from besag.errors import ApproximationWarning, TooLargeError, warn
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import CHOOSERS, REGISTRY, SHOWS, Capabilities, Engine, OnStep, Want, engine_class
@@ -144,12 +143,11 @@ class Auto(Exact):
         result = approximate(problem, want - {"messages"}, resources, warm=warm, rng=rng, on_step=on_step)
         engines = result.diagnostics["engines"]
         used = ", ".join(dict.fromkeys(engines.values()))
-        warnings.warn(
+        warn(
             ApproximationWarning(
                 f"exact inference does not fit: {reason.partition(';')[0]}. Answered by {used}; "
                 f'{interval_text(result)}. engine="exact" refuses instead; a time_limit buys accuracy'
-            ),
-            stacklevel=6,
+            )
         )
         return replace(result, diagnostics=result.diagnostics.extended(reason=reason))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
-from besag.errors import LossWarning, ModelError
+from besag.errors import LossWarning, ModelError, warn
 from besag.io.files import packed, write_atomically
 from besag.io.formats import Format, format_to_write
 from besag.io.load import load
@@ -66,7 +65,7 @@ def encoded(model: Model, chosen: Format) -> tuple[bytes, list[str]]:
 def report(lost: Sequence[str], chosen: Format) -> None:
     """A LossWarning where a format cannot carry all of a model."""
     if lost:
-        warnings.warn(LossWarning(f"{chosen.name} cannot carry {', '.join(lost)}"), stacklevel=3)
+        warn(LossWarning(f"{chosen.name} cannot carry {', '.join(lost)}"))
 
 
 def losses(model: Model, chosen: Format) -> list[str]:

@@ -18,11 +18,12 @@ import numpy as np
 
 from besag import recycled
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, frozen, index_type
-from besag.kernels import bp_any, bp_binary, bp_pairs, bp_schedules
+from besag.kernels import bp_any, bp_binary, bp_pairs, bp_ratios, bp_schedules
 from besag.kernels.bp_any import Numbers
 from besag.kernels.bp_beliefs import make_factors, make_variables
 from besag.kernels.bp_decode import make_decode
 from besag.kernels.bp_links import Links
+from besag.kernels.bp_ratios import Ratios
 from besag.kernels.bp_weights import make_weights
 from besag.kernels.compile import kernel_of
 from besag.kernels.prepare import Factors
@@ -55,6 +56,7 @@ class Domain:
         self.is_paired = self._is_paired(sizes)
         if self.is_paired:
             self.pair_tables, self.pairs_read = self._pairs()
+            self.reads_own = bool((self.pairs_read == np.arange(len(self.pairs_read))).all())
             index = index_type(len(links.variables))
             self.pair_links = (frozen(links.first.astype(index)), frozen(links.links_of_variable.astype(index)))
 
@@ -105,14 +107,28 @@ class Passing:
         self.numbers = Numbers(self._base(base), domain.state_offsets, domain.tables, domain.starts, domain.kinds)
         n = int(self.links.message_offsets[-1])
         one = 1.0 if domain.semiring == Semiring.SUM else 0.0
-        self.messages = np.full(n, one, domain.dtype) if messages is None else np.array(messages, domain.dtype)
+        self._messages = np.full(n, one, domain.dtype) if messages is None else np.array(messages, domain.dtype)
         self.gathered = np.empty(n, domain.dtype)
+        self._ratios: Ratios | None = None  # where they are there, they have taken the place of the messages
+        self._takes_ratios = domain.is_paired and domain.n_states == 2 and self._rules_nothing_out()
         self.room = bp_schedules.Room(
             np.empty(domain.n_states, domain.dtype), np.empty(n, domain.dtype), np.zeros(domain.arity, np.int64)
         )
         self.alive = self._alive() if domain.has_zeros else None
         self.updates = 0
         self._heap: bp_schedules.Heap | None = None
+
+    @property
+    def messages(self) -> AnyArray:
+        """(M,): what factors say to variables, to read and to write."""
+        if self._ratios is not None:
+            bp_ratios.write_pairs(self._ratios.messages, self.semiring, self._messages)
+            self._ratios = None
+        return self._messages
+
+    def _rules_nothing_out(self) -> bool:
+        least = min(float(values.min(initial=1.0)) for values in (self.domain.tables, self.numbers.base))
+        return least > (0.0 if self.domain.semiring == Semiring.SUM else -math.inf)
 
     def _base(self, base: Array) -> AnyArray:
         if self.domain.semiring != Semiring.SUM:
@@ -142,6 +158,10 @@ class Passing:
     def synchronous(self, damping: float) -> float:
         """All messages at once; the largest change."""
         self.updates += len(self.links.variables)
+        if self._takes_ratios and damping == 0.0:
+            change = self._by_ratios()
+            if change is not None:
+                return change
         if self.domain.is_paired:
             return self._paired(damping)
         if not self.gather():
@@ -167,6 +187,29 @@ class Passing:
             return 0.0 if fine else math.inf
 
         return self._over(len(self.links.first) - 1, len(self.messages), work) == 0.0
+
+    def _by_ratios(self) -> float | None:
+        """All messages at once, as ratios; None, and nothing sent, where these are too wide from now on."""
+        domain, limit = self.domain, bp_ratios.WIDEST[self.domain.dtype]
+        if self._ratios is None:
+            base, messages = (bp_ratios.of_pairs(x, self.semiring) for x in (self.numbers.base, self._messages))
+            self._ratios = Ratios(frozen(base), messages, np.empty_like(messages))
+        base, messages, gathered = self._ratios
+        gather = kernel_of(bp_ratios.make_gather, self.semiring, compile=True)
+        send = kernel_of(bp_ratios.make_send, self.semiring, int(domain.reads_own), compile=True)
+        received, sent = frozen(messages), frozen(gathered)
+
+        def collect(start: int, stop: int) -> float:
+            fine = gather(base, *domain.pair_links, received, limit, start, stop, gathered)
+            return 0.0 if fine else math.inf
+
+        def distribute(start: int, stop: int) -> float:
+            return float(send(domain.pair_tables, domain.pairs_read, sent, start, stop, messages))
+
+        if self._over(len(base), 2 * len(messages), collect) > 0.0:
+            self._takes_ratios = False
+            return None
+        return self._over(len(domain.pairs_read), len(domain.tables), distribute)
 
     def _paired(self, damping: float) -> float:
         n, links = self.domain.n_states, self.domain.pair_links

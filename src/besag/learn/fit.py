@@ -8,7 +8,6 @@ codes (N, V) with -1 = unknown.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -19,7 +18,7 @@ import numpy as np
 from besag.arrays import Array
 from besag.data.dataset import Dataset
 from besag.data.structured import StructuredData
-from besag.errors import ApproximationWarning, CapabilityError, ConvergenceWarning, ModelError
+from besag.errors import ApproximationWarning, CapabilityError, ConvergenceWarning, ModelError, warn
 from besag.infer.engine import Engine, make_engine
 from besag.learn.checkpoint import Checkpoint, load_checkpoint
 from besag.learn.early import HeldOut
@@ -182,21 +181,19 @@ def _watching(on_step: OnIteration | None, watch: HeldOut | None) -> OnIteration
 def _warn(result: Fit, optimizer: str) -> None:
     """Once, where inference was not exact or the optimiser did not converge on its own terms."""
     if not result.is_exact:
-        warnings.warn(
+        warn(
             ApproximationWarning(
                 "inference was not exact: value and gradient are those of an approximation; "
                 'engine="exact" gives exact ones, or refuses'
-            ),
-            stacklevel=3,
+            )
         )
     if result.stopped == "max_iterations":
-        warnings.warn(
+        warn(
             ConvergenceWarning(
                 f"the optimiser stopped after {len(result.log.rows) - 1} iterations, its gradient norm "
                 f"{result.log.rows[-1].grad_norm:.3g}; give it more, as in "
                 f"{optimizer}[max_iterations={2 * (len(result.log.rows) - 1)}]"
-            ),
-            stacklevel=3,
+            )
         )
 
 

@@ -252,8 +252,10 @@ class Queries:
 
         return steps(self._model(), evidence, options)
 
-    def session(self, **options: Unpack[Options]) -> Session:
+    def session(self, evidence: Any = None, **options: Unpack[Options]) -> Session:
         """Evidence that changes: observe, forget, ask again; only messages that changed are made again.
+
+        evidence: what is known to begin with, {name: state}.
 
         >>> import besag
         >>> s = besag.data.bundled("sprinkler").session()
@@ -263,7 +265,9 @@ class Queries:
         """
         from besag.query.session import Session
 
-        return Session(self._model(), options)
+        session = Session(self._model(), options)
+        session.observe(evidence)
+        return session
 
     def condition(self, evidence: Any) -> Model:
         """p(y | evidence) as a Model of its own, on the same variables."""

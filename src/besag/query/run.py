@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from besag.errors import ConvergenceWarning
+from besag.errors import ConvergenceWarning, warn
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer.engine import SHOWS, Engine, Want, make_engine
@@ -102,16 +101,13 @@ def warn_unconverged(result: Result) -> None:
     """A ConvergenceWarning where an iteration was stopped by one of its limits."""
     told = result.diagnostics
     if result.energies is not None and (result.energies[:, 0] == np.inf).any():
-        warnings.warn(
-            ConvergenceWarning(f"{told['engine']} found no labelling that the hard zeros allow; try another engine"),
-            stacklevel=5,
-        )
+        warn(ConvergenceWarning(f"{told['engine']} found no labelling that the hard zeros allow; try another engine"))
     if not told["converged"] and told.get("stopped") in ("max_iterations", "time_limit") and told["tolerance"] != 0:
         text = f"{told['engine']} stopped at its {told['stopped']} after {told['iterations']} iterations"
         if told.get("residual") is not None and math.isfinite(told["residual"]):
             text += f", with a residual of {told['residual']:.2g}"
         hint = told.get("hint", "give it more iterations or time; r.diagnostics has more")
-        warnings.warn(ConvergenceWarning(f"{text}: the answer is the best so far; {hint}"), stacklevel=5)
+        warn(ConvergenceWarning(f"{text}: the answer is the best so far; {hint}"))
 
 
 @dataclass(frozen=True, slots=True)
