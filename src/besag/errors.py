@@ -6,7 +6,7 @@ one `except` clause catches whatever the library refuses.
 
 from __future__ import annotations
 
-import sys
+import inspect
 import warnings
 from os import PathLike
 
@@ -70,7 +70,7 @@ class ApproximationWarning(UserWarning):
 
 def warn(warning: Warning) -> None:
     """Warn at the line of the user that called the library, however deep the call is in it."""
-    level, frame = 1, sys._getframe()
+    level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "besag":
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=level)

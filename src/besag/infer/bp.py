@@ -280,7 +280,7 @@ class Process:
             linear = passing.domain.semiring == Semiring.SUM
             with np.errstate(divide="ignore"):
                 rows.append(np.log(passing.messages) if linear else np.array(passing.messages))
-        return np.array(rows)
+        return rows[0][None] if len(rows) == 1 else np.array(rows)
 
     def _sums(self, result: Result, want: frozenset[Want]) -> Result:
         setting, graph, linked = self.setting, self.setting.graph, self.links.factors

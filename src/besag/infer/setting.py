@@ -62,6 +62,8 @@ class Setting:
     @cached_property
     def possible(self) -> BoolArray:
         """(R,), or (N,) for a union: whether every variable has a state left."""
+        if not (self.base == -np.inf).any():
+            return np.ones(self.n_rows if self.graph.n_instances == 1 else self.graph.n_instances, np.bool_)
         highest = np.maximum.reduceat(self.base, self.graph.state_offsets[:-1], axis=1)
         alive = highest > -np.inf
         if self.graph.n_instances == 1:

@@ -27,6 +27,7 @@ from besag.kernels.bp_ratios import Ratios
 from besag.kernels.bp_weights import make_weights
 from besag.kernels.compile import kernel_of
 from besag.kernels.prepare import Factors
+from besag.kernels.semiring import one_of
 from besag.kernels.threads import run_chunks
 
 RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
@@ -94,22 +95,21 @@ class Domain:
         whole = (len(self.tables) - lead) // size * size
         tables = self.tables[lead : lead + whole].reshape(-1, self.n_states, self.n_states)
         read = (self.starts - lead) // size
-        return frozen(tables), frozen(read.astype(index_type(len(tables))))
+        return frozen(tables[read.min() :]), frozen((read - read.min()).astype(index_type(len(tables))))
 
 
 class Passing:
     """The messages of one row of evidence."""
 
-    def __init__(self, domain: Domain, base: Array, n_threads: int | None, messages: AnyArray | None = None) -> None:
+    def __init__(self, domain: Domain, base: Array, n_threads: int | None) -> None:
         self.domain, self.links, self.n_threads = domain, domain.links, n_threads
         self.semiring = int(domain.semiring)
         self.shifts, self.narrow = np.zeros(len(domain.state_offsets) - 1), domain.narrow
         self.numbers = Numbers(self._base(base), domain.state_offsets, domain.tables, domain.starts, domain.kinds)
         n = int(self.links.message_offsets[-1])
-        one = 1.0 if domain.semiring == Semiring.SUM else 0.0
-        self._messages = np.full(n, one, domain.dtype) if messages is None else np.array(messages, domain.dtype)
-        self.gathered = np.empty(n, domain.dtype)
+        self._messages: AnyArray | None = None  # constant until they are needed
         self._ratios: Ratios | None = None  # where they are there, they have taken the place of the messages
+        self.gathered = np.empty(n, domain.dtype)
         self._takes_ratios = domain.is_paired and domain.n_states == 2 and self._rules_nothing_out()
         self.room = bp_schedules.Room(
             np.empty(domain.n_states, domain.dtype), np.empty(n, domain.dtype), np.zeros(domain.arity, np.int64)
@@ -121,8 +121,13 @@ class Passing:
     @property
     def messages(self) -> AnyArray:
         """(M,): what factors say to variables, to read and to write."""
+        if self._messages is None:
+            self._messages = np.empty_like(self.gathered)
+            if self._ratios is None:
+                self._messages[:] = one_of(self.semiring)
         if self._ratios is not None:
-            bp_ratios.write_pairs(self._ratios.messages, self.semiring, self._messages)
+            write_pairs = kernel_of(bp_ratios.make_pairs, self.semiring, compile=True)
+            write_pairs(frozen(self._ratios.messages), self._messages)
             self._ratios = None
         return self._messages
 
@@ -192,16 +197,20 @@ class Passing:
         """All messages at once, as ratios; None, and nothing sent, where these are too wide from now on."""
         domain, limit = self.domain, bp_ratios.WIDEST[self.domain.dtype]
         if self._ratios is None:
-            base, messages = (bp_ratios.of_pairs(x, self.semiring) for x in (self.numbers.base, self._messages))
-            self._ratios = Ratios(frozen(base), messages, np.empty_like(messages))
+            if self._messages is None:
+                messages = np.full(len(self.gathered) // 2, one_of(self.semiring), domain.dtype)
+            else:
+                messages = bp_ratios.of_pairs(self._messages, self.semiring)
+            base = frozen(bp_ratios.of_pairs(self.numbers.base, self.semiring))
+            self._ratios = Ratios(base, messages, np.empty_like(messages))
         base, messages, gathered = self._ratios
         gather = kernel_of(bp_ratios.make_gather, self.semiring, compile=True)
         send = kernel_of(bp_ratios.make_send, self.semiring, int(domain.reads_own), compile=True)
         received, sent = frozen(messages), frozen(gathered)
 
         def collect(start: int, stop: int) -> float:
-            fine = gather(base, *domain.pair_links, received, limit, start, stop, gathered)
-            return 0.0 if fine else math.inf
+            least, largest = gather(base, *domain.pair_links, received, start, stop, gathered)
+            return 0.0 if self.semiring != Semiring.SUM or 1.0 / limit < least <= largest < limit else math.inf
 
         def distribute(start: int, stop: int) -> float:
             return float(send(domain.pair_tables, domain.pairs_read, sent, start, stop, messages))

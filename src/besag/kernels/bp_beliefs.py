@@ -18,7 +18,7 @@ from besag.kernels.bp_links import Links
 from besag.kernels.compile import at, inlined
 from besag.kernels.semiring import SUM, one_of, plus, times, zero_of
 
-LEAST = 1e-100  # a product of scales below this goes into the logarithm
+SMALL = 1e-50  # a product of messages below this is scaled up: one more message takes it to 1e-267 at worst
 
 
 @inlined
@@ -39,7 +39,6 @@ def make_variables(semiring: int) -> Callable[..., None]:
         first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
         for v in range(start, stop):
             low, high = state_offsets[v], state_offsets[v + 1]
-            taken = one_of(semiring)  # out of the beliefs, so that they keep their range
             log_z[v] = 0.0
             for i in range(low, high):
                 beliefs[at(i)] = base[at(i)]
@@ -49,17 +48,14 @@ def make_variables(semiring: int) -> Callable[..., None]:
                 for i in range(low, high):
                     beliefs[at(i)] = times(semiring, beliefs[at(i)], messages[at(e + i)])
                     highest = max(highest, beliefs[at(i)])
-                if highest > zero_of(semiring):
-                    taken = times(semiring, taken, highest)
+                if semiring == SUM and 0.0 < highest < SMALL:
+                    log_z[v] += math.log(highest)
                     for i in range(low, high):
-                        beliefs[at(i)] = beliefs[at(i)] / highest if semiring == SUM else beliefs[at(i)] - highest
-                    if semiring == SUM and taken < LEAST:
-                        log_z[v] += math.log(taken)
-                        taken = 1.0
+                        beliefs[at(i)] /= highest
             total = zero_of(semiring)
             for i in range(low, high):
                 total = plus(semiring, total, beliefs[at(i)])
-            log_z[v] += log_of(semiring, times(semiring, taken, total))
+            log_z[v] += log_of(semiring, total)
             for i in range(low, high):
                 if total == zero_of(semiring):
                     beliefs[at(i)] = 0.0

@@ -9,9 +9,10 @@ That is half of what `bp_binary` has to move, and moving is all that takes time:
 
     base (V,)    messages, gathered (E,)    tables (T, 2, 2)
 
-Links 2 g and 2 g + 1 are those of factor g. A ratio of SUM beyond WIDEST is reported by `gather`, before any message
-is sent: the caller goes on with pairs of numbers. What a message changes by is measured on pairs of which the larger
-is one, as in `bp_binary`.
+Links 2 g and 2 g + 1 are those of factor g. `gather` tells how far ratios reach, before any message is sent: beyond
+WIDEST the caller goes on with pairs of numbers. What a message changes by is measured on pairs of which the larger is
+one, as in `bp_binary`. `send` works on BLOCK factors at a time, so that its loops have nothing but vector arithmetic in
+them: a largest change for each place in a block, not one for all.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from besag.arrays import AnyArray, IntArray
 from besag.kernels.compile import at, inlined
 from besag.kernels.semiring import SUM, plus, times
 
+BLOCK = 256
 WIDEST = {np.dtype(np.float32): 1e30, np.dtype(np.float64): 1e250}
 
 
@@ -44,88 +46,96 @@ def of_pairs(pairs: AnyArray, semiring: int) -> AnyArray:
         return np.asarray(pairs[1::2] / pairs[::2])
 
 
-def write_pairs(ratios: AnyArray, semiring: int, pairs: AnyArray) -> None:
-    """(n,) -> (2 n,), the larger of two being one."""
-    if semiring == SUM:
-        with np.errstate(divide="ignore"):
-            np.minimum(1.0 / ratios, 1.0, out=pairs[::2])
-        np.minimum(ratios, 1.0, out=pairs[1::2])
-    else:
-        np.minimum(-ratios, 0.0, out=pairs[::2])
-        np.minimum(ratios, 0.0, out=pairs[1::2])
+@inlined
+def lower(a: float, b: float) -> float:
+    """The lower of two numbers, neither of them NaN."""
+    return a if a < b else b
 
 
 @inlined
-def within(semiring: int, r: float, least: float, widest: float) -> bool:
-    """Whether a ratio is one that the tables can still be added to."""
-    return semiring != SUM or least < r < widest
+def higher(a: float, b: float) -> float:
+    """The higher of two numbers, neither of them NaN."""
+    return a if a > b else b
 
 
-@inlined
-def change_of(semiring: int, r: float, old: float, one: float) -> float:
-    """The larger change of the two numbers of a message."""
-    if semiring == SUM:
-        return max(abs(min(r, one) - min(old, one)), abs(min(one / r, one) - min(one / old, one)))
-    none = one - one
-    return max(abs(min(r, none) - min(old, none)), abs(max(r, none) - max(old, none)))
+def make_gather(semiring: int) -> Callable[..., tuple[float, float]]:
+    """Messages to factors along the links of variables [start, stop); the least and the largest of them.
 
-
-def make_gather(semiring: int) -> Callable[..., bool]:
-    """Messages to factors along the links of variables [start, stop); False where one is beyond WIDEST."""
+    Products on the way to them count too. Nothing is NaN before something is 0 or inf.
+    """
 
     def gather(
         base: AnyArray,
         first: IntArray,
         links: IntArray,
         messages: AnyArray,
-        limit: float,
         start: int,
         stop: int,
         gathered: AnyArray,
-    ) -> bool:
-        fine, least, widest = True, messages.dtype.type(1.0 / limit), messages.dtype.type(limit)
+    ) -> tuple[float, float]:
+        one = messages.dtype.type(1.0 if semiring == SUM else 0.0)
+        least, largest = one, one
         for v in range(start, stop):
             low, high = first[at(v)], first[at(v + 1)]
             x = base[at(v)]
             if high - low == 4:  # the inside of a grid: two products serve all four
                 e, f, g, h = links[at(low)], links[at(low + 1)], links[at(low + 2)], links[at(low + 3)]
-                to_e, to_f, to_g, to_h = messages[at(e)], messages[at(f)], messages[at(g)], messages[at(h)]
-                ahead, behind = times(semiring, x, times(semiring, to_e, to_f)), times(semiring, to_g, to_h)
-                behind = times(semiring, x, behind)
-                to_e, to_f = times(semiring, to_f, behind), times(semiring, to_e, behind)
-                to_g, to_h = times(semiring, to_h, ahead), times(semiring, to_g, ahead)
+                from_e, from_f, from_g, from_h = messages[at(e)], messages[at(f)], messages[at(g)], messages[at(h)]
+                ahead = times(semiring, x, times(semiring, from_e, from_f))
+                behind = times(semiring, x, times(semiring, from_g, from_h))
+                to_e, to_f = times(semiring, from_f, behind), times(semiring, from_e, behind)
+                to_g, to_h = times(semiring, from_h, ahead), times(semiring, from_g, ahead)
                 gathered[at(e)], gathered[at(f)], gathered[at(g)], gathered[at(h)] = to_e, to_f, to_g, to_h
-                fine = fine and within(semiring, ahead, least, widest) and within(semiring, behind, least, widest)
-                fine = fine and within(semiring, to_e, least, widest) and within(semiring, to_f, least, widest)
-                fine = fine and within(semiring, to_g, least, widest) and within(semiring, to_h, least, widest)
+                to_low, to_high = lower(lower(to_e, to_f), lower(to_g, to_h)), higher(to_e, to_f)
+                to_high = higher(to_high, higher(to_g, to_h))
+                least = lower(least, lower(to_low, lower(ahead, behind)))
+                largest = higher(largest, higher(to_high, higher(ahead, behind)))
                 continue
             for m in range(low, high):
                 e = links[at(m)]
                 gathered[at(e)] = x
                 x = times(semiring, x, messages[at(e)])
-                fine = fine and within(semiring, x, least, widest)
-            x = messages.dtype.type(1.0 if semiring == SUM else 0.0)
+                least, largest = lower(least, x), higher(largest, x)
+            x = one
             for m in range(low + 1, high + 1):
                 e = links[at(low + high - m)]
                 whole = times(semiring, gathered[at(e)], x)
                 gathered[at(e)] = whole
                 x = times(semiring, x, messages[at(e)])
-                fine = fine and within(semiring, whole, least, widest) and within(semiring, x, least, widest)
-        return fine
+                least, largest = lower(least, lower(whole, x)), higher(largest, higher(whole, x))
+        return float(least), float(largest)
 
     return gather
 
 
 @inlined
-def ratio_of(semiring: int, high: float, low: float) -> float:
-    """high over low."""
+def passed(semiring: int, a: float, b: float, c: float, d: float, r: float) -> float:
+    """The ratio that a table ((a, b), (c, d)) makes of the ratio r of its second variable."""
+    high, low = plus(semiring, c, times(semiring, d, r)), plus(semiring, a, times(semiring, b, r))
     return high / low if semiring == SUM else high - low
 
 
 @inlined
-def passed(semiring: int, a: float, b: float, r: float) -> float:
-    """What a row (a, b) of a table passes on of a message (1, r)."""
-    return plus(semiring, a, times(semiring, b, r))  # type: ignore[no-any-return]
+def change_of(semiring: int, r: float, old: float, one: float) -> float:
+    """The larger change of the two numbers of a message; one is that of the semiring."""
+    if semiring == SUM:
+        second, first = lower(r, one) - lower(old, one), lower(one / r, one) - lower(one / old, one)
+    else:
+        second, first = lower(r, one) - lower(old, one), higher(r, one) - higher(old, one)
+    return higher(abs(second), abs(first))
+
+
+def make_pairs(semiring: int) -> Callable[..., None]:
+    """Ratios (n,) as pairs (2 n,) of which the larger is one."""
+
+    def write_pairs(ratios: AnyArray, pairs: AnyArray) -> None:
+        one = ratios.dtype.type(1.0 if semiring == SUM else 0.0)
+        for e in range(len(ratios)):
+            r = ratios[e]
+            pairs[at(2 * e)] = lower(one / r if semiring == SUM else -r, one)
+            pairs[at(2 * e + 1)] = lower(r, one)
+
+    return write_pairs
 
 
 def make_send(semiring: int, own: int) -> Callable[..., float]:
@@ -134,17 +144,20 @@ def make_send(semiring: int, own: int) -> Callable[..., float]:
     def send(
         tables: AnyArray, table_of_factor: IntArray, gathered: AnyArray, start: int, stop: int, messages: AnyArray
     ) -> float:
-        flat, one = tables.reshape(-1), messages.dtype.type(1.0)
-        worst = messages.dtype.type(0.0)
-        for g in range(start, stop):
-            t, e = 4 * (g if own == 1 else table_of_factor[at(g)]), 2 * g
-            a, b, c, d = flat[at(t)], flat[at(t + 1)], flat[at(t + 2)], flat[at(t + 3)]
-            from_x, from_y = gathered[at(e)], gathered[at(e + 1)]
-            to_x = ratio_of(semiring, passed(semiring, c, d, from_y), passed(semiring, a, b, from_y))
-            to_y = ratio_of(semiring, passed(semiring, b, d, from_x), passed(semiring, a, c, from_x))
-            worst = max(worst, change_of(semiring, to_x, messages[at(e)], one))
-            worst = max(worst, change_of(semiring, to_y, messages[at(e + 1)], one))
-            messages[at(e)], messages[at(e + 1)] = to_x, to_y
-        return float(worst)
+        flat, one = tables.reshape(-1), messages.dtype.type(1.0 if semiring == SUM else 0.0)
+        sent, changes = np.empty(2 * BLOCK, messages.dtype), np.zeros(2 * BLOCK, messages.dtype)
+        for begin in range(start, stop, BLOCK):
+            n = min(BLOCK, stop - begin)
+            for i in range(n):
+                g = begin + i
+                t = 4 * (g if own == 1 else table_of_factor[at(g)])
+                a, b, c, d = flat[at(t)], flat[at(t + 1)], flat[at(t + 2)], flat[at(t + 3)]
+                sent[at(2 * i)] = passed(semiring, a, b, c, d, gathered[at(2 * g + 1)])
+                sent[at(2 * i + 1)] = passed(semiring, a, c, b, d, gathered[at(2 * g)])
+            for i in range(2 * n):
+                r, e = sent[at(i)], 2 * begin + i
+                changes[at(i)] = higher(changes[at(i)], change_of(semiring, r, messages[at(e)], one))
+                messages[at(e)] = r
+        return float(changes.max())
 
     return send
