@@ -266,17 +266,18 @@ class Ascent:
 def _family(engine: MeanField, setting: Setting) -> Naive | Trees:
     if engine.family == "tree":
         return Trees(setting, engine.n_threads)
-    arrays = (setting.base, setting.problem.log_potentials)
-    single = engine.dtype == "float32" and max(map(_largest, arrays)) <= LARGEST_SINGLE
+    of_base = float(setting.base.min(initial=0.0)), float(setting.base.max(initial=0.0))
+    reaches = ((setting.base, of_base), (setting.problem.log_potentials, setting.reach))
+    single = engine.dtype == "float32" and max(_largest(*values) for values in reaches) <= LARGEST_SINGLE
     return Naive(setting, np.float32 if single else np.float64, engine.n_threads)
 
 
-def _largest(values: Array) -> float:
-    """The largest absolute value that is finite."""
-    low = float(values.min(initial=0.0))
+def _largest(values: Array, reach: tuple[float, float]) -> float:
+    """The largest absolute value that is finite, of values that reach from low to high."""
+    low, high = reach
     if low == -np.inf:
         low = float(values.min(initial=0.0, where=values > -np.inf))
-    return max(float(values.max(initial=0.0)), -low)
+    return max(high, -low)
 
 
 def _tied_rows(q: AnyArray, state_offsets: IntArray, variables: IntArray, tolerance: float) -> Any:

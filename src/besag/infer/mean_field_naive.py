@@ -9,6 +9,7 @@ kernel of their own (`besag.kernels.mean_field_pairs`). The bound is always made
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,7 +72,7 @@ def variable_parts(setting: Setting, p: Array) -> Array:
     positive = p > 0
     logs = np.log(p, where=positive, out=np.zeros(p.shape))
     terms = p * (np.where(positive, setting.base, 0.0) - logs)
-    return np.asarray(np.add.reduceat(terms, setting.graph.state_offsets[:-1], axis=1))
+    return setting.sums(terms)
 
 
 class Naive:
@@ -81,18 +82,37 @@ class Naive:
         self.setting, self.dtype, self.n_threads = setting, dtype, n_threads
         self.linked = linked_factors(setting)
         self.hard = is_hard(setting, self.linked)
-        self.schedule = setting.graph.plans.get("mean_field", self._schedule)
-        self.base = frozen(setting.base.astype(dtype, copy=False))
-        values = setting.factors.log_potentials
-        self.values = frozen(values if values.dtype == dtype else recycled.copied(values, dtype))
+        self.size = self._common_size()
+        self.schedule = setting.graph.plans.get(("mean_field", self.size == 2), self._schedule)
         self.told = np.zeros((0, 0), dtype)
         self.tell: Callable[..., None] | None = None
         self.kernel = self._pair_kernel() or self._general_kernel()
 
+    @cached_property
+    def base(self) -> AnyArray:
+        """(R, S), in the dtype of q."""
+        return frozen(self.setting.base.astype(self.dtype, copy=False))
+
+    @cached_property
+    def values(self) -> AnyArray:
+        """(L,): the tables in the dtype of q, kept for the next question."""
+        values = self.setting.factors.log_potentials
+        if values.dtype == self.dtype:
+            return values
+        key = ("mean_field values", np.dtype(self.dtype).name)
+        return self.setting.graph.plans.get_for(key, values, lambda: frozen(recycled.copied(values, self.dtype)))
+
+    def _common_size(self) -> int:
+        """K where all variables have K states and all linked factors two variables and the same kind, else 0."""
+        factors, kinds = self.setting.factors, self.setting.factors.kinds[self.linked]
+        sizes, arities = np.diff(factors.state_offsets), np.diff(factors.scope_offsets)
+        alike = (sizes == sizes[0]).all() and len(kinds) > 0 and (kinds == kinds[0]).all()
+        return int(sizes[0]) if alike and (arities[self.linked] == 2).all() else 0
+
     def _schedule(self) -> Schedule:
         factors, compile = self.setting.factors, self.setting.compile
         colours = self.setting.graph.plans.get("colours", lambda: frozen(colours_of(*factors[:3], compile=compile)))
-        return make_schedule(factors, colours, self.linked)
+        return make_schedule(factors, colours, self.linked, merged=self.size != 2)
 
     def _general_kernel(self) -> Callable[..., None]:
         factors, plan = self.setting.factors._replace(log_potentials=self.values), self.schedule
@@ -102,21 +122,16 @@ class Naive:
 
     def _pair_kernel(self) -> Callable[..., None] | None:
         """The kernel of pairwise factors of one size; None where they are of other kinds, or too few."""
-        factors, plan = self.setting.factors, self.schedule
-        sizes, kinds = np.diff(factors.state_offsets), np.unique(factors.kinds[self.linked])
-        n = int(sizes[0])
-        served = 2 <= n <= MAX_CONSTANT and (sizes == n).all() and len(kinds) == 1 and not self.hard
+        factors, plan, n = self.setting.factors, self.schedule, self.size
         worthwhile = self.setting.compile and plan.work >= WORTHWHILE
-        if not (served and worthwhile and (np.diff(factors.scope_offsets)[self.linked] == 2).all()):
+        if not (worthwhile and 2 <= n <= MAX_CONSTANT and not self.hard):
             return None
-        potts = int(kinds[0] == Kind.POTTS)
+        if n == 2:
+            binary, fields = kernel_of(make_binary_sweep, compile=True), self._fields()
+            return lambda *task: binary(*fields, *task)
         numbers = factors.table_of_factor
         source, table = self.setting.graph.plans.get_for("mean_field pairs", numbers, self._pairs)  # type: ignore[arg-type]
-        if n == 2:
-            binary = kernel_of(make_binary_sweep, compile=True)
-            fields = (plan.order, plan.first, source, *self._fields(table, potts))
-            return lambda *task: binary(*fields, *task)
-        if potts:
+        if self._is_potts:
             kernel = kernel_of(make_potts_sweep, n, compile=True)
             fixed = (plan.order, plan.first, source, table, self.values, self.base)
             return lambda *task: kernel(*fixed, *task)
@@ -153,20 +168,33 @@ class Naive:
         dtype = index_type(max(2 * len(factors.log_potentials), int(factors.state_offsets[-1])))
         return frozen(factors.state_offsets[other].astype(dtype)), frozen(table.astype(dtype))
 
-    def _fields(self, table: AnyArray, potts: int) -> tuple[AnyArray, AnyArray]:
-        """Coupling (I,) of each pair of binary variables, and bias (R, V)."""
-        values, plan, base = self.setting.factors.log_potentials, self.schedule, self.setting.base
+    @property
+    def _is_potts(self) -> bool:
+        return bool(self.setting.factors.kinds[self.linked][0] == Kind.POTTS)
+
+    def _fields(self) -> tuple[AnyArray, ...]:
+        """Order, first, source and coupling (I,) of each pair of binary variables, and bias (R, V) by position."""
+        values, base = self.setting.factors.log_potentials, self.setting.base
+        key = ("mean_field couplings", np.dtype(self.dtype).name)
+        *pairs, told = self.setting.graph.plans.get_for(key, values, self._couplings)
+        with np.errstate(invalid="ignore"):  # no state is left: NaN
+            bias = (base[:, 1::2] - base[:, 0::2])[:, self.schedule.order] + told
+        return (*pairs, frozen(bias.astype(self.dtype)))
+
+    def _couplings(self) -> tuple[AnyArray, ...]:
+        """Order, first, source and coupling (I,), and what the tables add to the bias (V,), by position."""
+        values, plan = self.setting.factors.log_potentials, self.schedule
+        source, table = self._pairs()
         place, axis = table >> 1, table & 1
-        if potts:
+        if self._is_potts:
             constant, coupling = values[place], -2.0 * values[place]
         else:
             constant = values[place + 2 - axis] - values[place]
             coupling = values[place + 3] - values[place + 1 + axis] - constant
-        owner = np.repeat(plan.order, np.diff(plan.first))
-        told = np.bincount(owner, constant, minlength=len(plan.order))
-        with np.errstate(invalid="ignore"):  # no state is left: NaN
-            bias = base[:, 1::2] - base[:, 0::2] + told
-        return frozen(coupling.astype(self.dtype)), frozen(bias.astype(self.dtype))
+        position = np.repeat(np.arange(len(plan.order)), np.diff(plan.first))
+        told = np.bincount(position, constant, minlength=len(plan.order))
+        order, first = (frozen(array.astype(source.dtype)) for array in (plan.order, plan.first))
+        return order, first, source, frozen(coupling.astype(self.dtype)), told
 
     @property
     def bytes_of_row(self) -> int:

@@ -23,16 +23,13 @@ LOWEST = 1e-300  # of a probability, so that it has a logarithm
 
 def normalised(setting: Setting, weights: AnyArray) -> Array:
     """(R, S) weights as probabilities: zero at states that are ruled out, uniform where a variable has no weight."""
-    offsets, allowed = setting.graph.state_offsets, setting.base > -np.inf
+    allowed = setting.base > -np.inf
     kept = np.where(allowed, weights, 0.0)
-    sums = _spread(setting, np.add.reduceat(kept, offsets[:-1], axis=-1))
-    kept = np.where(sums > 0, kept, allowed)
-    sums = _spread(setting, np.add.reduceat(kept, offsets[:-1], axis=-1))
-    return np.asarray(kept / np.where(sums > 0, sums, 1.0))
-
-
-def _spread(setting: Setting, of_variables: AnyArray) -> AnyArray:
-    return np.repeat(of_variables, np.diff(setting.graph.state_offsets), axis=-1)
+    sums = setting.sums(kept)
+    if not (sums > 0).all():
+        kept = np.where(setting.spread_variables(sums) > 0, kept, allowed)
+        sums = setting.sums(kept)
+    return np.asarray(kept / setting.spread_variables(np.where(sums > 0, sums, 1.0)))
 
 
 def uniform_start(setting: Setting) -> Array:

@@ -24,6 +24,8 @@ from besag.kernels.compile import worth_compiling
 from besag.kernels.prepare import Factors
 from besag.kernels.support import allowed_states
 
+FEW_STATES = 8  # of every variable, up to which their sums are added up state by state
+
 
 class Setting:
     """See the module. `kinds`: the structured factors that the engine knows, none of them tables."""
@@ -57,7 +59,17 @@ class Setting:
     @cached_property
     def has_zeros(self) -> bool:
         """Whether some table has a hard zero."""
-        return bool((self.problem.log_potentials == -np.inf).any())
+        return self.reach[0] == -np.inf
+
+    @cached_property
+    def reach(self) -> tuple[float, float]:
+        """The least and the largest log-potential, or 0; looked for once for the same numbers."""
+        values = self.problem.log_potentials
+
+        def look() -> tuple[float, float]:
+            return float(values.min(initial=0.0)), float(values.max(initial=0.0))
+
+        return self.graph.plans.get_for("reach", values, look) if self.problem is self.given else look()
 
     @cached_property
     def possible(self) -> BoolArray:
@@ -82,6 +94,20 @@ class Setting:
         if of_factors is not None:
             total += np.bincount(graph.factor_instances, weights=of_factors[0], minlength=graph.n_instances)
         return total
+
+    def sums(self, values: Array) -> Array:
+        """(R, S) -> (R, V): sums over the states of each variable."""
+        n = self.graph.variables.common_cardinality
+        if n is None or n > FEW_STATES:
+            return np.asarray(np.add.reduceat(values, self.graph.state_offsets[:-1], axis=-1))
+        total = np.array(values[..., ::n])
+        for k in range(1, n):
+            total += values[..., k::n]
+        return total
+
+    def spread_variables(self, of_variables: Array) -> Array:
+        """(R, V) -> (R, S): the number of its variable at every state."""
+        return np.repeat(of_variables, np.diff(self.graph.state_offsets), axis=-1)
 
     def spread(self, of_rows: AnyArray) -> AnyArray:
         """(R,) or (N,) -> (R, S): the number of its row or instance at every state."""
