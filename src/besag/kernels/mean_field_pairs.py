@@ -31,6 +31,7 @@ from besag.kernels.exponential import exp_below
 from besag.kernels.prepare import Factors
 
 BLOCK = 64  # variables, whose numbers stay in the cache
+SHORT = 16  # states: longer lines come from memory, four at a time slower than one by one
 
 
 @inlined
@@ -44,8 +45,18 @@ def add_columns(n: int, values: AnyArray, start: int, p: AnyArray, source: int, 
 
 @inlined
 def add_lines(n: int, values: AnyArray, start: int, p: AnyArray, source: int, logits: AnyArray) -> None:
-    """logits(k) += sum over j of p(j) table(k, j)."""
-    for k in range(n):
+    """logits(k) += sum over j of p(j) table(k, j); four short lines at a time, which read each p(j) once."""
+    by_four = n - n % 4 if n <= SHORT else 0
+    for k in range(0, by_four, 4):
+        one, two, three, four = logits[k], logits[k + 1], logits[k + 2], logits[k + 3]
+        for j in range(n):
+            weight, place = p[at(source + j)], start + k * n + j
+            one += weight * values[at(place)]
+            two += weight * values[at(place + n)]
+            three += weight * values[at(place + 2 * n)]
+            four += weight * values[at(place + 3 * n)]
+        logits[k], logits[k + 1], logits[k + 2], logits[k + 3] = one, two, three, four
+    for k in range(by_four, n):
         total = logits[k]
         for j in range(n):
             total += p[at(source + j)] * values[at(start + k * n + j)]
