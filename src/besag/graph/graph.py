@@ -228,16 +228,17 @@ class Graph(Rebuilt):
         given = [self._inputs(block, inputs) for block in self.blocks]
         compiled = all(own is block.inputs for block, own in zip(self.blocks, given, strict=True))
         if compiled and self.tables_are_theta:
-            energies = recycled.copied(theta) if support is None else np.where(support, theta, np.inf)
+            energies = theta if support is None else np.where(support, theta, np.inf)
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 parts = zip(self.blocks, given, strict=True)
                 energies = recycled.joined([self._tables(block, theta, own, support) for block, own in parts])
+        room = recycled.empty(energies.shape) if energies is theta else energies
         sharing = self.plans.get("sharing", lambda: self._sharing(given)) if compiled else self._sharing(given)
         table_of_factor, table_offsets, first = sharing
         return Problem(
             graph=self,
-            log_potentials=frozen(np.negative(energies, out=energies)),
+            log_potentials=frozen(np.negative(energies, out=room)),
             table_of_factor=table_of_factor,
             table_offsets=table_offsets,
             first_tables=first,

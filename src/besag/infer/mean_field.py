@@ -267,7 +267,7 @@ def _family(engine: MeanField, setting: Setting) -> Naive | Trees:
     if engine.family == "tree":
         return Trees(setting, engine.n_threads)
     of_base = float(setting.base.min(initial=0.0)), float(setting.base.max(initial=0.0))
-    reaches = ((setting.base, of_base), (setting.problem.log_potentials, setting.reach))
+    reaches = ((setting.base, of_base), (setting.problem.log_potentials, (setting.least, setting.largest)))
     single = engine.dtype == "float32" and max(_largest(*values) for values in reaches) <= LARGEST_SINGLE
     return Naive(setting, np.float32 if single else np.float64, engine.n_threads)
 

@@ -10,6 +10,7 @@ is positive whatever the messages before it were. A row in which a variable has 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -59,17 +60,24 @@ class Setting:
     @cached_property
     def has_zeros(self) -> bool:
         """Whether some table has a hard zero."""
-        return self.reach[0] == -np.inf
+        return self.least == -np.inf
 
     @cached_property
-    def reach(self) -> tuple[float, float]:
-        """The least and the largest log-potential, or 0; looked for once for the same numbers."""
+    def least(self) -> float:
+        """The least log-potential, or 0."""
+        return self._looked_up("least", lambda values: float(values.min(initial=0.0)))
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest log-potential, or 0."""
+        return self._looked_up("largest", lambda values: float(values.max(initial=0.0)))
+
+    def _looked_up(self, key: str, look: Callable[[Array], float]) -> float:
+        """What is to be known of the log-potentials, looked up once for the same numbers."""
         values = self.problem.log_potentials
-
-        def look() -> tuple[float, float]:
-            return float(values.min(initial=0.0)), float(values.max(initial=0.0))
-
-        return self.graph.plans.get_for("reach", values, look) if self.problem is self.given else look()
+        return (
+            self.graph.plans.get_for(key, values, lambda: look(values)) if self.problem is self.given else look(values)
+        )
 
     @cached_property
     def possible(self) -> BoolArray:

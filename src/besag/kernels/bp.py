@@ -50,7 +50,7 @@ class Domain:
         self.tables = (
             self._weights(factors) if semiring == Semiring.SUM else frozen(factors.log_potentials.astype(dtype))
         )
-        self.has_zeros = semiring == Semiring.SUM and bool((self.tables == 0).any())
+        self.has_zeros = semiring == Semiring.SUM and float(self.tables.min(initial=1.0)) == 0.0
         sizes = np.diff(factors.state_offsets)
         self.n_states = int(sizes.max(initial=0))
         self.arity = int(np.diff(links.link_offsets).max(initial=0))
