@@ -22,8 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, dot, norm
+from besag.arrays import Array, IntArray, dot, frozen, norm
 from besag.errors import CapabilityError
+from besag.kernels.compile import kernel_of, worth_compiling
+from besag.kernels.secants import make_add_pair, make_combine
 from besag.kernels.threads import run_chunks
 from besag.learn.checkpoint import Kept
 from besag.learn.history import Iteration
@@ -42,8 +44,7 @@ from besag.learn.optimizer import (
 METRICS = ("diagonal", "identity")
 FLAT = 1e-12  # s'y / (||s|| ||y||) below which a pair says nothing of the curvature
 PATIENCE = 5  # iterations without the least value or gradient so far, after which rounding is all that is left
-CHUNK = 1 << 16  # columns of the pairs that one thread takes on
-BLOCK = 1 << 11  # columns that are multiplied at once: in the cache, and too few for BLAS to start threads of its own
+CHUNK = 1 << 15  # columns of the pairs that one thread takes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +94,10 @@ class _Pairs:
     def times(self, kept: Mapping[str, Any], gradient: Array) -> Array:
         """H g, where kept has the projections of g."""
         gamma, coefficients = _two_loops(kept["slots"], kept["dots"], kept["projections"])
-        twice = np.array([coefficients, np.zeros_like(coefficients)])  # for a matrix, BLAS reads rows but once
-        result = np.empty_like(gradient)
-
-        def work(columns: slice, chunk: int) -> None:
-            total = (twice @ self.rows[:-1, columns])[0]
-            total += gamma * self._over_root(gradient[columns], columns)
-            result[columns] = self._over_root(total, columns)
-
-        self._in_blocks(work)
+        result, root = np.empty_like(gradient), self._root()
+        given = (frozen(coefficients), gamma, frozen(gradient), root, frozen(self.rows))
+        combine = self._kernel(make_combine)
+        self._in_chunks(lambda chunk, start, stop: combine(*given, start, stop, result))
         return result
 
     def added(
@@ -110,40 +106,27 @@ class _Pairs:
         """With one pair more, from theta and the smooth gradient before and after; gradient: (pseudo-), after."""
         slots, dots = kept["slots"], kept["dots"].copy()
         free = next(row for row in range(self.n_rows) if row not in slots)
-        places = [free, free + self.n_rows, 2 * self.n_rows]
-        parts = np.zeros((self.n_chunks, len(self.rows), len(places)))
-
-        def work(columns: slice, chunk: int) -> None:
-            block = self.rows[:, columns]
-            s, y, g = (block[place] for place in places)
-            np.subtract(ends[1][columns], ends[0][columns], out=s)
-            if self.root is not None:
-                s *= self.root[columns]
-            y[:] = self._over_root(slopes[1][columns] - slopes[0][columns], columns)
-            g[:] = self._over_root(gradient[columns], columns)
-            parts[chunk] += block @ block[places].T
-
-        self._in_blocks(work)
+        parts = np.zeros((self.n_chunks, len(self.rows), 3))
+        given = (free, *(frozen(vector) for vector in (*ends, *slopes, gradient)), self._root())
+        add_pair = self._kernel(make_add_pair)
+        self._in_chunks(lambda chunk, start, stop: add_pair(*given, start, stop, self.rows, parts[chunk]))
         products = parts.sum(axis=0)  # (2 R + 1, 3): every row with s, y and g
-        for column, place in enumerate(places[:2]):
+        for column, place in enumerate((free, free + self.n_rows)):
             dots[place, :] = dots[:, place] = products[:-1, column]
         sy = products[free, 1]
-        if sy > FLAT * np.sqrt(products[free, 0] * products[places[1], 1]):
+        if sy > FLAT * np.sqrt(products[free, 0] * products[free + self.n_rows, 1]):
             slots = np.append(slots, free)[-self.memory :]
         return {"slots": slots, "dots": dots, "projections": products[:-1, 2].copy()}
 
-    def _over_root(self, vector: Array, columns: slice) -> Array:
-        return vector if self.root is None else vector / self.root[columns]
+    def _root(self) -> Array:
+        return frozen(np.zeros(0) if self.root is None else self.root)
 
-    def _in_blocks(self, work: Callable[[slice, int], None]) -> None:
+    def _kernel(self, make_kernel: Callable[..., Callable[..., None]]) -> Callable[..., None]:
+        return kernel_of(make_kernel, int(self.root is not None), compile=worth_compiling(float(self.rows.size)))
+
+    def _in_chunks(self, work: Callable[[int, int, int], None]) -> None:
         n_columns = self.rows.shape[1]
-
-        def run(chunk: int) -> None:
-            end = min((chunk + 1) * CHUNK, n_columns)
-            for begin in range(chunk * CHUNK, end, BLOCK):
-                work(slice(begin, min(begin + BLOCK, end)), chunk)
-
-        run_chunks(run, self.n_chunks, self.n_threads)
+        run_chunks(lambda c: work(c, c * CHUNK, min((c + 1) * CHUNK, n_columns)), self.n_chunks, self.n_threads)
 
     def packed(self, kept: Mapping[str, Any]) -> dict[str, Kept]:
         """For a checkpoint: all rows as they are, since a copy would be as large as all else together."""
