@@ -299,3 +299,26 @@ def test_plans_serve_several_threads() -> None:
     for thread in threads:
         thread.join()
     assert found == [42] * 8
+
+
+def test_a_plan_for_numbers_is_never_that_of_other_numbers() -> None:
+    """While one thread makes its plan, another one makes and keeps its own under the same key."""
+    plans, mine, others = Plans(), np.zeros(1), np.ones(1)
+
+    def make() -> str:
+        assert plans.get_for("key", others, lambda: "theirs") == "theirs"
+        return "mine"
+
+    assert plans.get_for("key", mine, make) == "mine"
+    assert plans.get_for("key", others, lambda: "theirs anew") == "theirs anew"
+
+    class Meeting(Plans):
+        """A Plans in which another thread keeps its plan between two looks at the cache."""
+
+        __slots__ = ()
+
+        def get(self, key: Any, make: Any) -> Any:
+            self._made[key] = (others, "theirs")
+            return super().get(key, make)
+
+    assert Meeting().get_for("key", mine, lambda: "mine") == "mine"

@@ -140,3 +140,38 @@ def test_plain_python_is_what_is_compiled(semiring: int) -> None:
         change = send(tables, read, gathered, 0, 3, sent)
         answers.append([*reach, change, *gathered, *sent])
     assert_allclose(*answers, rtol=1e-12)
+
+
+@pytest.mark.parametrize("heard", [[math.inf, 0.0], [0.0, math.inf], [1e200, 1e200, 1e-200, 1e-200, 1e-200, 1.0]])
+def test_what_was_too_wide_is_not_forgotten(heard: list[float]) -> None:
+    """Products of these are 0, inf or NaN at the first variable; two harmless ones follow."""
+    n = len(heard)
+    first, links = np.array([0, n, n + 1, n + 2], np.int32), np.arange(n + 2, dtype=np.int32)
+    messages = np.array([*heard, 0.9, 0.8])
+    for compile in (False, True):
+        gather = kernel_of(bp_ratios.make_gather, int(Semiring.SUM), compile=compile)
+        with np.errstate(all="ignore"):
+            least, largest = gather(np.ones(3), first, links, messages, 0, 3, np.zeros(n + 2))
+        assert least < 1e-250 or largest > 1e250
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_messages_of_a_stronger_model_are_pairs(dtype: str) -> None:
+    """Its logarithms are too wide for ratios, and contradict each other at one variable."""
+
+    def model(strength: float) -> Model:
+        leaves = strength * np.array([[1.0 if i % 2 else -1.0, 0.0] for i in range(5)])
+        star = strength * np.tile(np.eye(2), (5, 1, 1))
+        ring = np.tile(0.3 * np.eye(2), (4, 1, 1))
+        factors = [
+            (np.arange(5)[:, None], leaves),
+            (np.stack([np.full(5, 5), np.arange(5)], axis=1), star),
+            (np.stack([np.arange(4), np.arange(1, 5)], axis=1), ring),
+        ]
+        return besag.markov_network([2] * 6, factors)
+
+    engine = f"bp[max_iterations=80,dtype={dtype},tolerance=1e-6]"
+    strong = list(model(900.0).steps(engine=f"bp[max_iterations=7,dtype={dtype}]"))[-1]
+    cold, warm = model(1.0).marginals(engine=engine), model(1.0).marginals(engine=engine, init=strong)
+    assert_allclose(warm.probabilities, cold.probabilities, atol=1e-4)
+    assert warm.log_partition == pytest.approx(cold.log_partition, abs=1e-3)

@@ -83,10 +83,7 @@ class Plans:
                 self._made.move_to_end(key)
                 return self._made[key]  # type: ignore[no-any-return]
         plan = make()
-        with self._lock:
-            self._made[key] = plan
-            while len(self._made) > MAX_PLANS:
-                self._made.popitem(last=False)
+        self._keep(key, plan)
         return plan
 
     def get_for(self, key: Hashable, numbers: Array, make: Callable[[], Plan]) -> Plan:
@@ -97,7 +94,15 @@ class Plans:
                 self._made.move_to_end(key)
                 return plan  # type: ignore[no-any-return]
             self._made.pop(key, None)
-        return self.get(key, lambda: (numbers, make()))[1]
+        made = make()
+        self._keep(key, (numbers, made))
+        return made
+
+    def _keep(self, key: Hashable, plan: Any) -> None:
+        with self._lock:
+            self._made[key] = plan
+            while len(self._made) > MAX_PLANS:
+                self._made.popitem(last=False)
 
     def __reduce__(self) -> tuple[type[Plans], tuple[()]]:
         return Plans, ()

@@ -201,6 +201,9 @@ class Passing:
                 messages = np.full(len(self.gathered) // 2, one_of(self.semiring), domain.dtype)
             else:
                 messages = bp_ratios.of_pairs(self._messages, self.semiring)
+                if not bp_ratios.narrow(messages, self.semiring):
+                    self._takes_ratios = False
+                    return None
             base = frozen(bp_ratios.of_pairs(self.numbers.base, self.semiring))
             self._ratios = Ratios(base, messages, np.empty_like(messages))
         base, messages, gathered = self._ratios

@@ -46,22 +46,31 @@ def of_pairs(pairs: AnyArray, semiring: int) -> AnyArray:
         return np.asarray(pairs[1::2] / pairs[::2])
 
 
+def narrow(ratios: AnyArray, semiring: int) -> bool:
+    """Whether all ratios are numbers that can be multiplied, in SUM within WIDEST."""
+    if semiring != SUM:
+        return bool(np.isfinite(ratios).all())
+    limit = WIDEST[ratios.dtype]
+    return bool(ratios.min(initial=1.0) > 1.0 / limit and ratios.max(initial=1.0) < limit)
+
+
 @inlined
 def lower(a: float, b: float) -> float:
-    """The lower of two numbers, neither of them NaN."""
-    return a if a < b else b
+    """The lower of two numbers; a where b is NaN."""
+    return b if b < a else a
 
 
 @inlined
 def higher(a: float, b: float) -> float:
-    """The higher of two numbers, neither of them NaN."""
-    return a if a > b else b
+    """The higher of two numbers; a where b is NaN."""
+    return b if b > a else a
 
 
 def make_gather(semiring: int) -> Callable[..., tuple[float, float]]:
     """Messages to factors along the links of variables [start, stop); the least and the largest of them.
 
-    Products on the way to them count too. Nothing is NaN before something is 0 or inf.
+    Products on the way to them count too: from messages that are `narrow` nothing is NaN before something was 0 or inf,
+    and what was once the least or the largest is not forgotten.
     """
 
     def gather(
