@@ -162,13 +162,14 @@ def test_messages_of_a_stronger_model_are_pairs(dtype: str) -> None:
     def model(strength: float) -> Model:
         leaves = strength * np.array([[1.0 if i % 2 else -1.0, 0.0] for i in range(5)])
         star = strength * np.tile(np.eye(2), (5, 1, 1))
-        ring = np.tile(0.3 * np.eye(2), (4, 1, 1))
+        ends = np.array([0, 1, 2, 3, 6, 7, 8, 9])
         factors = [
             (np.arange(5)[:, None], leaves),
+            (np.array([[5]]), np.array([[0.0, 0.2]])),
             (np.stack([np.full(5, 5), np.arange(5)], axis=1), star),
-            (np.stack([np.arange(4), np.arange(1, 5)], axis=1), ring),
+            (np.stack([ends, ends + 1], axis=1), np.tile(0.3 * np.eye(2), (8, 1, 1))),
         ]
-        return besag.markov_network([2] * 6, factors)
+        return besag.markov_network([2] * 11, factors)
 
     engine = f"bp[max_iterations=80,dtype={dtype},tolerance=1e-6]"
     strong = list(model(900.0).steps(engine=f"bp[max_iterations=7,dtype={dtype}]"))[-1]
