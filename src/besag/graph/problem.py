@@ -150,6 +150,8 @@ class Problem(Rebuilt):
             values = np.hstack([block_values(block, *self.block_tables(number), rows) for number, block in blocks])
         first = graph.scope_variables[graph.scope_offsets[:-1]]
         total = _by_instance(values[0], first, graph) if union else values.sum(axis=1)
+        if self.evidence.n_rows <= len(rows) and self.evidence.says_nothing:
+            return -total
         weights = self._evidence_values(rows)
         return -(
             total + (_by_instance(weights[0], np.arange(graph.n_variables), graph) if union else weights.sum(axis=1))

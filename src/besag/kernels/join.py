@@ -65,7 +65,7 @@ def max_product(
         wide = bound.wide(work, n_threads, compile)
         if wide is not None:
             wide.rise(bound.log_z, down=False)
-        question = (*tree, bound.rows, work, first, last, bound.log_z, digits, np.empty(bound.longest))
+        question = (*tree, bound.rows, work, first, last, bound.log_z, digits, np.empty(bound.numbers.longest))
         numbers.call(make_decode, (int(wide is None),), question, compile)
         return False
 
@@ -101,7 +101,7 @@ def _draw(
         wide = bound.wide(work, n_threads, compile)
         if wide is not None and wide.rise(bound.log_z, down=False):
             return True
-        tree, room = (bound.plan.join, numbers.walk), np.empty(bound.longest)
+        tree, room = (bound.plan.join, numbers.walk), np.empty(bound.numbers.longest)
         question = (*tree, bound.rows, work, first, last, key, bound.log_z, digits, room)
         narrow: bool = numbers.call(make_draw, (int(bound.semiring), int(wide is None)), question, compile)
         return narrow

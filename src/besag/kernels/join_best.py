@@ -63,7 +63,7 @@ def k_best(
 
     def rows(work: Work, first: int, last: int) -> bool:
         places, origin, start = (np.empty(k, np.int64) for _ in range(3))
-        search = Search(np.empty((k, longest)), np.empty(k), places, origin, start, np.empty(bound.longest))
+        search = Search(np.empty((k, longest)), np.empty(k), places, origin, start, np.empty(bound.numbers.longest))
         tree = (numbers.plan.join, numbers.walk, bound.rows, work)
         kernel(*tree, first, last, cliques, offsets, search, bound.log_z, values, digits)
         return False

@@ -62,12 +62,6 @@ class Bound:
         )
         self.log_z = np.empty(self.constants.shape)
 
-    @property
-    def longest(self) -> int:
-        """Entries of the longest residual."""
-        shape = self.plan.join.shape
-        return int((shape[:, 1] * shape[:, 2]).max(initial=1))
-
     def _codes(self) -> IntArray:
         """(R, V): the code of every variable that is not free, 0 of the others."""
         drawn, observed = self.plan.sketch, self.given.observed

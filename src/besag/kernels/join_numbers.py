@@ -51,6 +51,7 @@ class Numbers:
     group_of_clique: IntArray  # (C,)
     cliques: IntArray  # (C,) all of them, children before parents
     walk: Walk
+    longest: int  # entries of the longest residual
     entries: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # of kernels that were called with them
 
     @property
@@ -108,4 +109,5 @@ def numbers_of(
         frozen(groups.of[plan.axes[plan.axis_offsets[:-1]]]),
         frozen(np.arange(len(plan.join.parent))),
         Walk(plan.axis_offsets, plan.axes, plan.splits, plan.sketch.counts),
+        int((plan.join.shape[:, 1] * plan.join.shape[:, 2]).max(initial=1)),
     )
