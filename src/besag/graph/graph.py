@@ -86,7 +86,7 @@ class Plans:
         self._keep(key, plan)
         return plan
 
-    def get_for(self, key: Hashable, numbers: Array, make: Callable[[], Plan]) -> Plan:
+    def get_for(self, key: Hashable, numbers: AnyArray, make: Callable[[], Plan]) -> Plan:
         """As `get`, for a plan that depends on an array of numbers too: made anew when another array comes."""
         with self._lock:
             held_for, plan = self._made.get(key, (None, None))

@@ -134,7 +134,7 @@ class Problem(Rebuilt):
 
         Evidence counts: a label that is not the observed one, or not allowed, has energy +inf.
         """
-        graph = self.graph
+        graph, observed = self.graph, self.evidence.observed
         rows = np.atleast_2d(np.asarray(labels, np.int64))
         if rows.shape[1] != graph.n_variables:
             raise ModelError(f"a labelling has {graph.n_variables} codes, got {rows.shape[1]}")
@@ -142,31 +142,41 @@ class Problem(Rebuilt):
             raise ModelError("a labelling has codes of states, from 0 to K - 1")
         if np.ndim(labels) == 2 and graph.n_instances > 1:
             raise ModelError("rows of labellings need a graph of one instance")
-        union = graph.n_instances > 1
-        if (self.kinds == Kind.TABLE).all():
-            values = self.log_potentials[self.table_offsets[self.table_of_factor] + graph.configurations(rows)]
+        contrary = np.where((observed >= 0) & (observed != rows), np.inf, 0.0)
+        return self.energy_of_answers(rows) + self._by_instance(contrary, np.arange(graph.n_variables))
+
+    def energy_of_answers(self, rows: IntArray) -> Array:
+        """H of labellings (B, V) that an engine made, which are taken to be codes that agree with what was observed."""
+        graph = self.graph
+        starts = graph.plans.get_for("starts", self.table_offsets, self._starts)
+        if starts is not None:
+            values = self.log_potentials[starts + graph.configurations(rows)]
         else:
             blocks = enumerate(graph.blocks)
             values = np.hstack([block_values(block, *self.block_tables(number), rows) for number, block in blocks])
-        first = graph.scope_variables[graph.scope_offsets[:-1]]
-        total = _by_instance(values[0], first, graph) if union else values.sum(axis=1)
-        if self.evidence.n_rows <= len(rows) and self.evidence.says_nothing:
-            return -total
-        weights = self._evidence_values(rows)
-        return -(
-            total + (_by_instance(weights[0], np.arange(graph.n_variables), graph) if union else weights.sum(axis=1))
-        )
+        total = self._by_instance(values, graph.scope_variables[graph.scope_offsets[:-1]])
+        if self.evidence.log_weights is not None:
+            total = total + self._by_instance(self._weights_at(rows), np.arange(graph.n_variables))
+        return -total
 
-    def _evidence_values(self, rows: IntArray) -> Array:
-        """(B, V): what evidence adds to the log-potential of each label."""
-        observed, log_weights = self.evidence.observed, self.evidence.log_weights
-        values = np.where((observed >= 0) & (observed != rows), -np.inf, 0.0)
-        if log_weights is not None:
-            at = self.graph.state_offsets[:-1] + rows
-            values = values + np.take_along_axis(
-                np.broadcast_to(log_weights, (len(at), log_weights.shape[1])), at, axis=1
-            )
-        return values
+    def _starts(self) -> IntArray | None:
+        """(F,): where the table of each factor begins in log_potentials; None where a factor is not a table."""
+        return frozen(self.table_offsets[self.table_of_factor]) if (self.kinds == Kind.TABLE).all() else None
+
+    def _weights_at(self, rows: IntArray) -> Array:
+        """(B, V): the log-weight of each label."""
+        log_weights = self.evidence.log_weights
+        assert log_weights is not None
+        at = self.graph.state_offsets[:-1] + rows
+        return np.take_along_axis(np.broadcast_to(log_weights, (len(at), log_weights.shape[1])), at, axis=1)
+
+    def _by_instance(self, values: Array, variables: IntArray) -> Array:
+        """Values (B, n) that belong to variables (n,), added up: (B,), or (N,) for a union."""
+        graph = self.graph
+        if graph.n_instances == 1:
+            return np.asarray(values.sum(axis=1))
+        instance = np.searchsorted(graph.instance_offsets, variables, side="right") - 1
+        return np.bincount(instance, weights=values[0], minlength=graph.n_instances).astype(np.float64)
 
 
 def block_values(block: Block, tables: Array, readers: IntArray, rows: IntArray) -> Array:
@@ -191,8 +201,3 @@ def _dense(block: Block, values: Array) -> Array:
     if not np.isfinite(tables).all():
         raise ModelError(f"template {block.template.name!r}: its tables overflow; the weights are too large")
     return tables.reshape(-1, *block.template.shape)
-
-
-def _by_instance(values: Array, variables: IntArray, graph: Graph) -> Array:
-    instance = np.searchsorted(graph.instance_offsets, variables, side="right") - 1
-    return np.bincount(instance, weights=values, minlength=graph.n_instances).astype(np.float64)

@@ -411,7 +411,7 @@ class Run:
         return self._labelled(np.concatenate(labels), np.concatenate(possible))
 
     def _labelled(self, codes: IntArray, weights: Array) -> dict[str, Any]:
-        found = self.given.energy(codes if self.graph.n_instances == 1 else codes[0])
+        found = self.given.energy_of_answers(codes)
         energies = np.where(weights == -np.inf, np.inf, found)
         return {"codes": codes[:, None], "energies": energies[:, None]}
 

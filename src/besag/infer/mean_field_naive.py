@@ -130,7 +130,7 @@ class Naive:
             binary, fields = kernel_of(make_binary_sweep, compile=True), self._fields()
             return lambda *task: binary(*fields, *task)
         numbers = factors.table_of_factor
-        source, table = self.setting.graph.plans.get_for("mean_field pairs", numbers, self._pairs)  # type: ignore[arg-type]
+        source, table = self.setting.graph.plans.get_for("mean_field pairs", numbers, self._pairs)
         if self._is_potts:
             kernel = kernel_of(make_potts_sweep, n, compile=True)
             fixed = (plan.order, plan.first, source, table, self.values, self.base)

@@ -226,7 +226,7 @@ class _Run:
             labels.append(part.labels)
             energies.append(np.where(self.by_instance(part.log_weight) == -np.inf, np.inf, 0.0))
         codes = _stack(labels)
-        found = self.given.energy(codes if self.graph.n_instances == 1 else codes[0])
+        found = self.given.energy_of_answers(codes)
         return replace(answer, codes=codes[:, None], energies=(found + np.concatenate(energies))[:, None])
 
     def draws(self, answer: Result, rng: np.random.Generator, n_samples: int) -> Result:

@@ -214,8 +214,10 @@ class Bound:
     def codes_of(self, digits: IntArray) -> IntArray:
         """Digits (R, ..., V) as codes."""
         drawn = self.plan.sketch
+        found: IntArray = drawn.codes[drawn.digit_offsets[:-1] + digits]
+        if len(self.plan.single) == 0:
+            return found
         shape = (len(digits),) + (1,) * (digits.ndim - 2) + digits.shape[-1:]
-        found = drawn.codes[drawn.digit_offsets[:-1] + digits]
         return np.asarray(np.where(drawn.counts > 1, found, self.codes.reshape(shape)))
 
     def probabilities(self, marginals: Array) -> Array:

@@ -47,8 +47,11 @@ def _impossible_rows(result: Result) -> np.ndarray[tuple[int], np.dtype[np.bool_
     if result.log_partitions is not None:
         return np.asarray(result.bound_arrays()[1] == -np.inf)
     if result.energies is not None:
+        none_found = np.asarray(result.energies[:, 0] == np.inf)
+        if not none_found.any():
+            return none_found
         proven = np.asarray(result.energy_bound) == np.inf  # no engine but an exact one may find no labelling at all
-        return np.atleast_1d((result.energies[:, 0] == np.inf) & proven)
+        return np.atleast_1d(none_found & proven)
     if result.probabilities is not None:  # an engine without log Z leaves zeros where there is no labelling
         return np.asarray((result.probabilities == 0).all(axis=1))
     return np.zeros(1, np.bool_)
