@@ -1,6 +1,7 @@
 """Builders from arrays, chain, tree, grid and ising: their energies against the formulas, labelling by labelling."""
 
 import itertools
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -294,3 +295,54 @@ U2, P2 = np.zeros((2, 2)), np.zeros((2, 2))
 def test_bad_arrays_are_refused(build: Callable[[], Any], match: str) -> None:
     with pytest.raises(ModelError, match=match):
         build()
+
+
+# Numbers in one array -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["log_potential", "energy"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_tables_are_kept_once_until_theta_is_asked_for(given: str, dtype: Any) -> None:
+    unary = RNG.integers(-5, 6, (3, 4, 2)).astype(dtype)
+    pairwise = [RNG.integers(-5, 6, size).astype(dtype) for size in ((3, 3, 2, 2), (2, 4, 2, 2))]
+    model = besag.grid((3, 4), 2, unary, pairwise, given=given)
+    numbers = np.concatenate([unary.reshape(-1), *(part.reshape(-1) for part in pairwise)]).astype(np.float64)
+    held = model.problem.log_potentials
+    assert held is model._log_potentials
+    np.testing.assert_array_equal(held, numbers if given == "log_potential" else -numbers)
+    np.testing.assert_array_equal(model.theta, -held)
+    assert model.theta is model.theta
+    assert not np.signbit(model.theta[model.theta == 0]).any()
+    assert not model.theta.flags.writeable
+
+
+def test_a_model_that_keeps_log_potentials_is_copied_and_changed_like_others() -> None:
+    def build() -> Model:
+        return besag.chain([[0.0, 1.0], [2.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
+
+    expected = build().log_partition()
+    assert pickle.loads(pickle.dumps(build())).log_partition() == expected
+    assert build().with_metadata({"name": "c"}).log_partition() == expected
+    assert build().with_theta(build().theta).log_partition() == expected
+    assert build().with_tables({"pairwise": [[[0.0, 0.0], [0.0, 0.0]]]}).log_partition() != expected
+    with pytest.raises(AttributeError, match="no attribute 'thetas'"):
+        build().thetas  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 2e300, -2e300])
+@pytest.mark.parametrize("direction", [0, 1])
+def test_a_number_that_cannot_be_a_log_potential_is_found_in_every_array(bad: float, direction: int) -> None:
+    pairwise = [np.zeros((2, 1, 2, 2)), np.zeros((1, 2, 2, 2))]
+    pairwise[direction][0, 0, 1, 0] = bad
+    with pytest.raises(ModelError, match="pairwise"):
+        besag.grid((2, 2), 2, np.zeros((2, 2, 2)), pairwise)
+
+
+def test_a_hard_zero_in_one_array_leaves_the_others_as_they_are() -> None:
+    unary, pairwise = RNG.normal(size=(2, 2, 2)), [RNG.normal(size=(2, 1, 2, 2)), RNG.normal(size=(1, 2, 2, 2))]
+    pairwise[1][0, 1, 1, 1] = -np.inf
+    model = besag.grid((2, 2), 2, unary, pairwise)
+    numbers = np.concatenate([unary.reshape(-1), *(part.reshape(-1) for part in pairwise)])
+    np.testing.assert_array_equal(model.problem.log_potentials, numbers)
+    assert model.support is not None
+    assert int((~model.support).sum()) == 1

@@ -227,8 +227,6 @@ class Graph(Rebuilt):
 
         children (F,), in this Graph's numbering: the last variable of a factor whose rows sum to one, else -1.
         """
-        from besag.graph.problem import Problem
-
         theta = self.layout.check_theta(theta)
         given = [self._inputs(block, inputs) for block in self.blocks]
         compiled = all(own is block.inputs for block, own in zip(self.blocks, given, strict=True))
@@ -239,11 +237,31 @@ class Graph(Rebuilt):
                 parts = zip(self.blocks, given, strict=True)
                 energies = recycled.joined([self._tables(block, theta, own, support) for block, own in parts])
         room = recycled.empty(energies.shape) if energies is theta else energies
-        sharing = self.plans.get("sharing", lambda: self._sharing(given)) if compiled else self._sharing(given)
+        numbers = frozen(np.negative(energies, out=room))
+        return self.bound(
+            numbers, inputs=None if compiled else given, evidence=evidence, weights=weights, children=children
+        )
+
+    def bound(
+        self,
+        log_potentials: Array,
+        *,
+        inputs: list[Inputs] | None = None,
+        evidence: Evidence | None = None,
+        weights: Array | None = None,
+        children: IntArray | None = None,
+    ) -> Problem:
+        """Sound log-potentials on this structure; inputs: of every block, None for those that it was made with."""
+        from besag.graph.problem import Problem
+
+        if inputs is None:
+            sharing = self.plans.get("sharing", lambda: self._sharing([block.inputs for block in self.blocks]))
+        else:
+            sharing = self._sharing(inputs)
         table_of_factor, table_offsets, first = sharing
         return Problem(
             graph=self,
-            log_potentials=frozen(np.negative(energies, out=room)),
+            log_potentials=log_potentials,
             table_of_factor=table_of_factor,
             table_offsets=table_offsets,
             first_tables=first,

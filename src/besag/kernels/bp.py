@@ -44,11 +44,13 @@ class Domain:
         self.links, self.semiring, self.dtype, self.compile = links, semiring, dtype, compile
         self.state_offsets = factors.state_offsets
         self.kinds = frozen(factors.kinds[links.factors])
-        self.tables_read = frozen(factors.table_of_factor[links.factors])
-        self.starts = frozen(factors.table_offsets[self.tables_read])
+        tables_read = factors.table_of_factor[links.factors]
+        self.starts = frozen(factors.table_offsets[tables_read])
         self.shifts, self.narrow = np.zeros(len(links.factors)), False
         self.tables = (
-            self._weights(factors) if semiring == Semiring.SUM else frozen(factors.log_potentials.astype(dtype))
+            self._weights(factors, tables_read)
+            if semiring == Semiring.SUM
+            else frozen(factors.log_potentials.astype(dtype))
         )
         self.has_zeros = semiring == Semiring.SUM and float(self.tables.min(initial=1.0)) == 0.0
         sizes = np.diff(factors.state_offsets)
@@ -58,14 +60,13 @@ class Domain:
         if self.is_paired:
             self.pair_tables, self.pairs_read = self._pairs()
             self.reads_own = bool((self.pairs_read == np.arange(len(self.pairs_read))).all())
-            index = index_type(len(links.variables))
-            self.pair_links = (frozen(links.first.astype(index)), frozen(links.links_of_variable.astype(index)))
+            self.pair_links = (links.first, links.links_of_variable)
 
-    def _weights(self, factors: Factors) -> AnyArray:
+    def _weights(self, factors: Factors, tables_read: IntArray) -> AnyArray:
         potts = np.zeros(len(factors.table_offsets) - 1, np.bool_)
-        potts[self.tables_read[self.kinds == Kind.POTTS]] = True
+        potts[tables_read[self.kinds == Kind.POTTS]] = True
         shifts, self.narrow, values = self.weights(factors.log_potentials, factors.table_offsets, potts)
-        self.shifts = shifts[self.tables_read]
+        self.shifts = shifts[tables_read]
         return values
 
     def weights(self, logs: Array, offsets: IntArray, kept: BoolArray) -> tuple[Array, bool, AnyArray]:

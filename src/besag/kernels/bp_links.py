@@ -9,6 +9,8 @@ axes of its table, and along link e = (f, v) two messages go, m_{f->v} and q_{v-
     variables (E,)           the variable of a link
     message_offsets (E + 1)  where the message along a link begins, M entries in all
     first (V + 1,)           the links of variable v are links_of_variable[first[v]:first[v + 1]], factors ascending
+
+All of them are of the shortest type that counts to M: on large grids they take as much memory as the messages.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import IntArray, frozen, offsets_of
+from besag.arrays import IntArray, frozen, index_type, offsets_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.prepare import Factors
 
@@ -51,23 +53,27 @@ def links_of(factors: Factors, *, compile: bool) -> Links:
     """The links of a problem's factors."""
     arities = np.diff(factors.scope_offsets)
     linked = np.flatnonzero(arities > 1)
-    if len(linked) == len(arities):
-        variables = factors.scope_variables
-    else:
-        variables = factors.scope_variables[np.repeat(arities > 1, arities)]
+    variables = factors.scope_variables
+    if len(linked) < len(arities):
+        variables = variables[np.repeat(arities > 1, arities)]
     sizes = np.diff(factors.state_offsets)
     n_variables = len(sizes)
-    first = offsets_of(np.bincount(variables, minlength=n_variables))
-    by_variable = np.empty(len(variables), np.int64)
-    variables = frozen(variables)
-    place = np.zeros(n_variables, np.int64)
-    kernel_of(make_order_by_variable, compile=compile)(variables, frozen(first), place, by_variable)
+    message_offsets = offsets_of(sizes[variables])
+    kind = index_type(max(int(message_offsets[-1]), len(arities), n_variables))
+
+    def short(array: IntArray) -> IntArray:
+        return frozen(array.astype(kind, copy=False))
+
+    short_variables, first = short(variables), short(offsets_of(np.bincount(variables, minlength=n_variables)))
+    by_variable, place = np.empty(len(variables), kind), np.zeros(n_variables, kind)
+    kernel_of(make_order_by_variable, compile=compile)(short_variables, first, place, by_variable)
+    arities = arities[linked]
     return Links(
-        frozen(linked),
-        frozen(offsets_of(arities[linked])),
-        frozen(np.repeat(np.arange(len(linked)), arities[linked])),
-        variables,
-        frozen(offsets_of(sizes[variables])),
-        frozen(first),
+        short(linked),
+        short(offsets_of(arities)),
+        frozen(np.repeat(np.arange(len(linked), dtype=kind), arities)),
+        short_variables,
+        short(message_offsets),
+        first,
         frozen(by_variable),
     )

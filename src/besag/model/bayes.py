@@ -15,7 +15,7 @@ import numpy as np
 from besag.arrays import Array
 from besag.errors import ModelError
 from besag.model.arrows import parse_arrows
-from besag.model.build import assemble
+from besag.model.build import Part, assemble
 from besag.model.cpt import TOLERANCE, check_cpt, state_code
 from besag.model.dag import parents_of, topological
 from besag.model.factors import states_from
@@ -79,7 +79,8 @@ def from_parents(
         template = Template(f"cpt[{','.join(map(str, shape))}]", shape, len(children))
         scopes = np.array([[*parents[child], child] for child in children], np.int64)
         group = FactorGroup(template, scopes, np.arange(len(children)), True, np.array(children, np.int64))
-        parts.append((group, -np.log(np.where(support, tables, 1.0)), support))
+        energies = -np.log(np.where(support, tables, 1.0))
+        parts.append(Part(group, [energies], "energy", None if support.all() else support))
     return assemble(variables, parts)
 
 

@@ -8,63 +8,96 @@ meant: see `besag.model.given`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from besag import recycled
-from besag.arrays import Array, BoolArray, IntArray, frozen, joined
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen, joined
 from besag.errors import ModelError
-from besag.model.given import Given, energies_from
+from besag.model.given import Given, energies_from, numbers, wrote_log_potentials
 from besag.model.model import FactorGroup, Model
 from besag.model.structured import Potts, Scaled, Structured
 from besag.model.template import Template
 from besag.model.variable import GridNames, RangeNames, Variables
 
-
-def assemble(
-    variables: Variables,
-    parts: Sequence[tuple[FactorGroup, Array, BoolArray | None]],
-    shape: tuple[int, ...] | None = None,
-) -> Model:
-    """A Model from (group, block of theta, its support or None), one for each template."""
-    theta = frozen(recycled.joined([block for _, block, _ in parts]))
-    support = None
-    if not all(mask is None or mask.all() for _, _, mask in parts):
-        masks = [np.ones(block.size, np.bool_) if mask is None else mask for _, block, mask in parts]
-        support = frozen(joined(masks, np.bool_))
-    return Model(variables, tuple(group for group, _, _ in parts), theta, support, shape)
+NO_WEIGHTS = "weights multiply one shared table of finite numbers; fold them into the tables of the edges"
 
 
-def table_part(
-    name: str, scopes: IntArray, tables: object, given: Given
-) -> tuple[FactorGroup, Array, BoolArray | None]:
+class Part(NamedTuple):
+    """Factors of one template and its block of theta, as given: arrays that follow each other, and their hard zeros."""
+
+    group: FactorGroup
+    numbers: Sequence[AnyArray]
+    given: Given = "energy"
+    support: BoolArray | None = None
+
+    @property
+    def size(self) -> int:
+        """How many numbers."""
+        return sum(part.size for part in self.numbers)
+
+    def energies(self) -> tuple[Array, BoolArray | None]:
+        """The block of theta and its support; ModelError where a number cannot be one."""
+        table = self.numbers[0] if len(self.numbers) == 1 else np.concatenate(self.numbers)
+        energies, support = energies_from(table, self.given, where=self.group.template.name)
+        return energies, support if self.support is None else self.support
+
+
+def assemble(variables: Variables, parts: Sequence[Part], shape: tuple[int, ...] | None = None) -> Model:
+    """A Model from one part for each template."""
+    groups = tuple(part.group for part in parts)
+    block = _log_potentials(parts)
+    if block is not None:
+        return Model(variables, groups, frozen(block), None, shape, _negative=True)
+    found = [part.energies() for part in parts]
+    theta = frozen(recycled.joined([energies for energies, _ in found]))
+    masks = [np.ones(energies.size, np.bool_) if mask is None else mask for energies, mask in found]
+    return Model(variables, groups, theta, frozen(joined(masks, np.bool_)), shape)
+
+
+def _log_potentials(parts: Sequence[Part]) -> Array | None:
+    """All numbers, one after the other, in the sign of log-potentials; None where there are hard zeros or errors."""
+    if any(part.support is not None for part in parts):
+        return None
+    block, start = recycled.empty((sum(part.size for part in parts),)), 0
+    for part in parts:
+        for table in part.numbers:
+            if not wrote_log_potentials(table, part.given, block[start : start + table.size]):
+                return None
+            start += table.size
+    return block
+
+
+def table_part(name: str, scopes: IntArray, tables: object, given: Given) -> Part:
     """Factors with a table each (F, K1..Kn), or one table (K1..Kn) that they share."""
-    energies, support = energies_from(tables, given, where=name)
-    arity = scopes.shape[1]
+    return _tables_part(name, scopes, [numbers(tables, name)], given)
+
+
+def _tables_part(name: str, scopes: IntArray, tables: Sequence[AnyArray], given: Given) -> Part:
+    """The same from arrays that follow each other."""
+    arity, entry = scopes.shape[1], tables[0].shape
     if len(scopes) == 0:
-        shape = energies.shape[-arity:]
-        return FactorGroup(Template(name, shape), scopes), np.zeros(shape), None
-    if energies.ndim == arity:
-        group = FactorGroup(Template(name, energies.shape), scopes)
-    elif energies.ndim == arity + 1 and len(energies) == len(scopes):
-        group = FactorGroup(Template(name, energies.shape[1:], len(scopes)), scopes, np.arange(len(scopes)))
+        shape = entry[-arity:]
+        return Part(FactorGroup(Template(name, shape), scopes), [np.zeros(shape)])
+    if len(tables) == 1 and len(entry) == arity:
+        group = FactorGroup(Template(name, entry), scopes)
+    elif len(entry) == arity + 1 and sum(map(len, tables)) == len(scopes):
+        group = FactorGroup(Template(name, entry[1:], len(scopes)), scopes, frozen(np.arange(len(scopes))))
     else:
         raise ModelError(
             f"{name}: expected {arity} axes for a shared table or ({len(scopes)}, ...) for a table a factor, "
-            f"got shape {energies.shape}"
+            f"got shape {entry}"
         )
-    return group, energies, support
+    return Part(group, tables, given)
 
 
-def structured_part(
-    name: str, scopes: IntArray, term: Structured, weights: Array | None
-) -> tuple[FactorGroup, Array, BoolArray | None]:
+def structured_part(name: str, scopes: IntArray, term: Structured, weights: Array | None) -> Part:
     """Factors of one structured term: all with weight 1, all with one weight (), or each with its own (F,)."""
     template = Template(name, term.shape, basis=term)
     if weights is None or weights.ndim == 0:
-        return FactorGroup(template, scopes), np.ones(1) if weights is None else weights.reshape(1), None
-    return FactorGroup(template, scopes, weights.reshape(-1, 1)), np.ones(1), None
+        return Part(FactorGroup(template, scopes), [np.ones(1) if weights is None else weights.reshape(1)])
+    return Part(FactorGroup(template, scopes, weights.reshape(-1, 1)), [np.ones(1)])
 
 
 def chain(unary: object, pairwise: object, given: Given = "log_potential") -> Model:
@@ -77,7 +110,7 @@ def chain(unary: object, pairwise: object, given: Given = "log_potential") -> Mo
     """
     unary, n_states = _unary(unary, "unary")
     n = len(unary)
-    scopes = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    scopes = frozen(np.stack([np.arange(n - 1), np.arange(1, n)], axis=1))
     return _pairwise_model(Variables.alike(RangeNames(n), n_states), unary, scopes, pairwise, given)
 
 
@@ -100,7 +133,7 @@ def tree(parents: Sequence[int] | IntArray, unary: object, pairwise: object, giv
         raise ModelError(f"parents[{at}] is {parent[at]}; it must be -1 or the index of a variable below {len(parent)}")
     _refuse_cycle(parent)
     children = np.flatnonzero(parent >= 0)
-    scopes = np.stack([parent[children], children], axis=1)
+    scopes = frozen(np.stack([parent[children], children], axis=1))
     return _pairwise_model(Variables.alike(RangeNames(len(parent)), n_states), unary, scopes, pairwise, given)
 
 
@@ -128,17 +161,20 @@ def grid(
     height, width = _grid_shape(shape)
     variables = Variables.alike(GridNames(height, width), n_states)
     edges, sizes = grid_edges((height, width), connectivity)
-    scopes = np.concatenate(edges) if edges else np.zeros((0, 2), np.int64)
+    scopes = frozen(np.concatenate(edges) if edges else np.zeros((0, 2), np.int64))
     parts = []
     if unary is not None:
         unary, _ = _unary(unary, "unary", (height, width, n_states))
-        parts.append(table_part("unary", np.arange(height * width)[:, None], unary.reshape(-1, n_states), given))
+        parts.append(table_part("unary", _alone(height * width), unary.reshape(-1, n_states), given))
     if pairwise is not None:
-        tables = pairwise
-        if isinstance(pairwise, (tuple, list)) and len(pairwise) == len(sizes) and np.ndim(pairwise[0]) == 4:
-            tables = _join(pairwise, sizes, (n_states, n_states), "pairwise")
-        scale = None if weights is None else _join(weights, sizes, (), "weights")
-        parts.append(_pairwise_part(scopes, tables, scale, n_states, given))
+        scale = None if weights is None else _join(weights, sizes, "weights")
+        if _is_by_direction(pairwise, sizes):
+            if scale is not None:
+                raise ModelError(NO_WEIGHTS)
+            tables = _by_direction(pairwise, sizes, (n_states, n_states), "pairwise")
+            parts.append(_tables_part("pairwise", scopes, tables, given))
+        else:
+            parts.append(_pairwise_part(scopes, pairwise, scale, n_states, given))
     elif weights is not None:
         raise ModelError("weights need a pairwise term to multiply; none was given")
     return assemble(variables, parts, (height, width))
@@ -160,9 +196,9 @@ def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -
     if lattice is not None:
         shape = tuple(int(n) for n in lattice)
         edges, sizes = lattice_edges(shape)
-        scopes, n = np.concatenate(edges), int(np.prod(shape))
+        scopes, n = frozen(np.concatenate(edges)), int(np.prod(shape))
         names = GridNames(*shape) if len(shape) == 2 else RangeNames(n)
-        j = _join(coupling, sizes, (), "coupling")
+        j = _join(coupling, sizes, "coupling")
     else:
         scopes = np.asarray(shape_or_edges, np.int64)
         if scopes.size and (scopes.ndim != 2 or scopes.shape[1] != 2):
@@ -170,62 +206,63 @@ def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -
         scopes = scopes.reshape(-1, 2)
         n = max(int(scopes.max(initial=-1)) + 1, h.size if h.ndim else 0)
         shape, names = None, RangeNames(n)
-        j = _join(coupling, [(len(scopes),)], (), "coupling")
+        j = _join(coupling, [(len(scopes),)], "coupling")
     if h.ndim and h.size != n:
         raise ModelError(f"field must be a number or have one entry for each of {n} variables, got shape {h.shape}")
     spin = np.array([-1.0, 1.0])
     variables = Variables(names, (("-1", "1"),), np.zeros(n, np.int64))
     parts = [
         _parameter_part("coupling", scopes, -np.outer(spin, spin)[None], j),
-        _parameter_part("field", np.arange(n)[:, None], -spin[None], h.reshape(-1) if h.ndim else h),
+        _parameter_part("field", _alone(n), -spin[None], h.reshape(-1) if h.ndim else h),
     ]
     return assemble(variables, parts, shape)
 
 
-def _parameter_part(
-    name: str, scopes: IntArray, basis: Array, values: Array
-) -> tuple[FactorGroup, Array, BoolArray | None]:
+def _parameter_part(name: str, scopes: IntArray, basis: Array, values: Array) -> Part:
     """Factors of one basis element with a parameter that they share (a number) or have each for themselves (F,)."""
     _finite(values, name)
     if values.ndim == 0 or len(scopes) == 0:
         value = values.reshape(-1) if values.ndim == 0 else np.zeros(1)
-        return FactorGroup(Template(name, basis.shape[1:], basis=basis), scopes), value, None
+        return Part(FactorGroup(Template(name, basis.shape[1:], basis=basis), scopes), [value])
     template = Template(name, basis.shape[1:], len(scopes), basis=basis)
-    return FactorGroup(template, scopes, np.arange(len(scopes))), values, None
+    return Part(FactorGroup(template, scopes, frozen(np.arange(len(scopes)))), [values])
 
 
 def _pairwise_model(variables: Variables, unary: Array, scopes: IntArray, pairwise: object, given: Given) -> Model:
     n_states = unary.shape[1]
     parts = [
-        table_part("unary", np.arange(len(unary))[:, None], unary, given),
+        table_part("unary", _alone(len(unary)), unary, given),
         _pairwise_part(scopes, pairwise, None, n_states, given),
     ]
     return assemble(variables, parts)
 
 
-def _pairwise_part(
-    scopes: IntArray, pairwise: object, weights: Array | None, n_states: int, given: Given
-) -> tuple[FactorGroup, Array, BoolArray | None]:
+def _pairwise_part(scopes: IntArray, pairwise: object, weights: Array | None, n_states: int, given: Given) -> Part:
     if isinstance(pairwise, Potts):
         if pairwise.n_states != n_states:
             raise ModelError(f"pairwise: potts has {pairwise.n_states} states, but the variables have {n_states}")
         return structured_part("pairwise", scopes, pairwise, weights)
     if weights is None:
-        part = table_part("pairwise", scopes, pairwise, given)
-        _check_pairs(part[1], n_states)
-        return part
+        tables = [numbers(pairwise, "pairwise")]
+        _check_pairs(tables[0], n_states)
+        return _tables_part("pairwise", scopes, tables, given)
     energies, support = energies_from(pairwise, given, where="pairwise")
     _check_pairs(energies, n_states)
     if energies.ndim != 2 or not (support is None or support.all()):
-        raise ModelError("weights multiply one shared table of finite numbers; fold them into the tables of the edges")
+        raise ModelError(NO_WEIGHTS)
     if weights.ndim == 0:
         return table_part("pairwise", scopes, weights * energies, "energy")
     return structured_part("pairwise", scopes, Scaled(energies), weights)
 
 
-def _check_pairs(energies: Array, n_states: int) -> None:
-    if energies.shape[-2:] != (n_states, n_states):
-        raise ModelError(f"pairwise: expected tables of shape ({n_states}, {n_states}), got {energies.shape}")
+def _alone(n_variables: int) -> IntArray:
+    """(V, 1): scopes of one variable each."""
+    return frozen(np.arange(n_variables)[:, None])
+
+
+def _check_pairs(tables: AnyArray, n_states: int) -> None:
+    if tables.shape[-2:] != (n_states, n_states):
+        raise ModelError(f"pairwise: expected tables of shape ({n_states}, {n_states}), got {tables.shape}")
 
 
 def _unary(unary: object, where: str, shape: tuple[int, ...] | None = None) -> tuple[Array, int]:
@@ -240,21 +277,31 @@ def _unary(unary: object, where: str, shape: tuple[int, ...] | None = None) -> t
     return array, array.shape[-1]
 
 
-def _join(values: Any, sizes: Sequence[tuple[int, ...]], entry: tuple[int, ...], where: str) -> Array:
-    """Numbers of all edges, from a number or one array for each direction: () or (E, *entry)."""
+def _join(values: Any, sizes: Sequence[tuple[int, ...]], where: str) -> Array:
+    """Numbers of all edges, from a number or one array for each direction: () or (E,)."""
     if not isinstance(values, (tuple, list)):
         values = np.asarray(values, np.float64)
-        if values.ndim == 0 and not entry:
-            return _finite(np.asarray(values), where)
-    expected = [(*size, *entry) for size in sizes]
-    arrays = [values] if len(sizes) == 1 and np.shape(values) == expected[0] else list(values)
-    shapes = [np.shape(array) for array in arrays]
+        if values.ndim == 0:
+            return _finite(values, where)
+    arrays = [values] if len(sizes) == 1 and np.shape(values) == sizes[0] else list(values)
+    return _finite(np.asarray(np.concatenate(_by_direction(arrays, sizes, (), where)), np.float64), where)
+
+
+def _is_by_direction(pairwise: object, sizes: Sequence[tuple[int, ...]]) -> TypeGuard[Sequence[Any]]:
+    """Whether there is an array of tables for each direction of edges."""
+    return isinstance(pairwise, (tuple, list)) and len(pairwise) == len(sizes) and np.ndim(pairwise[0]) == 4
+
+
+def _by_direction(
+    values: Sequence[Any], sizes: Sequence[tuple[int, ...]], entry: tuple[int, ...], where: str
+) -> list[AnyArray]:
+    """The numbers of edges (edges, *entry), for each direction."""
+    expected, shapes = [(*size, *entry) for size in sizes], [np.shape(array) for array in values]
     if shapes != expected:
         raise ModelError(
             f"{where}: expected arrays of shapes {expected}, one for each direction of edges, got {shapes}"
         )
-    numbers = np.concatenate([np.asarray(array).reshape(-1, *entry) for array in arrays])
-    return numbers if entry else _finite(np.asarray(numbers, np.float64), where)
+    return [numbers(array, where).reshape(-1, *entry) for array in values]
 
 
 def _finite(values: Array, where: str) -> Array:

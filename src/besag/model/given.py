@@ -14,18 +14,16 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from besag import recycled
-from besag.arrays import Array, BoolArray
+from besag.arrays import LARGEST, AnyArray, Array, BoolArray
 from besag.errors import ModelError
 
 Given: TypeAlias = Literal["log_potential", "energy", "weight"]
+AT_A_TIME = 2**15  # entries, so that what was written is looked at while it is in the caches
 
 
 def energies_from(table: object, given: Given, *, where: str) -> tuple[Array, BoolArray | None]:
     """Numbers as given -> (energies, finite everywhere; support, False at hard zeros, or None where there is none)."""
-    try:
-        values = _float64(table)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{where}: expected an array of numbers, got {type(table).__name__} ({error})") from None
+    values = _float64(numbers(table, where))
     if given == "weight":
         bad = ~((values >= 0) & (values < np.inf))
         wanted = "weights must be finite and not negative"
@@ -49,8 +47,29 @@ def energies_from(table: object, given: Given, *, where: str) -> tuple[Array, Bo
     return energies + 0.0, support
 
 
-def _float64(table: object) -> Array:
+def numbers(table: object, where: str) -> AnyArray:
+    """An array of numbers of any type, or a ModelError."""
+    if isinstance(table, np.ndarray) and table.dtype.kind in "fiub":
+        return table
+    try:
+        return np.asarray(table, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{where}: expected an array of numbers, got {type(table).__name__} ({error})") from None
+
+
+def wrote_log_potentials(table: AnyArray, given: Given, out: Array) -> bool:
+    """Write numbers as given to a flat array, as log-potentials; False where one is no finite energy, or a weight."""
+    if given not in ("log_potential", "energy"):
+        return False
+    sign = np.add if given == "log_potential" else np.subtract  # 0 + x and 0 - x: no negative zeros
+    flat = table.reshape(-1)
+    for start in range(0, len(flat), AT_A_TIME):
+        part = sign(0.0, flat[start : start + AT_A_TIME], out=out[start : start + AT_A_TIME])
+        if not (part.max() <= LARGEST and part.min() >= -LARGEST):
+            return False
+    return True
+
+
+def _float64(values: AnyArray) -> Array:
     """The numbers, in an array of their own only where they are of another type."""
-    if isinstance(table, np.ndarray) and table.dtype.kind in "fiub" and table.dtype != np.float64:
-        return recycled.copied(table)
-    return np.asarray(table, np.float64)
+    return values if values.dtype == np.float64 else recycled.copied(values)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Rebuilt, joined, owned
+from besag.arrays import Array, BoolArray, IntArray, Rebuilt, frozen, joined, owned
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from
 from besag.model.layout import Layout
@@ -85,6 +85,10 @@ class Model(Rebuilt, Queries):
     metadata: Mapping[str, Any] = NONE
     layout: Layout = field(init=False)
     _graph: Graph | None = field(default=None, kw_only=True)
+    _negative: bool = field(
+        default=False, kw_only=True
+    )  # what is given as theta are sound log-potentials, its negative
+    _log_potentials: Array | None = field(default=None, init=False)
     _problem: Problem | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -92,6 +96,26 @@ class Model(Rebuilt, Queries):
         if self.metadata is not NONE:
             object.__setattr__(self, "metadata", checked_metadata(self.metadata, "the model"))
         object.__setattr__(self, "layout", Layout(group.template for group in self.groups))
+        if self._negative:
+            object.__setattr__(self, "_log_potentials", self.theta)
+            object.__setattr__(self, "_negative", False)
+            object.__delattr__(self, "theta")
+        else:
+            self._check_numbers()
+        if self._graph is None:
+            self._check_scopes()
+
+    if not TYPE_CHECKING:  # for a type checker a Model has its fields and nothing else
+
+        def __getattr__(self, name: str) -> Array:
+            """theta, where log-potentials were given: a large model has both only from when somebody asks for it."""
+            if name != "theta" or self._log_potentials is None:
+                raise AttributeError(f"'Model' object has no attribute {name!r}", name=name, obj=self)
+            theta = frozen(np.subtract(0.0, self._log_potentials))  # no negative zeros
+            object.__setattr__(self, "theta", theta)
+            return theta
+
+    def _check_numbers(self) -> None:
         theta = self.layout.check_theta(self.theta)
         if self.support is not None:
             support = owned(np.asarray(self.support, np.bool_))
@@ -101,8 +125,6 @@ class Model(Rebuilt, Queries):
                 raise ModelError("theta must be 0 where support is False")
             object.__setattr__(self, "support", None if support.all() else support)
         object.__setattr__(self, "theta", owned(theta))
-        if self._graph is None:
-            self._check_scopes()
 
     def _check_scopes(self) -> None:
         few = len(self.variables) < FEW
@@ -125,7 +147,11 @@ class Model(Rebuilt, Queries):
     def problem(self) -> Problem:
         """The numbers of this model bound to its Graph, without evidence."""
         if self._problem is None:
-            problem = self.graph.bind(self.theta, inputs=self.inputs, support=self.support, children=self._children())
+            children = self._children()
+            if self._log_potentials is not None and self.graph.tables_are_theta:
+                problem = self.graph.bound(self._log_potentials, children=children)
+            else:
+                problem = self.graph.bind(self.theta, inputs=self.inputs, support=self.support, children=children)
             object.__setattr__(self, "_problem", problem)
         assert self._problem is not None
         return self._problem
