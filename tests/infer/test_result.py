@@ -328,3 +328,9 @@ def test_frames_of_labellings_keep_variables_and_all_solutions() -> None:
 
 def test_a_frame_of_no_targets_is_empty() -> None:
     assert besag.data.bundled("asia").marginals([]).to_frame().empty
+
+
+def test_what_an_engine_cannot_give_is_said_of_the_engine() -> None:
+    r = besag.ising((2, 2), 0.2).marginals(engine="gibbs[n_samples=4000]")
+    with pytest.raises(CapabilityError, match="engine 'gibbs' cannot give log_partition; ais, "):
+        r.log_partition  # noqa: B018

@@ -346,3 +346,26 @@ def test_a_hard_zero_in_one_array_leaves_the_others_as_they_are() -> None:
     np.testing.assert_array_equal(model.problem.log_potentials, numbers)
     assert model.support is not None
     assert int((~model.support).sum()) == 1
+
+
+@pytest.mark.parametrize(
+    ("build", "match"),
+    [
+        (lambda: besag.chain(np.zeros((1, 2)), np.full((2, 2), np.nan)), "pairwise: log-potential must be a number"),
+        (lambda: besag.grid((1, 1), 2, None, np.zeros((2, 2)), given="foo"), "given must be"),  # type: ignore[arg-type]
+        (lambda: besag.grid((1, 2), 2, None, [[0, -1e200], [0, 0]], weights=1e200), "weights times the table"),
+        (
+            lambda: besag.grid((1, 2), 2, None, [[0, 1e301], [0, 0]], weights=[np.ones((1, 1)), np.ones((0, 2))]),
+            "table",
+        ),
+        (lambda: besag.chain(np.zeros((2, 2)), np.zeros((2, 2), complex)), "expected an array of numbers"),
+        (lambda: besag.chain(np.zeros((2, 2)), np.zeros((2, 2), "datetime64[s]")), "expected an array of numbers"),
+        (
+            lambda: besag.grid((1, 2), 2, None, (np.zeros((1, 1, 2, 2)), np.zeros((0, 2, 2, 2))), weights=2.0),
+            "weights multiply one shared table",
+        ),
+    ],
+)
+def test_numbers_that_nobody_reads_or_that_overflow_are_refused_too(build: Callable[[], Any], match: str) -> None:
+    with pytest.raises(ModelError, match=match):
+        build()

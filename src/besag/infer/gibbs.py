@@ -126,7 +126,8 @@ def judged(result: Result, walk: Walk) -> Result:
     held, state = walk.held_variables(), result.state
     assert state is not None
     error = float(state["standard_errors"].max(initial=0.0))
-    agree = worst < MOST and least >= LEAST * walk.n_chains and not len(held)
+    wanted = LEAST * walk.n_chains
+    agree = worst < MOST and least >= wanted and not len(held)
     done = result.diagnostics["stopped"] == "max_iterations"
     told = result.diagnostics.extended(
         converged=bool(agree and done),
@@ -141,11 +142,11 @@ def judged(result: Result, walk: Walk) -> Result:
     )
     if not told["converged"]:
         names = [result.graph.variables.names[int(v)] for v in held[:4]]
-        told = told.extended(hint=_hint(worst, least, names, len(held)))
+        told = told.extended(hint=_hint(worst, least, wanted, names, len(held)))
     return replace(result, diagnostics=told)
 
 
-def _hint(worst: float, least: float, names: list[str], n_held: int) -> str:
+def _hint(worst: float, least: float, wanted: float, names: list[str], n_held: int) -> str:
     if n_held:
         more = ", ..." if n_held > len(names) else ""
         return (
@@ -153,6 +154,6 @@ def _hint(worst: float, least: float, names: list[str], n_held: int) -> str:
             "and the answer wrong; use scan='tree' or an exact engine"
         )
     return (
-        f"R-hat is {worst:.3f} (below {MOST} is wanted) and the effective sample size {least:.0f}: take more n_samples "
-        "or burn_in, or another scan"
+        f"R-hat is {worst:.4f} (below {MOST} is wanted), effective samples {least:.0f} ({wanted:.0f} is wanted): "
+        "take more n_samples or burn_in, or another scan"
     )

@@ -117,9 +117,18 @@ class Result(Rebuilt):
 
     def _asked(self, value: Any, want: str) -> Any:
         if value is None:
+            self._refuse_what_the_engine_cannot(want)
             hint = "; r.assignment has the states of the best labelling" if self.codes is not None else ""
             raise CapabilityError(f"{want} was not asked for in this call; {CALLS[want]} gives it{hint}")
         return value
+
+    def _refuse_what_the_engine_cannot(self, want: str) -> None:
+        from besag.infer.engine import REGISTRY, SHOWS, engine_class
+
+        name = str(self.diagnostics.get("engine"))
+        if name in REGISTRY and want not in SHOWS and want not in engine_class(name).capabilities.wants:
+            able = [other for other in REGISTRY if want in engine_class(other).capabilities.wants]
+            raise CapabilityError(f"engine {name!r} cannot give {want}; {', '.join(able)} can")
 
     @property
     def _many(self) -> bool:

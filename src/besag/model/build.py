@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from besag import recycled
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen, joined
+from besag.arrays import LARGEST, AnyArray, Array, BoolArray, IntArray, frozen, joined
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from, numbers, wrote_log_potentials
 from besag.model.model import FactorGroup, Model
@@ -78,6 +78,7 @@ def _tables_part(name: str, scopes: IntArray, tables: Sequence[AnyArray], given:
     """The same from arrays that follow each other."""
     arity, entry = scopes.shape[1], tables[0].shape
     if len(scopes) == 0:
+        energies_from(tables[0], given, where=name)  # what nobody reads is looked at all the same
         shape = entry[-arity:]
         return Part(FactorGroup(Template(name, shape), scopes), [np.zeros(shape)])
     if len(tables) == 1 and len(entry) == arity:
@@ -250,6 +251,8 @@ def _pairwise_part(scopes: IntArray, pairwise: object, weights: Array | None, n_
     _check_pairs(energies, n_states)
     if energies.ndim != 2 or not (support is None or support.all()):
         raise ModelError(NO_WEIGHTS)
+    if float(np.abs(energies).max(initial=0.0)) * float(np.abs(weights).max(initial=0.0)) > LARGEST:
+        raise ModelError(f"pairwise: weights times the table overflow; they must be at most {LARGEST:g} in size")
     if weights.ndim == 0:
         return table_part("pairwise", scopes, weights * energies, "energy")
     return structured_part("pairwise", scopes, Scaled(energies), weights)

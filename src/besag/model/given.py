@@ -49,10 +49,11 @@ def energies_from(table: object, given: Given, *, where: str) -> tuple[Array, Bo
 
 def numbers(table: object, where: str) -> AnyArray:
     """An array of numbers of any type, or a ModelError."""
-    if isinstance(table, np.ndarray) and table.dtype.kind in "fiub":
-        return table
     try:
-        return np.asarray(table, np.float64)
+        array = np.asarray(table)
+        if array.dtype.kind not in "fiubO":
+            raise TypeError(f"of {array.dtype}")
+        return array if array.dtype.kind != "O" else array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ModelError(f"{where}: expected an array of numbers, got {type(table).__name__} ({error})") from None
 

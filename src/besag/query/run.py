@@ -20,6 +20,12 @@ from besag.query.progress import Progress
 if TYPE_CHECKING:
     from besag.model.model import Model
 
+ENDS = {
+    "max_iterations": "stopped",
+    "time_limit": "stopped at its time_limit",
+    "interrupted": "was interrupted",
+}
+
 
 class Options(TypedDict, total=False):
     """What every verb takes besides its question.
@@ -102,8 +108,8 @@ def warn_unconverged(result: Result) -> None:
     told = result.diagnostics
     if result.energies is not None and (result.energies[:, 0] == np.inf).any():
         warn(ConvergenceWarning(f"{told['engine']} found no labelling that the hard zeros allow; try another engine"))
-    if not told["converged"] and told.get("stopped") in ("max_iterations", "time_limit") and told["tolerance"] != 0:
-        text = f"{told['engine']} stopped at its {told['stopped']} after {told['iterations']} iterations"
+    if not told["converged"] and told.get("stopped") in ENDS and told["tolerance"] != 0:
+        text = f"{told['engine']} {ENDS[told['stopped']]} after {told['iterations']} iterations"
         if told.get("residual") is not None and math.isfinite(told["residual"]):
             text += f", with a residual of {told['residual']:.2g}"
         hint = told.get("hint", "give it more iterations or time; r.diagnostics has more")

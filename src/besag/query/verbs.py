@@ -246,7 +246,10 @@ def expect(model: Model, h: Callable[[dict[str, str]], Any], evidence: Any, opti
         )
         p = counts / counts.sum()
     else:
-        codes = configurations(model.variables, list(range(len(model.variables))), MAX_ROWS)
+        try:
+            codes = configurations(model.variables, list(range(len(model.variables))), MAX_ROWS)
+        except TooLargeError as error:
+            raise TooLargeError(f"{error}; engine='gibbs' takes the mean over samples instead") from None
         log_z = run(model, {"log_partition"}, read, options).log_partition
         p = np.exp(-model.problem.with_evidence(read).energy(codes) - log_z)
     names = model.variables.names_at(range(len(model.variables)))
