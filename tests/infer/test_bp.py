@@ -273,6 +273,17 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         model.marginals(engine="bp[memory_limit=100]")
 
 
+@pytest.mark.parametrize("schedule", ["synchronous", "sequential", "residual"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_damping_does_not_end_early_on_a_tree_of_strong_couplings(schedule: str, dtype: str) -> None:
+    rng = np.random.default_rng(375)
+    edges = np.array([(int(rng.integers(v)), v) for v in range(1, 8)])
+    model = besag.ising(edges, 4 * rng.normal(size=7), float(4 * rng.normal()))
+    found = model.marginals(engine=f"bp[schedule={schedule},damping=0.3,dtype={dtype}]")
+    assert found.diagnostics.converged
+    assert_allclose(found.array, model.marginals(engine="tree").array, atol=1e-5)
+
+
 def test_ctrl_c_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     from besag.infer.bp import Process
 

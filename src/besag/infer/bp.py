@@ -8,8 +8,9 @@ with cycles it is an estimate: a fixed point is a stationary point of the Bethe 
 (`besag.kernels.bp_beliefs`). With (min, +) in place of (+, x) the messages speak for a labelling of low energy.
 
 Schedules: synchronous (all messages at once), sequential (variables in turn), residual (the message that would change
-most goes first). `damping` is the weight that an old message keeps. What is left after the last step tells how the
-iteration went: `oscillates` in diagnostics says that messages move back and forth, which damping cures.
+most goes first). `damping` is the weight that an old message keeps, except on a forest, which needs none. What is left
+after the last step tells how the iteration went: `oscillates` in diagnostics says that messages move back and forth,
+which damping cures.
 
 No message of a forest can favour a state by more than the ranges of all tables together allow; on graphs with cycles
 and hard zeros messages may grow beyond that, by a factor in every step, and where they contradict each other the
@@ -148,13 +149,20 @@ class Process:
         self.rng = np.random.default_rng(0) if rng is None else rng
         graph = setting.graph
         self.links: Links = graph.plans.get("bp links", lambda: links_of(setting.factors, compile=setting.compile))
-        self.damping = 0.0 if engine.damping == "adaptive" else float(engine.damping)
+        self.damping = self._first_damping()
         self.least, self.waited, self.diverges, self.updates = math.inf, 0, False, 0
         self.iterations, self.order = 0, frozen(np.arange(graph.n_variables))
         self.tolerance = engine.limits(None).tolerance or 0.0
         self._refuse()
         self._begin_all()
         self._warm(warm)
+
+    def _first_damping(self) -> float:
+        """None on a forest, whose messages settle by themselves: damped, small ones change little long before that."""
+        asked = self.engine.damping
+        if isinstance(asked, str) or (asked > 0 and forest_of(self.setting.graph) is not None):
+            return 0.0
+        return float(asked)
 
     def _refuse(self) -> None:
         size = np.dtype(self.engine.dtype).itemsize
