@@ -85,9 +85,7 @@ class Model(Rebuilt, Queries):
     metadata: Mapping[str, Any] = NONE
     layout: Layout = field(init=False)
     _graph: Graph | None = field(default=None, kw_only=True)
-    _negative: bool = field(
-        default=False, kw_only=True
-    )  # what is given as theta are sound log-potentials, its negative
+    _negative: bool = field(default=False, kw_only=True)  # given as theta are sound log-potentials
     _log_potentials: Array | None = field(default=None, init=False)
     _problem: Problem | None = field(default=None, init=False)
 
