@@ -245,7 +245,11 @@ def summary(rows: list[dict[str, Any]], board: dict[str, dict[str, float]]) -> l
     lines = []
     for engine in dict.fromkeys(row["asked"] for row in rows):
         own = [row for row in rows if row["asked"] == engine]
-        answered = [row for row in own if "error" not in row and not math.isnan(row["log10_z"])]
+        told = [row for row in own if "error" not in row]
+        answered = [row for row in told if not math.isnan(row["log10_z"])]
+        if told and not answered:
+            lines.append(f"- `{engine}`: {len(told)} of {len(own)} answered, with marginals and no log Z.")
+            continue
         close, compared = 0, 0
         for row in own:
             values = [abs(v - row["true"]) for v in board.get(row["instance"], {}).values() if not math.isnan(v)]
