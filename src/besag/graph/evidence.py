@@ -59,11 +59,6 @@ class Evidence(Rebuilt):
         """B."""
         return len(self.observed)
 
-    @property
-    def says_nothing(self) -> bool:
-        """Whether nothing is known of any variable."""
-        return self.log_weights is None and bool(self.observed.max(initial=-1) < 0)
-
     def check(self, variables: Variables) -> None:
         """EvidenceError unless it fits these variables; looked at once, since neither changes."""
         if self._fits is not variables:
