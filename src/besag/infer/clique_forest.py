@@ -1,25 +1,15 @@
-"""Forests of cliques: made from scopes by triangulation, calibrated by two passes.
-
-To calibrate is to turn a product of tables, each at home in a clique that contains its scope, into the marginals b_C of
-all cliques; with those of the separators S between neighbours,
-
-    product of tables = Z prod_C b_C / prod_S b_S
-
-Messages go up to the roots, sums over what a clique shares with no parent, and down again as quotients of a separator's
-marginal before and after.
-"""
+"""Forests of cliques, made from scopes by triangulation."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of
-from besag.infer.clique_tables import Algebra, Scope, Table
+from besag.arrays import BoolArray, IntArray, frozen, offsets_of
+from besag.infer.clique_tables import Algebra, Scope
 from besag.kernels.cliques import clique_entries, make_cliques
 from besag.kernels.compile import kernel_of
 from besag.kernels.order import best_order, neighbours
@@ -114,34 +104,3 @@ def triangulated(
         {graph.names[v]: i for i, v in enumerate(order.tolist())},
         dict(zip(graph.names, clique_of, strict=True)),
     )
-
-
-def calibrated(
-    algebra: Algebra, forest: CliqueForest, tables: Iterable[tuple[int, Table]]
-) -> tuple[list[Table], float]:
-    """The marginals of all cliques under the product of tables, each with its clique, and the log of its sum.
-
-    Where that is -inf the marginals mean nothing.
-    """
-    own: list[list[Table]] = [[] for _ in forest.scopes]
-    for c, table in tables:
-        own[c].append(table)
-    products = [algebra.product(scope, mine) for scope, mine in zip(forest.scopes, own, strict=True)]
-    beliefs = [table for table, _ in products]
-    messages: list[Array] = []
-    scales: list[float] = []
-    for c, (parent, separator) in enumerate(zip(forest.parents, forest.separators, strict=True)):
-        up = algebra.marginal(beliefs[c], separator)
-        scaled, log_scale = algebra.scaled(up.values)
-        if log_scale == -math.inf:
-            return beliefs, -math.inf
-        if parent >= 0:
-            algebra.multiply(beliefs[parent], Table(separator, scaled))
-        messages.append(scaled)
-        scales.append(log_scale)
-    for c in range(len(forest.scopes) - 1, -1, -1):
-        parent, separator, change = forest.parents[c], forest.separators[c], algebra.ones(()).values
-        if parent >= 0:
-            change = algebra.quotient(algebra.marginal(beliefs[parent], separator).values, messages[c])
-        algebra.multiply(beliefs[c], Table(separator, algebra.shifted(change, -scales[c])))
-    return beliefs, sum(scales) + sum(log_scale for _, log_scale in products)

@@ -30,10 +30,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from besag.infer.clique_forest import ROUNDING, CliqueForest
-from besag.infer.clique_tables import Algebra, Scope, Table
+from besag.infer.clique_tables import Algebra, Scope, Scopes, Table, Tables
 
 CANDIDATES = 3
-BLOCK_BITS = 5.0  # pairs of blocks of so many bits are summed out of a clique first, pairs of variables out of these
 
 NOTHING: frozenset[int] = frozenset()
 
@@ -42,15 +41,15 @@ NOTHING: frozenset[int] = frozenset()
 class Reduced:
     """Small cliques, parents before children; `sources`: the cliques of the large forest that contain them."""
 
-    scopes: list[Scope]
-    separators: list[Scope]  # towards the parent, () at a root
+    scopes: Scopes
+    separators: Scopes  # towards the parent, () at a root
     sources: list[int]
     lost: float  # KL, nats
     exact: bool  # whether nothing was peeled or cut
 
-    def marginals(self, algebra: Algebra, beliefs: list[Table]) -> list[Table]:
+    def marginals(self, algebra: Algebra, beliefs: Tables) -> Tables:
         """Of the small cliques, from those of the large forest."""
-        return [algebra.marginal(beliefs[c], scope) for c, scope in zip(self.sources, self.scopes, strict=True)]
+        return algebra.marginals(beliefs, self.sources, self.scopes)
 
 
 @dataclass(slots=True, eq=False)
@@ -63,28 +62,26 @@ class _Clique:
 
 
 def reduced(
-    algebra: Algebra, forest: CliqueForest, beliefs: list[Table], needed: frozenset[int], bits: float
-) -> tuple[Reduced, list[Table]]:
+    algebra: Algebra, forest: CliqueForest, beliefs: Tables, needed: frozenset[int], bits: float
+) -> tuple[Reduced, Tables]:
     """A forest on at least the variables that are needed, with cliques of at most 2^bits entries; their marginals."""
     work = _Reduction(algebra, forest, beliefs, needed)
     work.shrink(bits)
     return work.result()
 
 
-def torn(
-    algebra: Algebra, forest: CliqueForest, beliefs: list[Table], needed: frozenset[int]
-) -> tuple[Reduced, list[Table]]:
+def torn(algebra: Algebra, forest: CliqueForest, beliefs: Tables, needed: frozenset[int]) -> tuple[Reduced, Tables]:
     """Every variable that is needed on its own, in no time; the loss is that of all variables of the forest."""
-    alone = {v: algebra.marginal(beliefs[c], (v,)) for v, c in forest.homes.items()}
-    shared = [algebra.marginal(b, s) for b, s in zip(beliefs, forest.separators, strict=True) if s]
-    lost = sum(map(algebra.entropy, [*alone.values(), *shared])) - sum(map(algebra.entropy, beliefs))
-    kept = [v for v in alone if v in needed]
-    sources = [forest.homes[v] for v in kept]
-    return Reduced([(v,) for v in kept], [()] * len(kept), sources, max(lost, 0.0), False), [alone[v] for v in kept]
+    alone = algebra.marginals(beliefs, list(forest.homes.values()), algebra.scopes([(v,) for v in forest.homes]))
+    shared = algebra.marginals(beliefs, range(len(beliefs)), algebra.scopes(forest.separators))
+    lost = sum(map(algebra.entropy, [*alone, *shared])) - sum(map(algebra.entropy, beliefs))
+    kept = algebra.tables([table for table in alone if table.scope[0] in needed])
+    sources = [forest.homes[v] for (v,) in kept.scopes.each]
+    return Reduced(kept.scopes, algebra.scopes([()] * len(kept)), sources, max(lost, 0.0), False), kept
 
 
 class _Reduction:
-    def __init__(self, algebra: Algebra, forest: CliqueForest, beliefs: list[Table], needed: frozenset[int]) -> None:
+    def __init__(self, algebra: Algebra, forest: CliqueForest, beliefs: Tables, needed: frozenset[int]) -> None:
         self.algebra, self.needed = algebra, needed
         self.cliques = {c: _Clique(b, frozenset(b.scope), c) for c, b in enumerate(beliefs)}
         self.count: dict[int, int] = {}  # of each variable: the cliques that have it
@@ -137,9 +134,10 @@ class _Reduction:
 
     def shrink(self, bits: float) -> None:
         """Until no clique of two variables or more has more than 2^bits entries."""
+        self._inform([self._table(c) for c in self.cliques if self._is_large(c, bits)])
         for c in list(self.cliques):
             while c in self.cliques and self._is_large(c, bits):
-                self._inform(self._table(c))
+                self._inform([self._table(c)])
                 if not self._peel_one(c, bits):
                     self._cut_one(c)
 
@@ -164,7 +162,7 @@ class _Reduction:
         if not options:
             return False
         tried = sorted(options, key=lambda option: option[:2])[:CANDIDATES]
-        losses = [self._loss(c, v, beside) for _, v, beside in tried]
+        losses = self._losses(c, [(v, beside) for _, v, beside in tried])
         best = min(range(len(tried)), key=lambda i: losses[i][0] / logs[tried[i][1]])
         loss, left = losses[best]
         self.lost, self.exact = self.lost + loss, False
@@ -188,16 +186,13 @@ class _Reduction:
                 room -= logs[u]
         return frozenset(chosen)
 
-    def _loss(self, c: int, v: int, beside: frozenset[int]) -> tuple[float, float]:
-        """I(v; rest of the clique | beside), and the entropy of the clique without v."""
-        algebra, table, clique = self.algebra, self._table(c), self.cliques[c]
+    def _losses(self, c: int, tried: list[tuple[int, frozenset[int]]]) -> list[tuple[float, float]]:
+        """For each v and R: I(v; rest of the clique | R), and the entropy of the clique without v."""
+        table, clique = self._table(c), self.cliques[c]
         if clique.entropy is None:
-            clique.entropy = algebra.entropy(table)
-        rest = algebra.marginal(table, tuple(u for u in table.scope if u != v))
-        own = algebra.marginal(table, tuple(sorted(beside | {v})))
-        without = algebra.marginal(own, tuple(sorted(beside)))
-        left = algebra.entropy(rest)
-        return max(algebra.entropy(own) + left - algebra.entropy(without) - clique.entropy, 0.0), left
+            clique.entropy = self.algebra.entropy(table)
+        found = self.algebra.loss_entropies(table, tried).tolist()
+        return [(max(own + rest - beside - clique.entropy, 0.0), rest) for own, rest, beside in found]
 
     def _peel(self, c: int, v: int, beside: frozenset[int], entropy: float) -> None:
         clique, new = self.cliques[c], self.next
@@ -223,7 +218,7 @@ class _Reduction:
             if len(shared) < len(clique.scope)
         ]
         tried = sorted(options)[:CANDIDATES]
-        losses = [sum(self._loss(d, v, shared)[0] for d, shared in self._behind(c, n, v)) for _, v, n in tried]
+        losses = [sum(self._losses(d, [(v, shared)])[0][0] for d, shared in self._behind(c, n, v)) for _, v, n in tried]
         best = min(range(len(tried)), key=lambda i: losses[i] / logs[tried[i][1]])
         self.lost, self.exact = self.lost + losses[best], False
         _, v, towards = tried[best]
@@ -252,34 +247,19 @@ class _Reduction:
     def _mutual(self, a: int, b: int) -> float:
         return self.information[(a, b) if a < b else (b, a)]
 
-    def _inform(self, table: Table) -> None:
-        """The mutual information of all pairs of a clique; it stays the same whatever is left out."""
-        scope = table.scope
-        if all((a, b) in self.information for i, a in enumerate(scope) for b in scope[i + 1 :]):
-            return
-        blocks: list[list[int]] = [[]]
-        for v in scope:
-            if blocks[-1] and self.algebra.bits((*blocks[-1], v)) > BLOCK_BITS:
-                blocks.append([])
-            blocks[-1].append(v)
-        for i, one in enumerate(blocks):
-            for other in blocks[i + 1 :] or [one]:
-                self._inform_pairs(self.algebra.marginal(table, tuple(sorted({*one, *other}))))
+    def _inform(self, tables: list[Table]) -> None:
+        """The mutual information of all pairs of each clique; it stays the same whatever is left out."""
+        new = [table for table in tables if not self._knows(table.scope)]
+        for table, found in zip(new, self.algebra.information(new), strict=True):
+            for i, j in zip(*np.triu_indices(len(table.scope), 1), strict=True):
+                self.information.setdefault((table.scope[i], table.scope[j]), float(found[i, j]))
 
-    def _inform_pairs(self, table: Table) -> None:
-        scope = table.scope
-        values = self.algebra.plain(table.values).reshape([self.algebra.cardinalities[v] for v in scope])
-        for i, j in zip(*np.triu_indices(len(scope), 1), strict=True):
-            if (scope[i], scope[j]) not in self.information:
-                pair = values.sum(axis=tuple(a for a in range(len(scope)) if a not in (i, j)))
-                apart = np.outer(pair.sum(axis=1), pair.sum(axis=0))
-                seen = (pair > 0) & (apart > 0)
-                mutual = float(pair[seen] @ np.log(pair[seen] / apart[seen]))
-                self.information[scope[i], scope[j]] = max(mutual, 0.0)
+    def _knows(self, scope: Scope) -> bool:
+        return all((a, b) in self.information for i, a in enumerate(scope) for b in scope[i + 1 :])
 
-    def result(self) -> tuple[Reduced, list[Table]]:
+    def result(self) -> tuple[Reduced, Tables]:
         """What is left, parents before children."""
-        answer, tables = Reduced([], [], [], self.lost, self.exact), list[Table]()
+        separators, sources, tables = list[Scope](), list[int](), list[Table]()
         seen: set[int] = set()
         for root in self.cliques:
             stack = [] if root in seen else [(root, NOTHING)]
@@ -287,9 +267,9 @@ class _Reduction:
                 c, separator = stack.pop()
                 seen.add(c)
                 clique = self.cliques[c]
-                answer.scopes.append(tuple(sorted(clique.scope)))
-                answer.separators.append(tuple(sorted(separator)))
-                answer.sources.append(clique.source)
+                separators.append(tuple(sorted(separator)))
+                sources.append(clique.source)
                 tables.append(self._table(c))
                 stack.extend((n, shared) for n, shared in clique.near.items() if n not in seen)
-        return answer, tables
+        joined = self.algebra.tables(tables)
+        return Reduced(joined.scopes, self.algebra.scopes(separators), sources, self.lost, self.exact), joined

@@ -2,33 +2,34 @@
 
 Numbers are linear or, where their range is too large for that, logarithms; an Algebra knows which and does with both
 
-    multiply    large times small, in place; the scope of the small one lies in that of the large one
-    marginal    sum over the variables that are not in a scope
-    quotient    above / below, 0 where below is 0: there above is 0 too
-    entropy     - sum p log p of a table that sums to one
+    marginals       sums over the variables that are not in a scope
+    conditionals    tables over their own sums on a part of their variables
+    quotient        above / below, 0 where below is 0: there above is 0 too
+    entropy         - sum p log p of a table that sums to one
+
+Most of it is done for many tables at once, which lie one after the other in one array (Tables).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen
-from besag.kernels.clique_tables import make_add, make_entropy, make_log_sum, make_multiply, make_offsets, make_sum
+from besag.arrays import Array, IntArray, frozen, offsets_of
+from besag.kernels.clique_losses import make_entropy, make_information, make_loss
+from besag.kernels.clique_passes import TINY
+from besag.kernels.clique_tables import make_conditionals, make_marginal, make_marginals, make_multiply
 from besag.kernels.compile import kernel_of
 from besag.kernels.threads import run_chunks
 
 Scope = tuple[int, ...]
 
-LOW_ENTRIES = 1 << 9  # of the inner list of offsets: both lists stay in the first cache
-CHUNKED_ENTRIES = 1 << 18  # from which on a table is cut into chunks
-CHUNKS = 4
-MOST_MAPS = 20_000  # lists of offsets that are kept
-FAINT = 1e-150  # largest entry of a product below which it is made again from logarithms
-TINY = 1e-250  # below which a number is taken for 0, so that no quotient overflows
+CHUNK_ENTRIES = 1 << 16  # of tables that are done at a time: some 0.1 ms
 WEAKEST, WEAKEST_LOG = 1e-60, -700.0  # of a message beside its largest entry
 
 
@@ -39,6 +40,44 @@ class Table(NamedTuple):
     values: Array
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Scopes:
+    """Some scopes, and where the variables and the entries of each begin."""
+
+    each: list[Scope]
+    first: IntArray  # (n + 1,), into variables
+    variables: IntArray
+    entries: IntArray  # (n + 1,)
+
+    @property
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
+        """What kernels read."""
+        return self.first, self.variables, self.entries
+
+    @property
+    def sizes(self) -> IntArray:
+        """Entries of each table."""
+        return np.diff(self.entries)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """Tables on some scopes, one after the other."""
+
+    scopes: Scopes
+    values: Array
+
+    def __len__(self) -> int:
+        return len(self.scopes.each)
+
+    def __getitem__(self, i: int) -> Table:
+        scopes = self.scopes
+        return Table(scopes.each[i], self.values[scopes.entries[i] : scopes.entries[i + 1]])
+
+    def __iter__(self) -> Iterator[Table]:
+        return (self[i] for i in range(len(self)))
+
+
 class Algebra:
     """What can be done with tables on variables of these cardinalities."""
 
@@ -46,14 +85,20 @@ class Algebra:
         self, cardinalities: Sequence[int], *, log: bool = False, compile: bool = True, n_threads: int | None = None
     ) -> None:
         self.cardinalities = list(cardinalities)
+        self.cards = frozen(np.array(self.cardinalities, np.int64))
         self.logs = [math.log2(k) for k in cardinalities]
         self.log, self.compile, self.n_threads = log, compile, n_threads
-        self._multiply = kernel_of(make_add if log else make_multiply, compile=compile)
-        self._sum = kernel_of(make_sum, compile=compile)
-        self._fill = kernel_of(make_offsets, compile=compile)
-        self._entropy = kernel_of(make_entropy, compile=compile)
-        self._log_sum = kernel_of(make_log_sum, compile=compile) if log else None
-        self._maps: dict[tuple[Scope, Scope], tuple[IntArray, IntArray]] = {}
+        self._multiply = self.kernel(make_multiply)
+        self._marginal = self.kernel(make_marginal)
+        self._marginals = self.kernel(make_marginals)
+        self._conditionals = self.kernel(make_conditionals)
+        self._entropy = self.kernel(make_entropy)
+        self._loss = self.kernel(make_loss)
+        self._information = self.kernel(make_information)
+
+    def kernel(self, make: Callable[..., Callable[..., object]]) -> Callable[..., object]:
+        """A kernel for these numbers."""
+        return kernel_of(make, int(self.log), compile=self.compile)
 
     def bits(self, scope: Iterable[int]) -> float:
         """log2 of the entries of a table."""
@@ -63,6 +108,18 @@ class Algebra:
         """Entries of a table."""
         return math.prod([self.cardinalities[v] for v in scope])
 
+    def scopes(self, each: Sequence[Scope]) -> Scopes:
+        """Scopes for many tables."""
+        first = offsets_of(np.array([len(scope) for scope in each], np.int64))
+        variables = np.fromiter(chain.from_iterable(each), np.int64, int(first[-1]))
+        entries = offsets_of(np.array([self.size(scope) for scope in each], np.int64))
+        return Scopes(list(each), frozen(first), frozen(variables), frozen(entries))
+
+    def tables(self, each: Sequence[Table]) -> Tables:
+        """Many tables from single ones."""
+        values = np.concatenate([table.values for table in each]) if each else np.zeros(0)
+        return Tables(self.scopes([table.scope for table in each]), values)
+
     def from_logs(self, scope: Scope, logs: Array) -> Table:
         """A table from logarithms, none of them far above 0."""
         return Table(scope, logs if self.log else np.exp(logs))
@@ -71,45 +128,39 @@ class Algebra:
         """As linear numbers."""
         return np.exp(values) if self.log else values
 
-    def ones(self, scope: Scope) -> Table:
-        """A table to multiply others into."""
-        return Table(scope, np.zeros(self.size(scope)) if self.log else np.ones(self.size(scope)))
-
     def multiply(self, table: Table, by: Table) -> None:
-        """In place."""
-        self._apply(self._multiply, table, by)
-
-    def product(self, scope: Scope, tables: Sequence[Table]) -> tuple[Table, float]:
-        """The product of tables over exp(log_scale), and log_scale: 0 unless linear numbers become too small."""
-        answer = self.ones(scope)
-        for table in tables:
-            self.multiply(answer, table)
-        if self.log or not tables or answer.values.max() > FAINT:
-            return answer, 0.0
-        logs, add = Table(scope, np.zeros(self.size(scope))), kernel_of(make_add, compile=self.compile)
-        for table in tables:
-            self._apply(add, logs, Table(table.scope, _log(table.values)))
-        top = float(logs.values.max())
-        return (answer, 0.0) if top == -math.inf else (Table(scope, np.exp(logs.values - top)), top)
-
-    def _apply(self, kernel: Callable[..., None], table: Table, by: Table) -> None:
-        high, low = self._map(table.scope, by.scope)
-        small = frozen(by.values)
-        self._chunked(len(high), len(table.values), lambda a, b, _: kernel(table.values, small, high, low, a, b))
+        """In place; the scope of the second lies in that of the first."""
+        self._multiply(self.cards, _array(table.scope), table.values, _array(by.scope), frozen(by.values))
 
     def marginal(self, table: Table, scope: Scope) -> Table:
         """The sum over what is not in the scope; the table itself where nothing is."""
         if len(scope) == len(table.scope):
             return table
-        high, low = self._map(table.scope, scope)
-        large, size = frozen(table.values), self.size(scope)
-        if self._log_sum is not None:
-            top, total = np.full(size, -math.inf), np.zeros(size)
-            self._log_sum(top, total, large, high, low)
-            return Table(scope, _log(total) + np.where(total > 0, top, 0.0))
-        totals = np.zeros((self._n_chunks(len(high), len(large)), size))
-        self._chunked(len(high), len(large), lambda a, b, c: self._sum(totals[c], large, high, low, a, b))
-        return Table(scope, totals[0] if len(totals) == 1 else totals.sum(axis=0))
+        out = np.empty(self.size(scope))
+        self._marginal(self.cards, _array(table.scope), frozen(table.values), _array(scope), out)
+        return Table(scope, out)
+
+    def marginals(self, tables: Tables, source: Sequence[int], scopes: Scopes) -> Tables:
+        """On each scope, the sum of the table with that number over what is not in it."""
+        chosen = frozen(np.array(source, np.int64))
+        work, values, out = tables.scopes.sizes[chosen], frozen(tables.values), np.empty(int(scopes.entries[-1]))
+        fixed = (self.cards, tables.scopes.arrays, values, chosen, scopes.arrays)
+        self.in_chunks(work, lambda start, stop: self._marginals(*fixed, start, stop, out))
+        return Tables(scopes, out)
+
+    def conditionals(self, tables: Tables, parts: Scopes) -> Tables:
+        """b(C) / b(S) of each table on C and the scope S that is part of it; as it is where S is empty."""
+        values = tables.values.copy()
+        fixed = (self.cards, tables.scopes.arrays, parts.arrays)
+        self.in_chunks(tables.scopes.sizes, lambda a, b: self._conditionals(*fixed, a, b, TINY, values))
+        return Tables(tables.scopes, values)
+
+    def in_chunks(self, work: IntArray, function: Callable[[int, int], object]) -> None:
+        """function(start, stop) on ranges of items, each with some work; the ranges depend on that alone."""
+        done = np.cumsum(work)
+        n = max(1, int(done[-1]) // CHUNK_ENTRIES) if len(done) else 0
+        bounds = [0, *np.searchsorted(done, done[-1] * np.arange(1, n) / n).tolist(), len(done)] if n else [0]
+        run_chunks(lambda i: function(bounds[i], bounds[i + 1]), n, self.n_threads)
 
     def quotient(self, above: Array, below: Array) -> Array:
         """above / below, 0 where below is 0."""
@@ -117,82 +168,66 @@ class Algebra:
             return np.subtract(above, below, out=np.full_like(above, -math.inf), where=below > -math.inf)
         return np.divide(above, below, out=np.zeros_like(above), where=below > TINY)
 
-    def shifted(self, values: Array, by: float) -> Array:
-        """The values times exp(by)."""
-        return values + by if self.log else values * math.exp(by)
-
     def mixed(self, one: Array, other: Array, share: float) -> Array:
         """one^(1 - share) other^share."""
         if self.log:
             return np.where(one > -math.inf, (1.0 - share) * one + share * np.maximum(other, WEAKEST_LOG), one)
         return one ** (1.0 - share) * np.maximum(other, WEAKEST) ** share
 
-    def scaled(self, values: Array) -> tuple[Array, float]:
-        """The values over the largest of them, and its log: -inf where there is nothing."""
-        top = float(values.max())
+    def scaled(self, tables: Tables) -> tuple[Array, Array]:
+        """The values of each table over its largest, and the log of that one: -inf where there is nothing."""
+        values, scopes = tables.values, tables.scopes
+        tops = np.maximum.reduceat(values, scopes.entries[:-1]) if len(scopes.each) else np.zeros(0)
         if self.log:
-            return values - (0.0 if top == -math.inf else top), top
-        return (values / top, math.log(top)) if top > 0 else (values, -math.inf)
+            return values - np.repeat(np.where(tops > -math.inf, tops, 0.0), scopes.sizes), tops
+        with np.errstate(divide="ignore"):
+            return values / np.repeat(np.where(tops > 0, tops, 1.0), scopes.sizes), np.log(np.maximum(tops, 0.0))
 
-    def message(self, values: Array) -> tuple[Array, float]:
-        """As `scaled`, and what is above 0 but very weak is made less so."""
-        values, log_top = self.scaled(values)
+    def messages(self, tables: Tables) -> tuple[Tables, float]:
+        """As `scaled`, with the sum of the logs, and what is above 0 but very weak is made less so."""
+        values, log_tops = self.scaled(tables)
         if self.log:
-            return np.where(values > -math.inf, np.maximum(values, WEAKEST_LOG), -math.inf), log_top
-        return np.where(values > 0, np.maximum(values, WEAKEST), 0.0), log_top
+            values = np.where(values > -math.inf, np.maximum(values, WEAKEST_LOG), -math.inf)
+        else:
+            values = np.where(values > 0, np.maximum(values, WEAKEST), 0.0)
+        return Tables(tables.scopes, values), float(log_tops.sum())
+
+    def distributions(self, tables: Tables) -> Tables:
+        """Linear, each normalised; uniform where numbers have failed."""
+        values, log_tops = self.scaled(tables)
+        failed = np.repeat(~np.isfinite(log_tops), tables.scopes.sizes)
+        values = np.where(failed, 1.0, self.plain(values))
+        totals = np.add.reduceat(values, tables.scopes.entries[:-1]) if len(tables) else np.zeros(0)
+        return Tables(tables.scopes, values / np.repeat(totals, tables.scopes.sizes))
 
     def entropy(self, table: Table) -> float:
         """In nats; zeros count nothing."""
-        if self.log:
-            positive = table.values[table.values > -math.inf]
-            return -float(np.exp(positive) @ positive)
-        values, n = frozen(table.values), len(table.values)
-        parts = np.zeros(self._n_chunks(n, n))
+        return float(self._entropy(frozen(table.values)))  # type: ignore[arg-type]
 
-        def work(start: int, stop: int, chunk: int) -> None:
-            parts[chunk] = self._entropy(values, start, stop)
+    def loss_entropies(self, table: Table, tried: Sequence[tuple[int, frozenset[int]]]) -> Array:
+        """(n, 3): H(v, R), H(C - v) and H(R) of a table on C, for each v and R."""
+        found, variables, values = np.empty((len(tried), 3)), _array(table.scope), frozen(table.values)
 
-        self._chunked(n, n, work)
-        return float(parts.sum())
+        def find(i: int) -> None:
+            v, beside = tried[i]
+            rest = _array(tuple(u for u in table.scope if u != v))
+            own, shared = _array(tuple(sorted(beside | {v}))), _array(tuple(sorted(beside)))
+            self._loss(self.cards, variables, values, rest, own, shared, found[i])
 
-    def _chunked(self, n_rows: int, size: int, work: Callable[[int, int, int], None]) -> None:
-        """work(start, stop, chunk) for all rows; the number of chunks depends on the size alone."""
-        n_chunks = self._n_chunks(n_rows, size)
-        if n_chunks == 1:
-            work(0, n_rows, 0)
-        else:
-            run_chunks(
-                lambda c: work(c * n_rows // n_chunks, (c + 1) * n_rows // n_chunks, c), n_chunks, self.n_threads
-            )
-
-    def _n_chunks(self, n_rows: int, size: int) -> int:
-        return CHUNKS if size >= CHUNKED_ENTRIES and n_rows >= CHUNKS else 1
-
-    def _map(self, large: Scope, small: Scope) -> tuple[IntArray, IntArray]:
-        """Where the entries of the large table are in the small one: (high, low) of the kernels."""
-        found = self._maps.get((large, small))
-        if found is None:
-            strides, step = {}, 1
-            for v in reversed(small):
-                strides[v] = step
-                step *= self.cardinalities[v]
-            cut, inner = len(large), 1
-            while cut > 0 and inner < LOW_ENTRIES:
-                cut -= 1
-                inner *= self.cardinalities[large[cut]]
-            if len(self._maps) >= MOST_MAPS:
-                self._maps.clear()
-            found = (self._offsets(large[:cut], strides), self._offsets(large[cut:], strides))
-            self._maps[large, small] = found
+        run_chunks(find, len(tried), self.n_threads if len(values) >= CHUNK_ENTRIES else 1)
         return found
 
-    def _offsets(self, axes: Scope, strides: dict[int, int]) -> IntArray:
-        offsets = np.empty(self.size(axes), np.int64)
-        cards = np.array([self.cardinalities[v] for v in axes], np.int64)
-        self._fill(frozen(cards), frozen(np.array([strides.get(v, 0) for v in axes], np.int64)), offsets)
-        return np.asarray(frozen(offsets))
+    def information(self, tables: Sequence[Table]) -> list[Array]:
+        """I(u; v) of all pairs u < v of each table's variables, by their places (n, n)."""
+        found = [np.full((len(table.scope), len(table.scope)), -1.0) for table in tables]
+
+        def find(i: int) -> None:
+            self._information(self.cards, _array(tables[i].scope), frozen(tables[i].values), found[i])
+
+        large = sum(len(table.values) for table in tables) >= CHUNK_ENTRIES
+        run_chunks(find, len(tables), self.n_threads if large else 1)
+        return found
 
 
-def _log(values: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.log(values)
+def _array(scope: Scope) -> IntArray:
+    return np.asarray(frozen(np.array(scope, np.int64)))

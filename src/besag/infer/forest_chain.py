@@ -30,10 +30,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from besag.arrays import Array
-from besag.infer.clique_forest import CliqueForest, calibrated, triangulated
+from besag.infer.calibration import Calibration
+from besag.infer.clique_forest import CliqueForest, triangulated
 from besag.infer.clique_reduction import Reduced, reduced, torn
-from besag.infer.clique_tables import Algebra, Scope, Table
+from besag.infer.clique_tables import Algebra, Scope, Scopes, Table, Tables
 
 GAP_BITS = 3.0  # between the cliques of T and those of A
 
@@ -47,11 +47,16 @@ class Stage:
     """T_t, A_t and the messages between it and the next."""
 
     forest: CliqueForest
+    calibration: Calibration
     factors: list[int]
-    small: Reduced | None = None  # None at the last
-    forward: list[Table] = field(default_factory=list)
-    backward: list[Table] = field(default_factory=list)
+    own: Tables  # of the factors
+    arrivals: list[int]  # the cliques of T_t that contain those of A_(t-1)
+    small: Reduced | None  # None at the last
+    forward: Tables
+    backward: Tables
     log_scale: float = 0.0  # of backward
+    placed: Scopes | None = None  # of all that comes together in T_t
+    homes: list[int] = field(default_factory=list)
 
 
 class Chain:
@@ -75,7 +80,7 @@ class Chain:
         self._keep_bits = max(self.bits - max(GAP_BITS, *algebra.logs), 1.0)  # of the cliques of A
         self.stages: list[Stage] = []
         self.log_partition = 0.0
-        self._beliefs: list[Table] = []  # of the last stage
+        self._nothing = self._beliefs = algebra.tables([])  # beliefs: of the last stage
         self._last_total = 0.0
         place = {v: i for i, v in enumerate(order)}
         groups: dict[int, list[int]] = {}
@@ -98,19 +103,19 @@ class Chain:
 
     def _build(self) -> None:
         """Stages, and the first pass."""
-        done, carried, step, keep = 0, list[Table](), len(self._groups), self._keep_bits
+        done, carried, step, keep = 0, self._nothing, len(self._groups), self._keep_bits
         while done < len(self._groups):
-            stop, forest = self._next(done, [table.scope for table in carried], step)
+            stop, forest = self._next(done, carried.scopes.each, step)
             if forest is None and self._split(done):
                 continue
             if forest is None:  # not even one factor fits: there is nothing for it but smaller cliques
                 keep -= 1.0
-                forest = self._forest(done, done, [table.scope for table in carried], -1.0)
+                forest = self._forest(done, done, carried.scopes.each, -1.0)
                 assert forest is not None
             else:
                 keep = self._keep_bits
             step = max(stop - done, 1)
-            stage = Stage(forest, [f for group in self._groups[done:stop] for f in group])
+            stage = self._stage(forest, [f for group in self._groups[done:stop] for f in group], carried.scopes)
             self.stages.append(stage)
             beliefs, log_total = self._calibrated(stage, carried)
             self.log_partition += log_total
@@ -122,13 +127,18 @@ class Chain:
             else:
                 self._beliefs, self._last_total = beliefs, log_total
 
-    def _approximate(self, stage: Stage, beliefs: list[Table], needed: frozenset[int], bits: float) -> list[Table]:
+    def _stage(self, forest: CliqueForest, factors: list[int], before: Scopes) -> Stage:
+        own, calibration = self.algebra.tables([self.tables[f] for f in factors]), Calibration(self.algebra, forest)
+        arrivals = [forest.home(scope) for scope in before.each]
+        return Stage(forest, calibration, factors, own, arrivals, None, self._nothing, self._nothing)
+
+    def _approximate(self, stage: Stage, beliefs: Tables, needed: frozenset[int], bits: float) -> Tables:
         self.check()
         if self.hurry():
             stage.small, marginals = torn(self.algebra, stage.forest, beliefs, needed)
         else:
             stage.small, marginals = reduced(self.algebra, stage.forest, beliefs, needed, bits)
-        stage.forward = self._conditionals(stage.small, marginals)
+        stage.forward = self.algebra.conditionals(marginals, stage.small.separators)
         return stage.forward
 
     def _number(self) -> None:
@@ -172,46 +182,37 @@ class Chain:
         most = math.inf if stop == done else self.bits
         return triangulated(self.algebra, scopes + new, most, last, exact_bits)
 
-    def _calibrated(self, stage: Stage, before: list[Table]) -> tuple[list[Table], float]:
-        own = [self.tables[f] for f in stage.factors] + before
-        placed = [(stage.forest.home(table.scope), table) for table in own]
-        if stage.small is not None:
-            placed += zip(stage.small.sources, stage.backward, strict=False)
-        return calibrated(self.algebra, stage.forest, placed)
+    def _calibrated(self, stage: Stage, before: Tables) -> tuple[Tables, float]:
+        together = (stage.own, before, stage.backward)
+        if stage.placed is None or len(stage.homes) != sum(map(len, together)):
+            behind = stage.small.sources if len(stage.backward) and stage.small is not None else []
+            stage.homes = [*map(stage.forest.home, stage.own.scopes.each), *stage.arrivals, *behind]
+            stage.placed = self.algebra.scopes([scope for tables in together for scope in tables.scopes.each])
+        values = np.concatenate([tables.values for tables in together])
+        return stage.calibration.run(stage.placed, stage.homes, values)
 
-    def _conditionals(self, small: Reduced, marginals: list[Table]) -> list[Table]:
-        """b_C / b_S of each clique."""
-        answer, algebra = [], self.algebra
-        for table, separator in zip(marginals, small.separators, strict=True):
-            values = np.array(table.values)
-            if separator:
-                shared = algebra.marginal(table, separator)
-                by = algebra.quotient(algebra.ones(separator).values, shared.values)
-                algebra.multiply(Table(table.scope, values), Table(separator, by))
-            answer.append(Table(table.scope, values))
-        return answer
-
-    def back(self) -> Iterator[tuple[Stage, list[Table]]]:
+    def back(self) -> Iterator[tuple[Stage, Tables]]:
         """A pass back: the stages from the last to the first with the marginals of their cliques."""
         beliefs, total = self._beliefs, self._last_total
         yield self.stages[-1], beliefs
         for t in range(len(self.stages) - 2, -1, -1):
             self.check()
             stage = self.stages[t]
-            self._receive(stage, self.stages[t + 1].forest, beliefs)
-            beliefs, log_total = self._calibrated(stage, self.stages[t - 1].forward if t else [])
+            self._receive(stage, self.stages[t + 1], beliefs)
+            beliefs, log_total = self._calibrated(stage, self.stages[t - 1].forward if t else self._nothing)
             total += log_total + stage.log_scale
             yield stage, beliefs
         self.log_partition = total
 
-    def _receive(self, stage: Stage, after: CliqueForest, beliefs: list[Table]) -> None:
+    def _receive(self, stage: Stage, after: Stage, beliefs: Tables) -> None:
         assert stage.small is not None
-        marginals = [self.algebra.marginal(beliefs[after.home(scope)], scope) for scope in stage.small.scopes]
-        stage.backward, stage.log_scale = [], 0.0
-        for now, came in zip(self._conditionals(stage.small, marginals), stage.forward, strict=True):
-            values, log_scale = self.algebra.message(self.algebra.quotient(now.values, came.values))
-            stage.backward.append(Table(now.scope, values))
-            stage.log_scale += log_scale
+        marginals = self.algebra.marginals(beliefs, after.arrivals, stage.small.scopes)
+        now = self.algebra.conditionals(marginals, stage.small.separators)
+        stage.backward, stage.log_scale = self._messages(now, stage.forward)
+
+    def _messages(self, now: Tables, came: Tables) -> tuple[Tables, float]:
+        """The quotient, as messages, and the sum of the logs of their scales."""
+        return self.algebra.messages(Tables(now.scopes, self.algebra.quotient(now.values, came.values)))
 
     def saved(self) -> Callable[[], None]:
         """What brings the messages back to what they are now."""
@@ -227,7 +228,7 @@ class Chain:
 
     def again(self, damping: float = 0.0) -> None:
         """A pass forward with what came back; damped, f is the geometric mean of what it was and what it would be."""
-        before: list[Table] = []
+        before = self._nothing
         for stage in self.stages:
             self.check()
             beliefs, log_total = self._calibrated(stage, before)
@@ -235,13 +236,8 @@ class Chain:
                 self._beliefs, self._last_total = beliefs, log_total
                 return
             marginals = stage.small.marginals(self.algebra, beliefs)
-            updated = self._conditionals(stage.small, marginals)
-            stage.forward = [
-                Table(now.scope, self._damped(self.algebra.quotient(now.values, came.values), old.values, damping))
-                for now, came, old in zip(updated, stage.backward, stage.forward, strict=True)
-            ]
-            before = stage.forward
-
-    def _damped(self, values: Array, old: Array, damping: float) -> Array:
-        new, _ = self.algebra.message(values)
-        return self.algebra.mixed(new, old, damping) if damping > 0 else new
+            updated = self.algebra.conditionals(marginals, stage.small.separators)
+            new, _ = self._messages(updated, stage.backward)
+            if damping > 0:
+                new = Tables(new.scopes, self.algebra.mixed(new.values, stage.forward.values, damping))
+            before = stage.forward = new

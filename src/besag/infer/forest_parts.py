@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from besag.arrays import Array, IntArray, frozen, offsets_of
-from besag.infer.clique_tables import Algebra, Scope, Table
+from besag.infer.clique_tables import Algebra, Scope
 from besag.infer.forest_chain import Chain, OutOfTimeError
 from besag.infer.setting import Setting
 from besag.kernels.compile import kernel_of
@@ -213,9 +213,10 @@ class Part:
         """A pass back, and the marginals that it gives."""
         found: dict[int, Array] = {}
         for stage, beliefs in chain.back():
-            for v, c in stage.forest.homes.items():
-                if v not in found:
-                    found[v] = _plain(chain.algebra, beliefs[c], (v,))
+            new = [v for v in stage.forest.homes if v not in found]
+            homes = [stage.forest.homes[v] for v in new]
+            tables = chain.algebra.marginals(beliefs, homes, chain.algebra.scopes([(v,) for v in new]))
+            found.update((table.scope[0], table.values) for table in chain.algebra.distributions(tables))
         return found
 
     def _fill(self, found: dict[int, Array]) -> None:
@@ -238,13 +239,13 @@ class Part:
             return
         self.chain.check = _no_check
         scopes = list(self.logs)
+        algebra = self.chain.algebra
         for stage, beliefs in self.chain.back():
-            for i in stage.factors:
-                values = None
+            homes = [stage.forest.home(scope) for scope in stage.own.scopes.each]
+            tables = algebra.distributions(algebra.marginals(beliefs, homes, stage.own.scopes))
+            for i, table in zip(stage.factors, tables, strict=True):
                 for f in by_scope.get(scopes[i], []):
-                    if values is None:
-                        values = _plain(self.chain.algebra, beliefs[stage.forest.home(scopes[i])], scopes[i])
-                    yield f, self._full(f, values)
+                    yield f, self._full(f, table.values)
 
     def _full(self, f: int, values: Array) -> Array:
         """A table on the free variables of a factor, in order, as one on all of its states."""
@@ -255,13 +256,6 @@ class Part:
         full = np.zeros([self.setting.graph.variables.cardinalities[v] for v in variables])
         full[np.ix_(*[self.left[v] for v in variables])] = table.reshape([len(self.left[v]) for v in variables])
         return full.ravel()
-
-
-def _plain(algebra: Algebra, belief: Table, scope: Scope) -> Array:
-    """The marginal of a scope that lies in that of a belief, linear, normalised; uniform where numbers have failed."""
-    values, log_scale = algebra.scaled(algebra.marginal(belief, scope).values)
-    plain = algebra.plain(values) if math.isfinite(log_scale) else np.ones(len(values))
-    return np.asarray(plain / plain.sum())
 
 
 def _no_check() -> None:

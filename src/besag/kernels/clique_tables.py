@@ -1,11 +1,19 @@
 """Products and sums of dense tables whose scopes are nested.
 
-A small table on some of the axes of a large one is read through the offset of its entry. The axes of the large table
-are cut in two, so that the offset is a sum of two short lists whatever the scopes are:
+Tables are flat, the variables of a scope in ascending order, the last one fastest. Many lie one after the other:
 
-    large index = h L + l,      small index = high[h] + low[l],      h < H, l < L
+    first (n + 1,)      where the scope of each begins in `variables`
+    entries (n + 1,)    where the numbers of each begin
 
-Shapes: large (H L,), high (H,), low (L,). Kernels do the rows [start, stop) of H, so that threads can share a table.
+A large table is walked from its first entry to its last, block by block, and a small one on some of its axes is read or
+written beside it. Where neighbouring axes are both in the small one, or both not, they are one; if the last of them is
+long, it is the block, along which the place in the small table
+
+    RUN       counts up
+    STILL     stays
+    LISTED    is in a list: the last axes are short, and several make a block
+
+Sums over an axis are numbers, or, with log, logarithms of sums of exponentials.
 """
 
 from __future__ import annotations
@@ -13,89 +21,305 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from besag.arrays import Array, IntArray
+from besag.kernels.compile import at, gathering, inlined
+
+STILL, RUN, LISTED = 0, 1, 2
+SHORT = 8  # entries of an axis below which a list is faster
+ENOUGH, MOST_LISTED = 256, 4096  # entries of a list: from ENOUGH on no axis is added
+MOST_AXES = 64  # of two states: more than any memory holds
+
+Scopes = tuple[IntArray, IntArray, IntArray]  # first, variables, entries
+Scratch = tuple[IntArray, IntArray, IntArray, IntArray]  # sizes, strides and digits of axes, the last first; offsets
+Walk = tuple[int, int, int, int]  # the first axis outside the block, the number of axes, entries of the block, mode
 
 
-def make_offsets() -> Callable[..., None]:
-    """Kernel: offsets (prod K,) = sum over axes of digit times stride, for every setting of the axes, row-major."""
-
-    def fill(cardinalities: IntArray, strides: IntArray, offsets: IntArray) -> None:
-        size = 1
-        offsets[0] = 0
-        for a in range(len(cardinalities) - 1, -1, -1):
-            for k in range(1, cardinalities[a]):
-                for i in range(size):
-                    offsets[k * size + i] = offsets[i] + k * strides[a]
-            size *= cardinalities[a]
-
-    return fill
+@inlined
+def scratch_of() -> Scratch:
+    """Work space of a walk."""
+    return (
+        np.empty(MOST_AXES, np.int64),
+        np.empty(MOST_AXES, np.int64),
+        np.empty(MOST_AXES, np.int64),
+        np.empty(MOST_LISTED, np.int64),
+    )
 
 
-def make_multiply() -> Callable[..., None]:
-    """Kernel: large *= small."""
-
-    def multiply(large: Array, small: Array, high: IntArray, low: IntArray, start: int, stop: int) -> None:
-        n = len(low)
-        for h in range(start, stop):
-            offset, row = high[h], h * n
-            for i in range(n):
-                large[row + i] *= small[offset + low[i]]
-
-    return multiply
-
-
-def make_add() -> Callable[..., None]:
-    """Kernel: large += small, the product of tables in logarithms."""
-
-    def add(large: Array, small: Array, high: IntArray, low: IntArray, start: int, stop: int) -> None:
-        n = len(low)
-        for h in range(start, stop):
-            offset, row = high[h], h * n
-            for i in range(n):
-                large[row + i] += small[offset + low[i]]
-
-    return add
-
-
-def make_sum() -> Callable[..., None]:
-    """Kernel: total += the large table, summed over the axes that the small one has not."""
-
-    def total_up(total: Array, large: Array, high: IntArray, low: IntArray, start: int, stop: int) -> None:
-        n = len(low)
-        for h in range(start, stop):
-            offset, row = high[h], h * n
-            for i in range(n):
-                total[offset + low[i]] += large[row + i]
-
-    return total_up
-
-
-def make_log_sum() -> Callable[..., None]:
-    """Kernel: top = the largest of the large table over the other axes, total = sum of exp(large - top)."""
-
-    def log_sum(top: Array, total: Array, large: Array, high: IntArray, low: IntArray) -> None:
-        n = len(low)
-        for h in range(len(high)):
-            for i in range(n):
-                at = high[h] + low[i]
-                top[at] = max(top[at], large[h * n + i])
-        for h in range(len(high)):
-            for i in range(n):
-                at, value = high[h] + low[i], large[h * n + i]
-                if value > -math.inf:
-                    total[at] += math.exp(value - top[at])
-
-    return log_sum
+@inlined
+def walk_of(
+    cards: IntArray,
+    large: IntArray,
+    large_start: int,
+    large_stop: int,
+    small: IntArray,
+    small_start: int,
+    small_stop: int,
+    scratch: Scratch,
+) -> Walk:
+    """How to walk a table on the variables large[large_start:large_stop], those of the small one being among them."""
+    sizes, strides, digits, offsets = scratch
+    n, step, s, run, n_run, alike = 0, 1, small_stop - 1, 1, 0, True
+    for i in range(large_stop - 1, large_start - 1, -1):
+        sizes[n], strides[n], digits[n] = cards[large[i]], 0, 0
+        if s >= small_start and small[s] == large[i]:
+            strides[n] = step
+            step *= sizes[n]
+            s -= 1
+        alike = alike and (strides[n] > 0) == (strides[0] > 0)
+        if alike:
+            run *= sizes[n]
+            n_run += 1
+        n += 1
+    if n_run == n or run >= SHORT:
+        return 1, merged(n, scratch), run, RUN if n > 0 and strides[0] > 0 else STILL
+    offsets[0] = 0
+    block, used = 1, 0
+    while used < n and block < ENOUGH and block * sizes[used] <= MOST_LISTED:
+        for k in range(1, sizes[used]):
+            for i in range(block):
+                offsets[k * block + i] = offsets[i] + k * strides[used]
+        block *= sizes[used]
+        used += 1
+    return used, n, block, LISTED
 
 
-def make_entropy() -> Callable[..., float]:
-    """Kernel: - sum p log p of linear numbers [start, stop); zeros count nothing."""
+@inlined
+def merged(n: int, scratch: Scratch) -> int:
+    """Make one axis of neighbours that are both in the small table or both not; how many are left."""
+    sizes, strides = scratch[0], scratch[1]
+    kept = 0
+    for a in range(1, n):
+        if (strides[a] > 0) == (strides[kept] > 0):
+            sizes[kept] *= sizes[a]
+        else:
+            kept += 1
+            sizes[kept], strides[kept] = sizes[a], strides[a]
+    return kept + 1
 
-    def entropy(values: Array, start: int, stop: int) -> float:
-        total = 0.0
+
+@inlined
+def advance(used: int, n: int, scratch: Scratch, offset: int) -> tuple[int, int]:
+    """The next block: the axis that counted up, n at the end; where it is in the small table."""
+    sizes, strides, digits = scratch[0], scratch[1], scratch[2]
+    a = used
+    while a < n:
+        digits[a] += 1
+        offset += strides[a]
+        if digits[a] < sizes[a]:
+            return a, offset
+        offset -= sizes[a] * strides[a]
+        digits[a] = 0
+        a += 1
+    return n, offset
+
+
+@gathering
+def scale_listed(log: int, block: int, offsets: IntArray, large: Array, place: int, small: Array, offset: int) -> None:
+    """A block of the large table times listed entries of the small one."""
+    for i in range(block):
+        if log:
+            large[at(place + i)] += small[at(offset + offsets[i])]
+        else:
+            large[at(place + i)] *= small[at(offset + offsets[i])]
+
+
+@inlined
+def scale_run(log: int, block: int, large: Array, place: int, small: Array, offset: int) -> None:
+    """The same along a run."""
+    for i in range(block):
+        if log:
+            large[at(place + i)] += small[at(offset + i)]
+        else:
+            large[at(place + i)] *= small[at(offset + i)]
+
+
+@inlined
+def scale_still(log: int, block: int, large: Array, place: int, factor: float) -> None:
+    """The same by one number."""
+    for i in range(block):
+        if log:
+            large[at(place + i)] += factor
+        else:
+            large[at(place + i)] *= factor
+
+
+@inlined
+def multiply(log: int, walk: Walk, scratch: Scratch, large: Array, place: int, small: Array, offset: int) -> None:
+    """The large table, which begins at `place`, times the small one, which begins at `offset`."""
+    used, n, block, mode = walk
+    axis = used - 1
+    while axis < n:
+        if mode == RUN:
+            scale_run(log, block, large, place, small, offset)
+        elif mode == STILL:
+            scale_still(log, block, large, place, small[offset])
+        else:
+            scale_listed(log, block, scratch[3], large, place, small, offset)
+        place += block
+        axis, offset = advance(used, n, scratch, offset)
+
+
+@inlined
+def add_run(block: int, large: Array, place: int, small: Array, offset: int) -> None:
+    """A run of the small table plus a block of the large one."""
+    for i in range(block):
+        small[at(offset + i)] += large[at(place + i)]
+
+
+@inlined
+def total(block: int, large: Array, place: int) -> float:
+    """The sum of a block."""
+    answer = 0.0
+    for i in range(block):
+        answer += large[at(place + i)]
+    return answer
+
+
+@inlined
+def add_up(walk: Walk, scratch: Scratch, large: Array, place: int, small: Array, offset: int) -> None:
+    """The small table plus the large one, summed over the other axes."""
+    used, n, block, mode = walk
+    axis, offsets = used - 1, scratch[3]
+    while axis < n:
+        if mode == RUN:
+            add_run(block, large, place, small, offset)
+        elif mode == STILL:
+            small[offset] += total(block, large, place)
+        else:
+            for i in range(block):
+                small[at(offset + offsets[i])] += large[at(place + i)]
+        place += block
+        axis, offset = advance(used, n, scratch, offset)
+
+
+@inlined
+def place_in(mode: int, offsets: IntArray, offset: int, i: int) -> int:
+    """Where entry i of a block is in the small table."""
+    if mode == LISTED:
+        return offset + offsets[i]  # type: ignore[no-any-return]
+    return offset + i if mode == RUN else offset
+
+
+@inlined
+def log_add_up(walk: Walk, scratch: Scratch, large: Array, place: int, size: int, small: Array, offset: int) -> None:
+    """The small table of this size: the logarithms of the sums of exponentials over the other axes."""
+    used, n, block, mode = walk
+    start, first, offsets = place, offset, scratch[3]
+    highest = np.full(size, -math.inf)
+    axis = used - 1
+    while axis < n:
+        for i in range(block):
+            j = place_in(mode, offsets, offset, i) - first
+            highest[j] = max(highest[j], large[place + i])
+        place += block
+        axis, offset = advance(used, n, scratch, offset)
+    for j in range(size):
+        small[first + j] = 0.0
+    axis, place, offset = used - 1, start, first
+    while axis < n:
+        for i in range(block):
+            j = place_in(mode, offsets, offset, i)
+            if large[place + i] > -math.inf:
+                small[j] += math.exp(large[place + i] - highest[j - first])
+        place += block
+        axis, offset = advance(used, n, scratch, offset)
+    for j in range(size):
+        small[first + j] = math.log(small[first + j]) + highest[j] if small[first + j] > 0.0 else -math.inf
+
+
+@inlined
+def sum_out(
+    log: int, walk: Walk, scratch: Scratch, large: Array, place: int, size: int, small: Array, offset: int
+) -> None:
+    """The small table of this size: the sums of the large one over the other axes."""
+    if log:
+        log_add_up(walk, scratch, large, place, size, small, offset)
+    else:
+        for j in range(size):
+            small[at(offset + j)] = 0.0
+        add_up(walk, scratch, large, place, small, offset)
+
+
+@inlined
+def quotient(log: int, tiny: float, above: float, below: float) -> float:
+    """above / below, 0 where below is 0: there above is 0 too."""
+    if log:
+        return above - below if below > -math.inf else -math.inf
+    return above / below if below > tiny else 0.0
+
+
+def make_multiply(log: int) -> Callable[..., None]:
+    """Kernel: a table times one on some of its variables, in place."""
+
+    def times(
+        cards: IntArray, variables: IntArray, values: Array, small_variables: IntArray, small_values: Array
+    ) -> None:
+        scratch = scratch_of()
+        walk = walk_of(cards, variables, 0, len(variables), small_variables, 0, len(small_variables), scratch)
+        multiply(log, walk, scratch, values, 0, small_values, 0)
+
+    return times
+
+
+def make_marginal(log: int) -> Callable[..., None]:
+    """Kernel: the sum of a table over what is not in a scope."""
+
+    def marginal(cards: IntArray, variables: IntArray, values: Array, scope: IntArray, out: Array) -> None:
+        scratch = scratch_of()
+        walk = walk_of(cards, variables, 0, len(variables), scope, 0, len(scope), scratch)
+        sum_out(log, walk, scratch, values, 0, len(out), out, 0)
+
+    return marginal
+
+
+def make_marginals(log: int) -> Callable[..., None]:
+    """Kernel: the sums of tables, source (n,) of them, over what is not in scopes start to stop."""
+
+    def marginals(
+        cards: IntArray,
+        tables: Scopes,
+        values: Array,
+        source: IntArray,
+        scopes: Scopes,
+        start: int,
+        stop: int,
+        out: Array,
+    ) -> None:
+        first, variables, entries = tables
+        small_first, small_variables, small_entries = scopes
+        scratch = scratch_of()
         for i in range(start, stop):
-            if values[i] > 0.0:
-                total -= values[i] * math.log(values[i])
-        return total
+            c, begin, size = source[i], small_entries[i], small_entries[i + 1] - small_entries[i]
+            walk = walk_of(
+                cards, variables, first[c], first[c + 1], small_variables, small_first[i], small_first[i + 1], scratch
+            )
+            sum_out(log, walk, scratch, values, entries[c], size, out, begin)
 
-    return entropy
+    return marginals
+
+
+def make_conditionals(log: int) -> Callable[..., None]:
+    """Kernel: tables start to stop over their own sums on a part of their variables each, in place."""
+
+    def conditionals(
+        cards: IntArray, tables: Scopes, parts: Scopes, start: int, stop: int, tiny: float, values: Array
+    ) -> None:
+        first, variables, entries = tables
+        part_first, part_variables, part_entries = parts
+        scratch = scratch_of()
+        for i in range(start, stop):
+            size = part_entries[i + 1] - part_entries[i]
+            if part_first[i] == part_first[i + 1]:
+                continue
+            sums = np.empty(size, np.float64)
+            walk = walk_of(
+                cards, variables, first[i], first[i + 1], part_variables, part_first[i], part_first[i + 1], scratch
+            )
+            sum_out(log, walk, scratch, values, entries[i], size, sums, 0)
+            for j in range(size):
+                sums[j] = quotient(log, tiny, 0.0 if log else 1.0, sums[j])
+            multiply(log, walk, scratch, values, entries[i], sums, 0)
+
+    return conditionals
