@@ -213,18 +213,20 @@ class Ascent:
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The best start of each row, or instance, as it stands."""
-        bounds, setting = self.bounds(), self.setting
-        best = np.argmax(bounds, axis=0)
+        setting, n_starts = self.setting, len(self.known)
+        bounds = self.bounds() if "log_partition" in want or self._asks_for_bounds else None
 
         def pick(values: AnyArray) -> Array:
-            by_start = values[: len(self.q)].reshape(len(bounds), *setting.base.shape)
-            chosen = by_start if len(bounds) == 1 else np.take_along_axis(by_start, setting.spread(best)[None], axis=0)
-            return np.asarray(chosen[0])
+            by_start = values[: len(self.q)].reshape(n_starts, *setting.base.shape)
+            if bounds is None or n_starts == 1:
+                return np.asarray(by_start[0])
+            best = setting.spread(np.argmax(bounds, axis=0))
+            return np.asarray(np.take_along_axis(by_start, best[None], axis=0)[0])
 
         p = np.where(setting.spread(setting.possible), normalised(setting, pick(self.q)), 0.0)
         result = replace(
             setting.empty("exact" if self.family.exact else "lower"),
-            log_partitions=bounds.max(axis=0) if "log_partition" in want else None,
+            log_partitions=None if bounds is None or "log_partition" not in want else bounds.max(axis=0),
             probabilities=p if "variables" in want else None,
             state={"engine": "mean_field", "marginals": p},
         )
@@ -248,15 +250,29 @@ class Ascent:
         self.family.factor_marginals(p, pick, out)
         return out
 
+    @property
+    def _asks_for_bounds(self) -> bool:
+        """Whether an answer needs them: to choose among starts, or to see whether hard zeros are met."""
+        return len(self.known) > 1 or isinstance(self.family, Trees) or self.family.hard
+
     def details(self) -> Mapping[str, Any]:
-        """Of all starts; feasible: whether each possible row has a start that meets no hard zero."""
+        """Of all starts; feasible: whether each possible row has a start that meets no hard zero.
+
+        bounds: only where they had to be made.
+        """
+        details = {
+            "family": "tree" if isinstance(self.family, Trees) else "naive",
+            "dtype": np.dtype(self.family.dtype).name,
+            "starts": len(self.known),
+            "saddle": False,
+            "feasible": True,
+        }
+        if not self._asks_for_bounds and any(known is None for known in self.known):
+            return details
         bounds = self.bounds()
         lowest = np.where(self.setting.possible, bounds.max(axis=0), 0.0)
         rounding = RISEN * np.maximum(1.0, np.abs(bounds[0], where=bounds[0] > -np.inf, out=np.zeros(len(lowest))))
-        return {
-            "family": "tree" if isinstance(self.family, Trees) else "naive",
-            "dtype": np.dtype(self.family.dtype).name,
-            "starts": len(bounds),
+        return details | {
             "bounds": tuple(float(total) for total in bounds.sum(axis=1)),
             "saddle": self.stirred and bool((bounds[-1] > bounds[0] + rounding).any()),
             "feasible": bool((lowest > -np.inf).all()),

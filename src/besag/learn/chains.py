@@ -7,6 +7,8 @@ range of floating-point numbers does not suffice, a shard goes through the gener
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -20,8 +22,10 @@ from besag.data.sequences import Sequences
 from besag.data.streamed import StoredSequences
 from besag.infer.engine import make_engine
 from besag.kernels.chain_gradient import make_gradient, padded
+from besag.kernels.chain_parameters import make_collected, make_laid_out
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.pair_passes import DELTA
+from besag.kernels.threads import run_chunks
 from besag.learn.differences import hessian_product
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Product
@@ -30,6 +34,7 @@ from besag.model.pattern import Pattern, Plan
 
 Shard: TypeAlias = Sequences | StoredSequences
 NOTHING = frozen(np.zeros(0, np.int64))
+CHUNK = 1 << 15  # parameters that a thread lays out or collects at a time
 
 
 class Phase(NamedTuple):
@@ -61,12 +66,26 @@ class StoredWork(NamedTuple):
         return Work(phases[0], phases[1])
 
 
-class Room(NamedTuple):
-    """Room for a gradient: full rows, single parameters, transitions (1, W, W)."""
+class Desk(NamedTuple):
+    """Room for log-potentials, and for G gradients: full rows, single parameters, transitions (G, 1, W, W)."""
 
+    weight_rows: Array
+    weight_singles: Array
     rows: Array
     singles: Array
     pairs: Array
+
+
+Kept: TypeAlias = Work | StoredWork
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transitions:
+    """exp(transition - shift) and its transpose, (2, W, W); the log-potentials of ends, (2, W); the shift."""
+
+    tables: Array
+    ends: Array
+    shift: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +93,7 @@ class ChainLikelihood:
     """An Objective on Sequences, for templates without triples."""
 
     templates: ChainTemplates
-    rooms: list[Room] = field(default_factory=list)  # that no thread is in
+    desks: list[Desk] = field(default_factory=list)  # that nobody sits at
 
     @property
     def pattern(self) -> Pattern:
@@ -110,25 +129,66 @@ class ChainLikelihood:
         vector[layout["transition"]] = pairs
         return vector
 
-    def value_and_grad(
-        self, theta: Array, batch: Shard, state: Work | StoredWork | None
-    ) -> tuple[float, Array, Work | StoredWork]:
-        """sum_n w_n log Z_n, less that of the known labels where some are unknown; its gradient; the compiled data."""
-        state = self._kept(batch) if state is None else state
-        work = state if isinstance(state, Work) else state.load()
-        try:
-            value, gradient = self._evaluated(theta, work.free)
-            if work.clamped is not None:
-                known, slope = self._evaluated(theta, work.clamped)
-                value, gradient = value - known, gradient - slope
-        except FloatingPointError:
-            value, gradient, _ = self._general().value_and_grad(theta, self._batch(_loaded(batch)), None)
-        return value, gradient, state
+    def add(
+        self,
+        theta: Array,
+        batches: Sequence[Shard],
+        states: Sequence[Kept | None],
+        gradient: Array,
+        n_threads: int | None,
+    ) -> tuple[list[float], list[Kept]]:
+        """sum_n w_n log Z_n of each batch, less that of the known labels where some are unknown, and the gradients."""
+        kept = self._all_kept(batches, states, n_threads)
+        transitions, values = self._transitions(theta), [math.nan] * len(kept)
+        if transitions is not None:
+            values = self._add(theta, transitions, kept, gradient, n_threads)
+        for i, batch in enumerate(batches):
+            if math.isnan(values[i]):
+                values[i], slope, _ = self._general().value_and_grad(theta, self._batch(_loaded(batch)), None)
+                gradient += slope
+        return values, kept
+
+    def _add(
+        self, theta: Array, transitions: Transitions, kept: list[Kept], gradient: Array, n_threads: int | None
+    ) -> list[float]:
+        """The value of each shard, NaN where numbers do not suffice, whose gradient is not added."""
+        desk, values = self._desk(len(kept)), [math.nan] * len(kept)
+        layout, plan, n = self.templates.layout(), self._plan(), len(self.pattern)
+        chunks = [(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK)]
+        given = (NOTHING if plan.order is None else plan.order, plan.place)
+        compile = worth_compiling(float(n))
+        lay_out, collect = (kernel_of(make, compile=compile) for make in (make_laid_out, make_collected))
+        own, slope = frozen(theta[layout["state"]]), gradient[layout["state"]]
+
+        def laid_out(c: int) -> None:
+            lay_out(*given, own, *chunks[c], desk.weight_rows, desk.weight_singles)
+
+        def evaluate(i: int) -> None:
+            values[i] = self._evaluated(desk, i, transitions, kept[i])
+
+        def collected(c: int) -> None:
+            collect(*given, used, frozen(desk.rows), frozen(desk.singles), *chunks[c], slope)
+
+        run_chunks(laid_out, len(chunks), n_threads)
+        run_chunks(evaluate, len(kept), n_threads)
+        used = frozen(np.flatnonzero(~np.isnan(values)))
+        run_chunks(collected, len(chunks), n_threads)
+        k = self.n_labels
+        for i in used:
+            gradient[layout["transition"]] -= (desk.pairs[i, 0] * transitions.tables[0])[:k, :k].reshape(-1)
+        self.desks.append(desk)
+        return values
 
     def hessian_vector(self, theta: Array, batch: Shard) -> Product:
         """Products with the Hessian at theta."""
         work = self._kept(batch)
-        return hessian_product(lambda point: self.value_and_grad(point, batch, work)[1], theta)
+
+        def gradient(point: Array) -> Array:
+            slope = np.zeros_like(point)
+            self.add(point, [batch], [work], slope, 1)
+            return slope
+
+        return hessian_product(gradient, theta)
 
     def _plan(self) -> Plan:
         return self.pattern.plan(self.templates.state.n_inputs, padded(self.n_labels))
@@ -136,9 +196,20 @@ class ChainLikelihood:
     def _work(self, batch: Sequences) -> Work:
         hidden = _with_unknown_labels(batch)
         clamped = None if hidden is None else self._phase(hidden, hidden.codes)
+        if clamped is not None:
+            clamped = clamped._replace(weights=frozen(-clamped.weights))
         return Work(self._phase(batch, NOTHING), clamped)
 
-    def _kept(self, batch: Shard) -> Work | StoredWork:
+    def _all_kept(self, batches: Sequence[Shard], states: Sequence[Kept | None], n_threads: int | None) -> list[Kept]:
+        kept = list(states)
+
+        def compile(i: int) -> None:
+            kept[i] = self._kept(batches[i]) if kept[i] is None else kept[i]
+
+        run_chunks(compile, len(kept), n_threads if None in kept else 1)
+        return [state for state in kept if state is not None]
+
+    def _kept(self, batch: Shard) -> Kept:
         """Compiled sequences: in memory, or beside the file that the sequences are in."""
         work = self._work(_loaded(batch))
         if isinstance(batch, Sequences):
@@ -147,61 +218,64 @@ class ChainLikelihood:
         np.savez(path, **_packed("free", work.free), **_packed("clamped", work.clamped))  # type: ignore[arg-type]
         return StoredWork(path)
 
-    def _room(self) -> Room:
-        """Zeros, in arrays that were used before where there are some: fresh pages take as long as their use."""
+    def _desk(self, n: int) -> Desk:
+        """Room for n gradients; where there is some from before, the same: fresh pages take as long as their use."""
         try:
-            room = self.rooms.pop()
+            desk = self.desks.pop()
         except IndexError:
-            plan, width = self._plan(), padded(self.n_labels)
-            return Room(np.zeros(plan.n_rows * width), np.zeros(len(self.pattern)), np.zeros((1, width, width)))
-        for array in room:
-            array[:] = 0.0
-        return room
+            desk = None
+        if desk is not None and len(desk.rows) >= n:
+            return desk
+        n_rows, n_singles, width = self._plan().n_rows, len(self.pattern), padded(self.n_labels)
+        weights = np.zeros(n_rows * width), np.zeros(n_singles)
+        rooms = np.zeros((n, n_rows * width)), np.zeros((n, n_singles)), np.zeros((n, 1, width, width))
+        return Desk(*weights, *rooms)
 
     def _phase(self, batch: Sequences, known: IntArray) -> Phase:
         offsets = batch.offsets[batch.start : batch.stop + 1]
         weights = batch.weights[batch.start : batch.stop]
         return Phase(occurrences_of(batch, self._plan()), frozen(offsets - offsets[0]), frozen(weights), known)
 
-    def _evaluated(self, theta: Array, phase: Phase) -> tuple[float, Array]:
-        """sum_n w_n log Z_n and its gradient (P,), with known labels as evidence."""
-        k, layout = self.n_labels, self.templates.layout()
-        prepared = self.pattern.prepared(-theta[layout["state"]], self.templates.state.n_inputs, padded(k))
-        tables, ends, shift = self._tables(theta[layout["transition"]])
-        room, log_z = self._room(), np.zeros(len(phase.weights))
-        checked = int(len(phase.known) > 0 or not (tables[:, :k, :k] > 0).all() or not (ends == 0).all())
+    def _evaluated(self, desk: Desk, i: int, transitions: Transitions, kept: Kept) -> float:
+        """The value of a shard, whose gradient goes into room i; NaN where numbers do not suffice."""
+        room, value = (desk.rows[i], desk.singles[i], desk.pairs[i]), 0.0
+        for array in room:
+            array[...] = 0.0
+        work = kept if isinstance(kept, Work) else kept.load()
+        for phase in (work.free, work.clamped):
+            value += 0.0 if phase is None else self._add_phase(desk, room, transitions, phase)
+        return value
+
+    def _add_phase(self, desk: Desk, room: tuple[Array, ...], transitions: Transitions, phase: Phase) -> float:
+        """sum_n w_n log Z_n, NaN where numbers do not suffice, with known labels as evidence; marginals to the room."""
+        k, log_z, tables = self.n_labels, np.zeros(len(phase.weights)), transitions.tables
+        free = len(phase.known) == 0 and (tables[:, :k, :k] > 0).all() and (transitions.ends == 0).all()
         compile = worth_compiling(float(len(phase.occurrences.row) + phase.offsets[-1] * k) * k)
         weighted = len(phase.occurrences.row_value) + len(phase.occurrences.single_value) > 0
-        kernel = kernel_of(make_gradient, k, int(weighted), checked, compile=compile)
-        given = (prepared.rows, prepared.theta, ends, tables, phase.offsets, phase.weights, phase.known)
+        kernel = kernel_of(make_gradient, k, int(weighted), int(not free), compile=compile)
+        weights = (frozen(desk.weight_rows), frozen(desk.weight_singles))
+        given = (*weights, transitions.ends, tables, phase.offsets, phase.weights, phase.known)
         if kernel(*phase.occurrences, *given, *room, log_z) >= 0:
-            raise FloatingPointError
-        log_z += shift * (np.diff(phase.offsets) - 1)
-        gradient = self._gradient(room, tables[0])
-        self.rooms.append(room)
-        return dot(log_z, phase.weights), gradient
+            return math.nan
+        log_z += transitions.shift * (np.diff(phase.offsets) - 1)
+        return dot(log_z, phase.weights)
 
-    def _tables(self, theta: Array) -> tuple[Array, Array, float]:
-        """exp(transition - shift) and its transpose, (2, W, W); the log-potentials of ends, (2, W); the shift."""
+    def _transitions(self, theta: Array) -> Transitions | None:
+        """None where numbers do not suffice."""
         k, support = self.n_labels, self.templates.transition.support
         allowed = np.ones((k, k), np.bool_) if support is None else support
-        logs = np.where(allowed, -theta.reshape(k, k), -np.inf)
+        logs = np.where(allowed, -theta[self.templates.layout()["transition"]].reshape(k, k), -np.inf)
         shift = float(logs.max()) if allowed.any() else 0.0
         weights = np.zeros((padded(k), padded(k)))
         with np.errstate(under="ignore"):
             weights[:k, :k] = np.exp(logs - shift)
         if not (weights[:k, :k][allowed] > DELTA).all():
-            raise FloatingPointError
+            return None
         ends = np.zeros((2, padded(k)))
         for row, template in enumerate((self.templates.begin, self.templates.end)):
             if template is not None and template.support is not None:
                 ends[row, :k][~template.support] = -np.inf
-        return frozen(np.stack([weights, weights.T])), frozen(ends), shift
-
-    def _gradient(self, room: Room, table: Array) -> Array:
-        plan, k = self._plan(), self.n_labels
-        room.singles[plan.kept] = room.rows[plan.places]
-        return np.negative(self._vector(room.singles, (room.pairs[0] * table)[:k, :k].reshape(-1)))
+        return Transitions(frozen(np.stack([weights, weights.T])), frozen(ends), shift)
 
     def _general(self) -> Likelihood:
         return Likelihood(make_engine("tree", n_threads=1))

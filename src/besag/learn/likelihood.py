@@ -15,7 +15,9 @@ With an engine that is not exact, value and gradient are those of its approximat
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +30,7 @@ from besag.graph.graph import Graph
 from besag.infer.engine import Engine, Want, engine_name
 from besag.infer.result import Result
 from besag.learn.differences import hessian_product
-from besag.learn.objective import Product
+from besag.learn.objective import Product, add_each
 
 WARMED = ("bp", "trw")  # others might stay where they were: mean field at a saddle
 WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
@@ -76,6 +78,17 @@ class Likelihood:
         if wrong.any():
             n = int(np.argmax(wrong))
             raise EvidenceError(impossible(n if batch.numbers is None else int(batch.numbers[n])))
+
+    def add(
+        self,
+        theta: Array,
+        batches: Sequence[Batch],
+        states: Sequence[Carried | None],
+        gradient: Array,
+        n_threads: int | None,
+    ) -> tuple[list[float], list[Carried]]:
+        """Values and gradients of some batches."""
+        return add_each(partial(self.value_and_grad, theta), batches, states, gradient, n_threads)
 
     def value_and_grad(self, theta: Array, batch: Batch, state: Carried | None) -> tuple[float, Array, Carried]:
         """sum_n w_n log Z_n, less that of the clamped phase where labels are unknown; its gradient (P,); the state."""

@@ -37,8 +37,13 @@ class Objective(Protocol):
     def statistics(self, batch: Any) -> Array:
         """(P,): what the loss is linear in."""
 
-    def value_and_grad(self, theta: Array, batch: Any, state: State) -> tuple[float, Array, State]:
-        """The rest, its gradient (P,), and what the next call on the same batch should begin with."""
+    def add(
+        self, theta: Array, batches: Sequence[Any], states: Sequence[State], gradient: Array, n_threads: int | None
+    ) -> tuple[Sequence[float], Sequence[State]]:
+        """The rest of each of some batches, and what the next call on the same ones should begin with.
+
+        Its gradient is added to `gradient` (P,), batch by batch.
+        """
 
     def hessian_vector(self, theta: Array, batch: Any) -> Product:
         """The product of the Hessian at theta with a vector (P,)."""
@@ -83,6 +88,25 @@ def thread_count(given: Any) -> int | None:
     raise ModelError(f"threads must be a whole number of at least 1, or None for all cores, got {given!r}")
 
 
+def add_each(
+    evaluate: Callable[[Any, State], tuple[float, Array, State]],
+    batches: Sequence[Any],
+    states: Sequence[State],
+    gradient: Array,
+    n_threads: int | None,
+) -> tuple[list[float], list[State]]:
+    """`Objective.add` by way of the value, gradient and next state of each batch, on several threads."""
+    found: list[tuple[float, Array, State]] = [(0.0, gradient, None)] * len(batches)
+
+    def one(i: int) -> None:
+        found[i] = evaluate(batches[i], states[i])
+
+    run_chunks(one, len(batches), n_threads)
+    for _, slope, _ in found:
+        gradient += slope
+    return [value for value, _, _ in found], [state for _, _, state in found]
+
+
 class Total:
     """Loss and penalty of a dataset as a function of theta: a `Function`."""
 
@@ -108,26 +132,18 @@ class Total:
         gradient += self.statistics
         width = 2 * (available_threads() if self.n_threads is None else self.n_threads)
         for start in range(0, len(self.shards), width):  # so many gradients are held at a time
-            for own, part in self._evaluated(theta, range(start, min(start + width, len(self.shards)))):
+            some = slice(start, start + width)
+            rest, self.states[some] = self.objective.add(
+                theta, self.shards[some], self.states[some], gradient, self.n_threads
+            )
+            for own in rest:
                 value += own
-                gradient += part
         self.evaluations += 1
         return value, gradient
 
     def value(self, theta: Array) -> float:
         """Loss plus penalty, l1 too."""
         return self.value_and_grad(theta)[0] + self.penalty.absolute(theta)
-
-    def _evaluated(self, theta: Array, shards: range) -> list[tuple[float, Array]]:
-        found: list[tuple[float, Array]] = [(0.0, theta)] * len(shards)
-
-        def evaluate(i: int) -> None:
-            batch, state = self.shards[shards[i]], self.states[shards[i]]
-            value, gradient, self.states[shards[i]] = self.objective.value_and_grad(theta, batch, state)
-            found[i] = (value, gradient)
-
-        run_chunks(evaluate, len(shards), self.n_threads)
-        return found
 
     def hessian_vector(self, theta: Array) -> Product:
         """Products with the Hessian of loss plus l2 at theta."""
@@ -152,11 +168,11 @@ class Total:
     def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
         """Loss plus l2, and the gradient, estimated from some instances."""
         batch = self.dataset.batch(instances)
-        statistics = self.objective.statistics(batch)
-        rest, slope, _ = self.objective.value_and_grad(theta, batch, None)
+        slope = self.objective.statistics(batch)
         value, gradient = self.penalty.smooth(theta)
-        scale = self.n / len(instances)
-        return value + scale * (rest + dot(statistics, theta)), gradient + scale * (slope + statistics)
+        scale, linear = self.n / len(instances), dot(slope, theta)
+        (rest,), _ = self.objective.add(theta, [batch], [None], slope, n_threads=1)
+        return value + scale * (rest + linear), gradient + scale * slope
 
     def hessian(self, theta: Array) -> Array:
         """(P, P): all products with unit vectors."""
