@@ -67,6 +67,7 @@ from besag.kernels.trw_beliefs import Averages, make_beliefs
 DTYPES = {"float32": np.float32, "float64": np.float64}
 MAX_CONSTANT = 32  # more states than this reach the kernels at run time
 WORTHWHILE = 2**21  # work of a sweep from which a kernel of its own for each number of states pays
+VARIABLES_OF_CHUNK = 1 << 14  # whose totals are made anew at a time
 CHECK_EVERY = 10
 ROUNDING = 1e-12  # relative distance of two bounds that are the same number
 INNER_TOLERANCE = 1e-6  # of messages between steps of rho, where tolerance is 0
@@ -197,7 +198,9 @@ class Sweeps:
     def set_rho(self, rho: Array) -> None:
         """Other weights for the factors."""
         self.rho = frozen(rho)
-        self.tables = reweighted(self.setting.factors, self.plan.order, self.rho)
+        self.tables = reweighted(
+            self.setting.factors, self.plan.order, self.rho, compile=self._compiled(), n_threads=self.engine.n_threads
+        )
         self.shares = self._shares()
         self.refresh(np.arange(self.graph.n_variables))
 
@@ -220,11 +223,16 @@ class Sweeps:
 
     def refresh(self, variables: AnyArray) -> None:
         """total = base + sum rho m for these variables and their copies."""
-        plan, offsets = self.plan, self.graph.state_offsets
-        kernel_of(make_refresh, compile=self._compiled())(
-            frozen(variables), offsets, plan.incident, plan.entries, plan.owners, plan.links.messages,
-            self.rho, self.base, self.messages, self.totals,
-        )  # fmt: skip
+        plan, offsets, kernel = self.plan, self.graph.state_offsets, kernel_of(make_refresh, compile=self._compiled())
+        parts = [frozen(part) for part in np.array_split(variables, -(-len(variables) // VARIABLES_OF_CHUNK) or 1)]
+
+        def part(c: int) -> None:
+            kernel(
+                parts[c], offsets, plan.incident, plan.entries, plan.owners, plan.links.messages,
+                self.rho, self.base, self.messages, self.totals,
+            )  # fmt: skip
+
+        run_chunks(part, len(parts), self.engine.n_threads)
         if len(plan.copied):
             self.totals[:, offsets[-1] :] = self.totals[:, plan.copied]
 

@@ -17,14 +17,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from besag import recycled
 from besag.arrays import Array, IntArray, frozen, offsets_of
 from besag.graph.graph import Graph
 from besag.infer.tree import forest_of
+from besag.kernels.compile import kernel_of
 from besag.kernels.prepare import Factors
+from besag.kernels.threads import run_chunks
 from besag.kernels.trw import POTTS, Links, Tables
+from besag.kernels.trw_weights import make_linear
 
 CHUNK_WORK = 2**20
 MAX_CHUNKS = 16
+ENTRIES_OF_CHUNK = 1 << 16  # of tables whose weights are made at a time
 STATE_WORK = 16  # table entries that are as much work as one entry of a message: an exponential and a logarithm
 
 
@@ -131,36 +136,26 @@ def _copies(
     return places[which], np.unique(variable[is_copy]), first + np.arange(len(first))
 
 
-def reweighted(factors: Factors, order: IntArray, rho: Array) -> Tables:
+def reweighted(factors: Factors, order: IntArray, rho: Array, *, compile: bool, n_threads: int | None = None) -> Tables:
     """exp(lp / rho) of all factors at their positions, once for each pair of a table and a rho."""
     levels, level = np.unique(rho, return_inverse=True)
     keys, pair = np.unique(factors.table_of_factor[order] * max(len(levels), 1) + level, return_inverse=True)
     table, of_pair = keys // max(len(levels), 1), levels[keys % max(len(levels), 1)]
     potts = np.zeros(len(factors.table_offsets) - 1, np.bool_)
     potts[factors.table_of_factor[factors.kinds == POTTS]] = True
-    is_potts = potts[table]
     starts = factors.table_offsets[table]
-    sizes = np.where(is_potts, 2, factors.table_offsets[table + 1] - starts)
-    weights = offsets_of(sizes)
-    logs = factors.log_potentials[np.repeat(starts, sizes) + _within(weights, ~is_potts)]
-    unequal = weights[:-1][is_potts] + 1
-    logs[unequal - 1] = 0.0
-    high = np.maximum.reduceat(logs, weights[:-1]) if len(table) else np.zeros(0)
-    high = np.where(high == -np.inf, 0.0, high)
-    with np.errstate(under="ignore"):
-        linear = np.exp((logs - np.repeat(high, sizes)) / np.repeat(of_pair, sizes))
+    weights = offsets_of(np.where(potts[table], 2, factors.table_offsets[table + 1] - starts))
+    highs, linear = np.empty(len(table)), recycled.empty((int(weights[-1]),))
+    kernel, n_chunks = kernel_of(make_linear, compile=compile), max(1, int(weights[-1]) // ENTRIES_OF_CHUNK)
+    cuts = np.searchsorted(weights, weights[-1] * np.arange(n_chunks + 1) / n_chunks).tolist()
+    given = (frozen(factors.log_potentials), frozen(potts[table]), frozen(starts), frozen(weights), frozen(of_pair))
+    run_chunks(lambda c: kernel(*given, cuts[c], cuts[c + 1], highs, linear), n_chunks, n_threads)
     return Tables(
         kinds=frozen(factors.kinds[order]),
         rho=frozen(rho),
         logs=frozen(starts[pair]),
         weights=frozen(weights[:-1][pair]),
-        highs=frozen((high / of_pair)[pair]),
+        highs=frozen(highs[pair]),
         log_potentials=frozen(factors.log_potentials),
         linear=frozen(linear),
     )
-
-
-def _within(offsets: IntArray, counted: Array) -> IntArray:
-    """0, 1, 2, ... within each part, or 0 throughout where it is not counted."""
-    sizes = np.diff(offsets)
-    return (np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)) * np.repeat(counted, sizes)
