@@ -21,7 +21,13 @@ from besag.infer.setting import Setting
 from besag.kernels.colouring import colours_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.mean_field import make_means, make_sweep
-from besag.kernels.mean_field_pairs import make_binary_sweep, make_pair_means, make_potts_sweep, make_table_sweep
+from besag.kernels.mean_field_pairs import (
+    make_binary_sweep,
+    make_gathered,
+    make_pair_means,
+    make_potts_sweep,
+    make_table_sweep,
+)
 from besag.kernels.prepare import Factors
 from besag.kernels.schedule import CHUNK_WORK, Schedule, make_schedule
 from besag.kernels.threads import run_chunks
@@ -139,26 +145,55 @@ class Naive:
 
     def _table_kernel(self, n: int, source: AnyArray, table: AnyArray) -> Callable[..., None]:
         """The kernel of tables of three states or more, which needs `told`."""
-        plan = self.schedule
-        slot = self.setting.graph.plans.get("mean_field slots", self._slots) * n
+        plan, plans = self.schedule, self.setting.graph.plans
+        number = plans.get("mean_field slots", self._slots)
+        slot = number * n
         self.told = np.zeros((0, n * int(self.linked.sum())), self.dtype)
-        fixed = (plan.order, plan.first, source, table, frozen(np.where(slot < 0, slot + n - 1, slot)))
+        if self._is_copied:
+            values = plans.get_for("mean_field tables", self.setting.factors.log_potentials, self._in_order_of_reading)
+            table = 2 * np.where(number < 0, -1 - number, number) * n * n + (table & 1)
+        else:
+            values = self.values
+        heard = frozen(np.where(slot < 0, slot + n - 1, slot))
+        fixed = (plan.order, plan.first, source, frozen(table), heard, values, self.base)
         sweep, tell = (kernel_of(make_table_sweep, n, only, compile=True) for only in (0, 1))
 
         def call(kernel: Callable[..., None]) -> Callable[..., None]:
-            return lambda *task: kernel(*fixed, self.values, self.base, *task[:-1], self.told, task[-1])
+            return lambda *task: kernel(*fixed, *task[:-1], self.told, task[-1])
 
         self.tell = call(tell)
         return call(sweep)
 
+    @property
+    def _is_copied(self) -> bool:
+        """Whether tables have to be copied for their dtype, each for one factor."""
+        tables = self.setting.factors.table_of_factor[self.linked]
+        return self.dtype == np.float32 and len(np.unique(tables)) == len(tables)
+
+    def _in_order_of_reading(self) -> AnyArray:
+        """(F K K,): the tables of linked factors in the order of their slots, in the dtype of q."""
+        factors, plan, size = self.setting.factors, self.schedule, self.size**2
+        slot = self.setting.graph.plans.get("mean_field slots", self._slots)
+        read = plan.factor[slot < 0]
+        starts = frozen(factors.table_offsets[factors.table_of_factor[read]])
+        out, kernel = recycled.empty((len(read) * size,), self.dtype), kernel_of(make_gathered, compile=True)
+        n = max(1, CHUNK_WORK // size)
+
+        def chunk(i: int) -> None:
+            kernel(size, factors.log_potentials, starts, i * n, min((i + 1) * n, len(read)), out)
+
+        run_chunks(chunk, -(-len(read) // n), self.n_threads)
+        return frozen(out)
+
     def _slots(self) -> AnyArray:
-        """(I,): the number of the factor among the linked ones, -1 minus that for the variable that goes last."""
+        """(I,): the number of the factor, as tables are read, -1 minus that for the variable that goes last."""
         factors, plan = self.setting.factors, self.schedule
-        number = (np.cumsum(self.linked) - 1)[plan.factor]
         place = inverse(plan.order)
         other = factors.scope_variables[factors.scope_offsets[plan.factor] + 1 - plan.axis]
         last = place[other] < np.repeat(np.arange(len(plan.order)), np.diff(plan.first))
-        return frozen(np.where(last, -1 - number, number))
+        number = np.zeros(len(self.linked), np.int64)
+        number[plan.factor[last]] = np.arange(np.count_nonzero(last))
+        return frozen(np.where(last, -1 - number[plan.factor], number[plan.factor]))
 
     def _pairs(self) -> tuple[AnyArray, AnyArray]:
         """Where the states of the other variable begin, and twice the place of the table plus the variable's axis."""

@@ -15,7 +15,8 @@ so that the table shrinks to one number and the constant to a part of v's bias; 
 Tables of three states or more are read once in a sweep, by the variable v that goes after u: it hears u through the
 table, and when q_v is known it tells u, while the table is in the cache: the sum over k of q_v(k) table_f(j, k) is kept
 in `told` (R, F K) until the next sweep, when u hears it from there. `slot` (I,) is that place for u, and -1 minus that
-place for v. At any moment `told` is what the q of that moment say.
+place for v. At any moment `told` is what the q of that moment say. In single precision tables are copied anyway, and
+are put into the order in which they are read: a sweep then goes through memory from one end to the other.
 """
 
 from __future__ import annotations
@@ -120,6 +121,17 @@ def clear(n: int, logits: AnyArray) -> None:
     """logits = 0."""
     for k in range(n):
         logits[k] = 0.0
+
+
+def make_gathered() -> Callable[..., None]:
+    """Kernel: tables of one size, first to last of those that begin at `starts`, one after the other."""
+
+    def gathered(size: int, values: Array, starts: IntArray, first: int, last: int, out: AnyArray) -> None:
+        for i in range(first, last):
+            for j in range(size):
+                out[at(i * size + j)] = values[at(starts[i] + j)]
+
+    return gathered
 
 
 def make_table_sweep(n: int, only_tell: int) -> Callable[..., None]:
