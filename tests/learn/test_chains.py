@@ -96,6 +96,40 @@ def test_mini_batches_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_allclose(gradient, slope, rtol=1e-9, atol=1e-9)
 
 
+def test_single_shards_that_go_the_general_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of four shards has log-potentials too far apart: the same bits on any number of threads."""
+    monkeypatch.setattr("besag.data.sequences.SHARD_TOKENS", 20)
+    features, codes, n = sequences(5, 40)
+    templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
+    theta = np.random.default_rng(0).normal(size=templates.layout().n_parameters)
+    pattern = templates.state.pattern
+    assert pattern is not None
+    quarter = int(features.indptr[features.lengths[:10].sum()])
+    early, late = features.indices[:quarter], features.indices[quarter:]
+    alone = np.setdiff1d(early, late)
+    theta[: len(pattern)][np.isin(pattern.rows, alone)] += 2000.0
+    total, slow = both(templates, features, codes, np.ones(40))
+    ways: list[int] = []
+    general = Likelihood.value_and_grad
+
+    def counted(self: Likelihood, theta: Any, batch: Batch, state: Any) -> Any:
+        ways.append(len(batch))
+        return general(self, theta, batch, state)
+
+    expected, slope = slow.value_and_grad(theta)
+    monkeypatch.setattr(Likelihood, "value_and_grad", counted)
+    value, gradient = total.value_and_grad(theta)
+    assert len(total.shards) == 4
+    assert len(ways) == 1
+    assert value == pytest.approx(expected, rel=1e-10)
+    assert_allclose(gradient, slope, rtol=1e-8, atol=1e-6)
+    for n_threads in (2, 3):
+        other, _ = both(templates, features, codes, np.ones(40), n_threads=n_threads)
+        again = other.value_and_grad(theta)
+        assert again[0] == value
+        assert_array_equal(again[1], gradient)
+
+
 def test_products_with_the_hessian() -> None:
     features, codes, n = sequences(5, 10)
     templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, None)

@@ -16,7 +16,7 @@ def make_laid_out() -> Callable[..., None]:
     """Kernel: theta (nnz,) -> log-potentials as full rows and single ones."""
 
     def laid_out(
-        order: IntArray, place: IntArray, theta: Array, start: int, stop: int, rows: Array, singles: Array
+        order: IntArray, place: IntArray, start: int, stop: int, theta: Array, rows: Array, singles: Array
     ) -> None:
         for j in range(start, stop):
             singles[j] = -theta[order[j] if len(order) > 0 else j]
@@ -32,11 +32,11 @@ def make_collected() -> Callable[..., None]:
     def collected(
         order: IntArray,
         place: IntArray,
+        start: int,
+        stop: int,
         used: IntArray,
         rows: Array,
         singles: Array,
-        start: int,
-        stop: int,
         gradient: Array,
     ) -> None:
         for j in range(start, stop):

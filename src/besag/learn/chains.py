@@ -8,7 +8,7 @@ range of floating-point numbers does not suffice, a shard goes through the gener
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -138,46 +138,59 @@ class ChainLikelihood:
         n_threads: int | None,
     ) -> tuple[list[float], list[Kept]]:
         """sum_n w_n log Z_n of each batch, less that of the known labels where some are unknown, and the gradients."""
-        kept = self._all_kept(batches, states, n_threads)
-        transitions, values = self._transitions(theta), [math.nan] * len(kept)
+        kept, desk = self._all_kept(batches, states, n_threads), self._desk(len(batches))
+        transitions, values = self._transitions(theta), [math.nan] * len(batches)
         if transitions is not None:
-            values = self._add(theta, transitions, kept, gradient, n_threads)
-        for i, batch in enumerate(batches):
-            if math.isnan(values[i]):
-                values[i], slope, _ = self._general().value_and_grad(theta, self._batch(_loaded(batch)), None)
-                gradient += slope
+            self._lay_out(theta, desk, n_threads)
+
+            def evaluate(i: int) -> None:
+                values[i] = self._evaluated(desk, i, transitions, kept[i])
+
+            run_chunks(evaluate, len(batches), n_threads)
+        slopes = self._generally(theta, batches, values, n_threads)
+        n_runs = len(batches) if slopes else 1  # one by one where some went the general way: all are added in order
+        for run in np.split(np.arange(len(batches)), n_runs):
+            if run[0] in slopes:
+                gradient += slopes[run[0]]
+            elif transitions is not None:
+                self._collect(desk, frozen(run), transitions, gradient, n_threads)
+        self.desks.append(desk)
         return values, kept
 
-    def _add(
-        self, theta: Array, transitions: Transitions, kept: list[Kept], gradient: Array, n_threads: int | None
-    ) -> list[float]:
-        """The value of each shard, NaN where numbers do not suffice, whose gradient is not added."""
-        desk, values = self._desk(len(kept)), [math.nan] * len(kept)
-        layout, plan, n = self.templates.layout(), self._plan(), len(self.pattern)
+    def _generally(
+        self, theta: Array, batches: Sequence[Shard], values: list[float], n_threads: int | None
+    ) -> dict[int, Array]:
+        """The gradients of shards for which the range of numbers did not suffice; their values, NaN before."""
+        failed, slopes = [i for i, value in enumerate(values) if math.isnan(value)], dict[int, Array]()
+
+        def evaluate(n: int) -> None:
+            i, general = failed[n], self._general()
+            values[i], slopes[i], _ = general.value_and_grad(theta, self._batch(_loaded(batches[i])), None)
+
+        run_chunks(evaluate, len(failed), n_threads)
+        return slopes
+
+    def _in_chunks(self, make: Callable[[], Callable[..., None]], n_threads: int | None, *given: Any) -> None:
+        """A kernel of `besag.kernels.chain_parameters` on all parameters of states."""
+        plan, n = self._plan(), len(self.pattern)
         chunks = [(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK)]
-        given = (NOTHING if plan.order is None else plan.order, plan.place)
-        compile = worth_compiling(float(n))
-        lay_out, collect = (kernel_of(make, compile=compile) for make in (make_laid_out, make_collected))
-        own, slope = frozen(theta[layout["state"]]), gradient[layout["state"]]
+        kernel = kernel_of(make, compile=worth_compiling(float(n)))
+        order = NOTHING if plan.order is None else plan.order
+        run_chunks(lambda c: kernel(order, plan.place, *chunks[c], *given), len(chunks), n_threads)
 
-        def laid_out(c: int) -> None:
-            lay_out(*given, own, *chunks[c], desk.weight_rows, desk.weight_singles)
+    def _lay_out(self, theta: Array, desk: Desk, n_threads: int | None) -> None:
+        own = frozen(theta[self.templates.layout()["state"]])
+        self._in_chunks(make_laid_out, n_threads, own, desk.weight_rows, desk.weight_singles)
 
-        def evaluate(i: int) -> None:
-            values[i] = self._evaluated(desk, i, transitions, kept[i])
-
-        def collected(c: int) -> None:
-            collect(*given, used, frozen(desk.rows), frozen(desk.singles), *chunks[c], slope)
-
-        run_chunks(laid_out, len(chunks), n_threads)
-        run_chunks(evaluate, len(kept), n_threads)
-        used = frozen(np.flatnonzero(~np.isnan(values)))
-        run_chunks(collected, len(chunks), n_threads)
-        k = self.n_labels
+    def _collect(
+        self, desk: Desk, used: IntArray, transitions: Transitions, gradient: Array, n_threads: int | None
+    ) -> None:
+        """The gradient less what is in the used rooms."""
+        layout, k = self.templates.layout(), self.n_labels
+        given = (used, frozen(desk.rows), frozen(desk.singles), gradient[layout["state"]])
+        self._in_chunks(make_collected, n_threads, *given)
         for i in used:
             gradient[layout["transition"]] -= (desk.pairs[i, 0] * transitions.tables[0])[:k, :k].reshape(-1)
-        self.desks.append(desk)
-        return values
 
     def hessian_vector(self, theta: Array, batch: Shard) -> Product:
         """Products with the Hessian at theta."""
