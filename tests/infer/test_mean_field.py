@@ -226,20 +226,25 @@ def test_moments_are_sums_of_factor_marginals(family: str, data: DataObject) -> 
 # Kernels -------------------------------------------------------------------------------------------------------------
 
 
-def _grid(n_states: int, potts: bool, seed: int = 0) -> Model:
+def _grid(n_states: int, pairs: str = "tables", seed: int = 0) -> Model:
+    """Of 7 x 9, with a table for each edge, one for all, or Potts factors."""
     rng = np.random.default_rng(seed)
     k, unary = n_states, rng.normal(size=(7, 9, n_states))
-    tables = (rng.normal(size=(7, 8, k, k)), rng.normal(size=(6, 9, k, k)))
-    return besag.grid((7, 9), k, unary, besag.potts(k) if potts else tables)
+    given: dict[str, Any] = {
+        "tables": (rng.normal(size=(7, 8, k, k)), rng.normal(size=(6, 9, k, k))),
+        "one table": rng.normal(size=(k, k)),
+        "potts": besag.potts(k),
+    }
+    return besag.grid((7, 9), k, unary, given[pairs])
 
 
-@pytest.mark.parametrize("potts", [False, True])
+@pytest.mark.parametrize("pairs", ["tables", "one table", "potts"])
 @pytest.mark.parametrize("n_states", [2, 5])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_kernels_of_one_size_do_what_the_general_one_does(
-    monkeypatch: pytest.MonkeyPatch, n_states: int, potts: bool, dtype: str
+    monkeypatch: pytest.MonkeyPatch, n_states: int, pairs: str, dtype: str
 ) -> None:
-    model = _grid(n_states, potts)
+    model = _grid(n_states, pairs)
     observed = np.full((3, 63), -1)
     observed[1, ::7] = 1
     observed[2] = 0
@@ -257,12 +262,25 @@ def test_kernels_of_one_size_do_what_the_general_one_does(
 def test_chunks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch, family: str) -> None:
     monkeypatch.setattr(schedule, "CHUNK_WORK", 100)
     monkeypatch.setattr(mean_field_naive, "CHUNK_WORK", 100)
-    results = [solve(_grid(3, False).problem, family=family, n_threads=n, max_iterations=5) for n in (1, 3)]
+    results = [solve(_grid(3).problem, family=family, n_threads=n, max_iterations=5) for n in (1, 3)]
     monkeypatch.undo()
-    results.append(solve(_grid(3, False).problem, family=family, max_iterations=5))
+    results.append(solve(_grid(3).problem, family=family, max_iterations=5))
     for field in ("log_partitions", "probabilities", "factor_marginals", "table_moments"):
         assert_array_equal(getattr(results[0], field), getattr(results[1], field))
         assert_allclose(getattr(results[0], field), getattr(results[2], field), atol=1e-12)
+
+
+def test_the_bound_is_made_where_it_is_asked_for_or_decides() -> None:
+    """Without it the answer is the same; with several starts, or hard zeros, it is made to choose or to judge."""
+    problem, wanted = _grid(3).problem, frozenset({"variables"})
+    one = MeanField(init="random", max_iterations=5).infer(problem, wanted)
+    assert "bounds" not in one.diagnostics
+    assert one.diagnostics.feasible
+    assert_array_equal(one.probabilities, solve(problem, init="random", max_iterations=5).probabilities)
+    several = MeanField(init="random", n_restarts=2, max_iterations=5).infer(problem, wanted)
+    assert len(several.diagnostics.bounds) == 3
+    hard = besag.markov_network({"a": 2, "b": 2}, [(["a", "b"], np.array([[0.0, -np.inf], [-np.inf, 0.0]]))])
+    assert "bounds" in MeanField(max_iterations=5).infer(hard.problem, wanted).diagnostics
 
 
 def test_single_precision_stays_a_bound() -> None:
@@ -282,7 +300,7 @@ def test_numbers_too_large_for_single_precision_are_done_in_double() -> None:
 
 
 def test_a_model_without_ties_is_started_once() -> None:
-    told = _grid(3, False).marginals(engine="mean_field").diagnostics
+    told = _grid(3).marginals(engine="mean_field").diagnostics
     assert (told.starts, told.saddle, told.feasible, told.converged) == (1, False, True, True)
 
 
@@ -294,7 +312,7 @@ def test_the_saddle_is_left_where_tolerance_never_stops_too() -> None:
 
 @FAMILIES
 def test_a_result_is_a_start(family: str) -> None:
-    model = _grid(3, False)
+    model = _grid(3)
     first = solve(model.problem, family=family, tolerance=1e-9)
     again = solve(model.problem, family=family, tolerance=1e-9, warm=first)
     assert again.diagnostics.iterations <= 2
@@ -342,7 +360,7 @@ def test_starts_that_do_not_fit_are_refused() -> None:
         with pytest.raises(CapabilityError, match="init must be probabilities"):
             solve(SYMMETRIC.problem, init=np.full(72, bad))
     with pytest.raises(CapabilityError, match=r"its marginals have shape \(1, 189\), expected \(1, 72\)"):
-        solve(SYMMETRIC.problem, warm=solve(_grid(3, False).problem, max_iterations=1))
+        solve(SYMMETRIC.problem, warm=solve(_grid(3).problem, max_iterations=1))
     with pytest.raises(CapabilityError, match="init must be a Result with marginals"):
         solve(SYMMETRIC.problem, warm=make_engine("exact").infer(SYMMETRIC.problem, frozenset({"log_partition"})))
 
@@ -358,12 +376,12 @@ def test_too_many_starts_are_refused() -> None:
     with pytest.raises(TooLargeError, match=r"102 starts of 72 probabilities would take .* memory_limit=1000"):
         solve(SYMMETRIC.problem, n_restarts=100, memory_limit=1000)
     with pytest.raises(TooLargeError, match=r"all factor marginals would take .* memory_limit=20000"):
-        solve(_grid(5, False).problem, memory_limit=20_000)
+        solve(_grid(5).problem, memory_limit=20_000)
 
 
 @FAMILIES
 def test_the_same_seed_gives_the_same_answer(family: str) -> None:
-    one, two, other = (solve(_grid(3, False).problem, seed=s, init="random", family=family) for s in (1, 1, 2))
+    one, two, other = (solve(_grid(3).problem, seed=s, init="random", family=family) for s in (1, 1, 2))
     assert_array_equal(one.probabilities, two.probabilities)
     assert (one.probabilities != other.probabilities).any()
 
@@ -379,7 +397,7 @@ def test_factor_marginals_asked_for_later_are_of_the_same_q() -> None:
 
 @FAMILIES
 def test_rows_of_a_batch_are_single_queries(family: str) -> None:
-    model, rng = _grid(3, False), np.random.default_rng(5)
+    model, rng = _grid(3), np.random.default_rng(5)
     observed = np.where(rng.random((6, 63)) < 0.3, rng.integers(3, size=(6, 63)), -1)
     batch = solve(model.problem.with_evidence(Evidence(observed, batched=True)), family=family)
     for row, codes in enumerate(observed):
