@@ -83,6 +83,33 @@ def test_exact_from_nearly_uniform_to_nearly_certain(data: DataObject, scale: fl
         close(result[variable.name], oracle.marginal(variable.name))
 
 
+@pytest.mark.parametrize("compile", [False, True])
+def test_what_is_far_below_the_rest_may_still_win(monkeypatch: pytest.MonkeyPatch, compile: bool) -> None:
+    """Each table is within the range of linear numbers; products of what lies on one side of a variable are not."""
+    monkeypatch.setattr(join_graph, "worth_compiling", lambda work: compile)
+    equal = np.where(np.eye(2) > 0, 0.0, -np.inf)
+    for field in ([-40] * 20 + [40] * 25 + [0] * 60, [-150] * 6 + [150] * 9 + [0] * 40, [-199] * 4 + [199] * 5):
+        names = [f"v{i}" for i in range(len(field))]
+        unary = [([name], np.array([0.0, x])) for name, x in zip(names, field, strict=True)]
+        pairs = [(list(pair), equal) for pair in itertools.pairwise(names)]
+        result = solve(besag.markov_network(dict.fromkeys(names, 2), [*unary, *pairs]).problem)
+        assert result.bound == "exact"
+        close(result.log_partition, sum(field))
+        close(result[names[0]], [math.exp(-sum(field)), 1.0])
+
+
+def test_a_belief_that_messages_make_faint() -> None:
+    """The largest entry of the belief of s is below the range of exp."""
+    odds = [-184.25, -188.8, 185.0, -189.2, 187.8, -189.2, 181.7, 181.2, -181.2]
+    tables = [np.repeat([[-x if x > 0 else 0.0], [x if x < 0 else 0.0]], 2, axis=1) for x in odds]
+    factors = [(["s", f"leaf {i}"], table) for i, table in enumerate(tables)]
+    model = besag.markov_network({"s": 2, **{f"leaf {i}": 2 for i in range(len(odds))}}, factors)
+    result, true = solve(model.problem), model.marginals(engine="tree")
+    close(result.log_partition, true.log_partition)
+    for name in ("s", "leaf 0"):
+        close(result[name], true[name])
+
+
 @examples(60)
 @given(data=st.data(), bound=st.sampled_from([2, 4, 8, 16]))
 def test_small_bounds_give_distributions_that_respect_hard_zeros(data: DataObject, bound: int) -> None:

@@ -33,6 +33,10 @@ MOST_CHUNKS = 8  # of about the same work, where branches allow it
 CROWN = 8  # the crown has at most one part in so many of all entries
 
 
+class TooWideError(Exception):
+    """The numbers of a forest are too far apart for linear ones; logarithms can do it."""
+
+
 class Calibration:
     """What calibrating a forest needs, whatever the tables are."""
 
@@ -48,29 +52,33 @@ class Calibration:
         self.cliques, self.bounds = hung.chunks(n_chunks)
         self.up, self.down = algebra.kernel(make_up), algebra.kernel(make_down)
 
-    def run(self, scopes: Scopes, homes: Sequence[int], values: Array) -> tuple[Tables, float]:
+    def run(self, scopes: Scopes, homes: Sequence[int], values: Array, *, strict: bool = True) -> tuple[Tables, float]:
         """The marginals of all cliques under the product of tables on these scopes, and the log of its sum.
 
-        Where that is -inf the marginals mean nothing.
+        Where that is -inf the marginals mean nothing. strict: TooWideError where linear numbers may have lost something
+        that matters; else it counts as 0.
         """
         n, n_chunks, cards = len(self.parents), len(self.bounds) - 2, self.algebra.cards
         beliefs = _room(int(self.scopes.entries[-1]))
         messages = np.empty(int(self.separators.entries[-1]))
-        scales, extra = np.zeros(n), np.zeros(n)
+        scales, extra, lows = np.zeros(n), np.zeros(n), np.zeros(n)
         structure = (cards, self.scopes.arrays, self.separators.arrays)
         given = (self.links, _lists(np.array(homes, np.int64), n), scopes.arrays, frozen(values), self.cliques)
 
         def up(i: int) -> None:
-            self.up(*structure, *given, self.bounds[i], self.bounds[i + 1], beliefs, messages, scales, extra)
+            some = (self.bounds[i], self.bounds[i + 1], strict)
+            self.up(*structure, *given, *some, beliefs, messages, scales, extra, lows)
 
         def down(i: int) -> None:
             settled = (self.parents, self.cliques, self.bounds[i], self.bounds[i + 1], messages, scales)
             self.down(*structure, *settled, beliefs)
 
         run_chunks(up, n_chunks, self.algebra.n_threads)
-        if scales.min(initial=0.0) > -math.inf:
+        if np.isfinite(scales).all():
             up(n_chunks)
-        if scales.min(initial=0.0) == -math.inf:
+        if np.isnan(scales).any():
+            raise TooWideError
+        if not np.isfinite(scales).all():
             return Tables(self.scopes, beliefs), -math.inf
         down(n_chunks)
         run_chunks(down, n_chunks, self.algebra.n_threads)

@@ -62,7 +62,9 @@ class Stage:
 class Chain:
     """Forests for the product of some tables; `order`: variables, those whose factors are to come first first.
 
-    `check` is called now and then, and may raise; a pass that it ends leaves messages that `saved` can bring back.
+    `check` is called now and then, and may raise; a pass that it ends leaves messages that `saved` can bring back. The
+    first pass, and any where nothing was left out, loses nothing to rounding: TooWideError where it would. Passes after
+    the first are approximations anyway, and what is below the range of numbers is 0 there.
     `hurry`: whether there is no time to lose; then only single variables are kept of a forest.
     """
 
@@ -88,7 +90,9 @@ class Chain:
             groups.setdefault(min([place[v] for v in table.scope]), []).append(f)
         self._groups = [groups[first] for first in sorted(groups)]
         self._number()
+        self.building = True
         self._build()
+        self.building = False
         self.first_estimate = self.log_partition
 
     @property
@@ -189,7 +193,8 @@ class Chain:
             stage.homes = [*map(stage.forest.home, stage.own.scopes.each), *stage.arrivals, *behind]
             stage.placed = self.algebra.scopes([scope for tables in together for scope in tables.scopes.each])
         values = np.concatenate([tables.values for tables in together])
-        return stage.calibration.run(stage.placed, stage.homes, values)
+        strict = self.building or self.exact
+        return stage.calibration.run(stage.placed, stage.homes, values, strict=strict)
 
     def back(self) -> Iterator[tuple[Stage, Tables]]:
         """A pass back: the stages from the last to the first with the marginals of their cliques."""

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from besag.arrays import Array, IntArray, frozen, offsets_of
+from besag.infer.calibration import TooWideError
 from besag.infer.clique_tables import Algebra, Scope
 from besag.infer.forest_chain import Chain, OutOfTimeError
 from besag.infer.setting import Setting
@@ -114,7 +115,12 @@ class Part:
             return 0.0
         chain = self._chained(bits, check, hurry) if self.chain else self._chained(bits, _no_check, hurry)
         began = self.clock()
-        self._adopt(chain)
+        try:
+            self._adopt(chain)
+        except TooWideError:  # a pass back through a chain that leaves nothing out
+            self.log = True
+            chain = self._chain(bits, check if self.chain else _no_check, hurry)
+            self._adopt(chain)
         self.seconds += self.clock() - began
         chain.check = check
         if self.possible and not chain.exact:
@@ -147,12 +153,15 @@ class Part:
         return last if math.isfinite(last) and settled else first
 
     def _chained(self, bits: float, check: Callable[[], None], hurry: Callable[[], bool]) -> Chain:
-        """A chain; in logarithms where linear numbers find no labelling."""
-        chain = self._chain(bits, check, hurry)
-        if chain.log_partition == -math.inf and not self.log:
-            self.log = True
+        """A chain; in logarithms where linear numbers do not suffice, or find no labelling."""
+        try:
             chain = self._chain(bits, check, hurry)
-        return chain
+            if chain.log_partition > -math.inf or self.log:
+                return chain
+        except TooWideError:
+            pass
+        self.log = True
+        return self._chain(bits, check, hurry)
 
     def _chain(self, bits: float, check: Callable[[], None], hurry: Callable[[], bool]) -> Chain:
         began = self.clock()
