@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import besag
 from besag import ChainCRF
-from besag.errors import CapabilityError, ConvergenceWarning, ModelError, ParseError
+from besag.errors import CapabilityError, ConvergenceWarning, EvidenceError, ModelError, ParseError
 
 REFERENCES = Path(__file__).resolve().parents[1] / "references" / "crfsuite"
 X = [
@@ -337,6 +337,29 @@ def test_sequences_without_a_labelling_are_refused(order: int) -> None:
             ask(items)
     with pytest.raises(ModelError, match="no labelling that the constraints allow"):
         crf.predict_kbest(items)
+
+
+def test_parameters_come_back_as_they_were(tmp_path: Path) -> None:
+    """Numbers of numpy, as a grid search sets them, and pairs."""
+    first = ChainCRF(max_iter=np.int64(30), l2=np.float64(0.1), forbidden=[("V", "D"), ("V", "V")]).fit(X[:3], Y[:3])
+    first.save(tmp_path / "crf.npz")
+    again = besag.load(tmp_path / "crf.npz")
+    assert again.get_params() == first.get_params()
+    assert again.predict(X) == first.predict(X)
+
+
+def test_an_impossible_sequence_is_named_whatever_its_shard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("besag.data.sequences.SHARD_TOKENS", 4)
+    items, labels = [[["a"], ["b"]]] * 20, [["A", "B"]] * 18 + [[None, "C"], ["C", "A"]]
+    forbidden = [(label, "C") for label in "ABC"]
+    for scratch in (None, tmp_path):
+        with pytest.raises(EvidenceError, match="instance 18 has no labelling"):
+            ChainCRF(forbidden=forbidden, scratch=scratch).fit(items, labels)
+
+
+def test_a_fit_that_gets_nowhere_warns() -> None:
+    with pytest.warns(ConvergenceWarning, match="no step that makes the value smaller.*scale them"):
+        ChainCRF().fit([[{"a": 1e300}], [{"b": 1.0}]], [["A"], ["B"]])
 
 
 def test_forbidden_pairs_in_a_set_are_saved(tmp_path: Path) -> None:

@@ -66,6 +66,11 @@ class StoredSequences(NamedTuple):
         """Its file."""
         return self.data.parts[self.number]
 
+    @property
+    def first(self) -> int:
+        """The number of its first sequence in the dataset."""
+        return int(self.data.first[self.number])
+
     def load(self) -> Sequences:
         """The sequences themselves."""
         return self.data.part(self.number)

@@ -40,6 +40,7 @@ from besag.estimators.schemes import SCHEMES, Allowed, allowed_of
 from besag.graph.evidence import Evidence, is_missing
 from besag.infer.engine import parse_engine
 from besag.learn.chains import ChainLikelihood
+from besag.learn.fit import no_progress
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Dataset, Objective, Total, thread_count
@@ -144,6 +145,8 @@ class ChainCRF(Estimator):
         self._history: History = history
         if history.stopped == "max_iterations":
             warn(ConvergenceWarning(f"ChainCRF stopped after max_iter={self.max_iter} iterations; more may help"))
+        elif history.stopped == "no_progress":
+            warn(ConvergenceWarning(no_progress("ChainCRF", history)))
         return np.asarray(theta)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -181,6 +184,8 @@ class ChainCRF(Estimator):
     @classmethod
     def _restored(cls, parameters: Mapping[str, Any], told: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainCRF:
         crf = cls(**parameters)
+        if crf.forbidden is not None:  # JSON knows no tuples
+            crf.forbidden = [tuple(pair) for pair in crf.forbidden]
         crf._check_parameters()
         classes = tuple(told["classes"])
         attributes = Attributes(Numbering(told["attributes"]), told["columns"])

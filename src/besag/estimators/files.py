@@ -48,10 +48,12 @@ def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     write_atomically(Path(path), archive.getvalue())
 
 
-def _listed(value: object) -> list[Any]:
-    """A set as a list, always in the same order; TypeError for what JSON cannot say."""
+def _listed(value: object) -> Any:
+    """A set as a list, always in the same order, a number of numpy as Python's; TypeError for what JSON cannot say."""
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)
+    if isinstance(value, (np.bool_, np.number)):
+        return value.item()
     raise TypeError(f"{value!r} is of type {type(value).__name__}")
 
 

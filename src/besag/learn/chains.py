@@ -165,7 +165,7 @@ class ChainLikelihood:
 
         def evaluate(n: int) -> None:
             i, general = failed[n], self._general()
-            values[i], slopes[i], _ = general.value_and_grad(theta, self._batch(_loaded(batches[i])), None)
+            values[i], slopes[i], _ = general.value_and_grad(theta, self._batch(batches[i]), None)
 
         run_chunks(evaluate, len(failed), n_threads)
         return slopes
@@ -293,12 +293,15 @@ class ChainLikelihood:
     def _general(self) -> Likelihood:
         return Likelihood(make_engine("tree", n_threads=1))
 
-    def _batch(self, batch: Sequences) -> Batch:
+    def _batch(self, shard: Shard) -> Batch:
         """The same on a Graph."""
+        batch = _loaded(shard)
         part = batch.batch(np.arange(len(batch)))
         names = [str(k) for k in range(self.n_labels)]
         inputs = csr_inputs(part.features, self.templates.state.n_inputs)
-        return Batch(chain_graph(self.templates, names, part.features.lengths, inputs), part.codes, part.weights)
+        graph = chain_graph(self.templates, names, part.features.lengths, inputs)
+        first = shard.start if isinstance(shard, Sequences) else shard.first
+        return Batch(graph, part.codes, part.weights, np.arange(first, first + len(batch)))
 
 
 def _loaded(batch: Shard) -> Sequences:

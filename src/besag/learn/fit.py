@@ -195,6 +195,16 @@ def _warn(result: Fit, optimizer: str) -> None:
                 f"{optimizer}[max_iterations={2 * (len(result.log.rows) - 1)}]"
             )
         )
+    elif result.stopped == "no_progress" and result.is_exact:
+        warn(ConvergenceWarning(no_progress("the optimiser", result.log)))
+
+
+def no_progress(who: str, history: History) -> str:
+    """What to say of a fit that ended because no step made the value smaller."""
+    return (
+        f"{who} found no step that makes the value smaller, after {len(history.rows) - 1} iterations and at a gradient "
+        f"norm of {history.rows[-1].grad_norm:.3g}; inputs of very different sizes may be why: scale them"
+    )
 
 
 def read_data(model: Model, data: Any, weights: Any) -> Dataset:
