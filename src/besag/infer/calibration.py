@@ -22,7 +22,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from besag import recycled
 from besag.arrays import Array, IntArray, frozen, offsets_of
 from besag.infer.clique_forest import CliqueForest
 from besag.infer.clique_tables import CHUNK_ENTRIES, Algebra, Scope, Scopes, Tables
@@ -52,14 +51,21 @@ class Calibration:
         self.cliques, self.bounds = hung.chunks(n_chunks)
         self.up, self.down = algebra.kernel(make_up), algebra.kernel(make_down)
 
-    def run(self, scopes: Scopes, homes: Sequence[int], values: Array, *, strict: bool = True) -> tuple[Tables, float]:
+    @property
+    def n_entries(self) -> int:
+        """Of all cliques."""
+        return int(self.scopes.entries[-1])
+
+    def run(
+        self, scopes: Scopes, homes: Sequence[int], values: Array, *, strict: bool = True, room: Array | None = None
+    ) -> tuple[Tables, float]:
         """The marginals of all cliques under the product of tables on these scopes, and the log of its sum.
 
         Where that is -inf the marginals mean nothing. strict: TooWideError where linear numbers may have lost something
-        that matters; else it counts as 0.
+        that matters; else it counts as 0. room: where the marginals go, if it matters.
         """
         n, n_chunks, cards = len(self.parents), len(self.bounds) - 2, self.algebra.cards
-        beliefs = _room(int(self.scopes.entries[-1]))
+        beliefs = np.empty(self.n_entries) if room is None else room
         messages = np.empty(int(self.separators.entries[-1]))
         scales, extra, lows = np.zeros(n), np.zeros(n), np.zeros(n)
         structure = (cards, self.scopes.arrays, self.separators.arrays)
@@ -153,11 +159,6 @@ class Hung:
         order = np.array(self.order, np.int64)
         cliques = order[np.argsort(number[order], kind="stable")]
         return frozen(cliques), offsets_of(np.bincount(number, minlength=n + 1)).tolist()
-
-
-def _room(n: int) -> Array:
-    """(n,) in pages that another forest may use after this one: they fit if sizes are rounded."""
-    return recycled.empty((1 << (n - 1).bit_length(),))[:n]
 
 
 def _lists(owners: IntArray, n: int) -> tuple[IntArray, IntArray]:

@@ -19,7 +19,8 @@ After a pass back
 
     log Z = sum over t of log Z_t,      Z_t the sum over T_t of its factors, f_(t-1) and g_t
 
-since f_t g_t = q_t sums to one. Only messages and structure are kept; a pass makes the tables of one forest at a time.
+since f_t g_t = q_t sums to one. Only messages and structure are kept; a pass makes the tables of one forest at a time,
+in the same room for all but the last, whose tables the next pass begins with.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ class Chain:
         self.stages: list[Stage] = []
         self.log_partition = 0.0
         self._nothing = self._beliefs = algebra.tables([])  # beliefs: of the last stage
+        self._room = np.empty(0)  # for those of the others, during a pass
         self._last_total = 0.0
         place = {v: i for i, v in enumerate(order)}
         groups: dict[int, list[int]] = {}
@@ -121,15 +123,16 @@ class Chain:
             step = max(stop - done, 1)
             stage = self._stage(forest, [f for group in self._groups[done:stop] for f in group], carried.scopes)
             self.stages.append(stage)
-            beliefs, log_total = self._calibrated(stage, carried)
+            beliefs, log_total = self._calibrated(stage, carried, last=stop == len(self._groups))
             self.log_partition += log_total
             if log_total == -math.inf:
-                return
+                break
             done = stop
             if done < len(self._groups):
                 carried = self._approximate(stage, beliefs, self._needed(done), keep)
             else:
                 self._beliefs, self._last_total = beliefs, log_total
+        self._room = np.empty(0)
 
     def _stage(self, forest: CliqueForest, factors: list[int], before: Scopes) -> Stage:
         own, calibration = self.algebra.tables([self.tables[f] for f in factors]), Calibration(self.algebra, forest)
@@ -186,15 +189,18 @@ class Chain:
         most = math.inf if stop == done else self.bits
         return triangulated(self.algebra, scopes + new, most, last, exact_bits)
 
-    def _calibrated(self, stage: Stage, before: Tables) -> tuple[Tables, float]:
+    def _calibrated(self, stage: Stage, before: Tables, *, last: bool = False) -> tuple[Tables, float]:
         together = (stage.own, before, stage.backward)
         if stage.placed is None or len(stage.homes) != sum(map(len, together)):
             behind = stage.small.sources if len(stage.backward) and stage.small is not None else []
             stage.homes = [*map(stage.forest.home, stage.own.scopes.each), *stage.arrivals, *behind]
             stage.placed = self.algebra.scopes([scope for tables in together for scope in tables.scopes.each])
         values = np.concatenate([tables.values for tables in together])
-        strict = self.building or self.exact
-        return stage.calibration.run(stage.placed, stage.homes, values, strict=strict)
+        strict, n = self.building or self.exact, stage.calibration.n_entries
+        if not last and len(self._room) < n:
+            self._room = np.empty(n)
+        room = np.empty(n) if last else self._room[:n]
+        return stage.calibration.run(stage.placed, stage.homes, values, strict=strict, room=room)
 
     def back(self) -> Iterator[tuple[Stage, Tables]]:
         """A pass back: the stages from the last to the first with the marginals of their cliques."""
@@ -208,6 +214,7 @@ class Chain:
             total += log_total + stage.log_scale
             yield stage, beliefs
         self.log_partition = total
+        self._room = np.empty(0)
 
     def _receive(self, stage: Stage, after: Stage, beliefs: Tables) -> None:
         assert stage.small is not None
@@ -236,13 +243,14 @@ class Chain:
         before = self._nothing
         for stage in self.stages:
             self.check()
-            beliefs, log_total = self._calibrated(stage, before)
+            beliefs, log_total = self._calibrated(stage, before, last=stage.small is None)
             if stage.small is None:
                 self._beliefs, self._last_total = beliefs, log_total
-                return
+                break
             marginals = stage.small.marginals(self.algebra, beliefs)
             updated = self.algebra.conditionals(marginals, stage.small.separators)
             new, _ = self._messages(updated, stage.backward)
             if damping > 0:
                 new = Tables(new.scopes, self.algebra.mixed(new.values, stage.forward.values, damping))
             before = stage.forward = new
+        self._room = np.empty(0)
