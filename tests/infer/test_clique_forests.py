@@ -174,10 +174,15 @@ def test_tables_of_any_nested_scopes(log: bool, compile: bool) -> None:
         by = algebra.from_logs(small, rng.normal(size=algebra.size(small)))
         shape = [k if v in small else 1 for v, k in enumerate(cards)]
         expected = algebra.plain(large.values).reshape(cards) * algebra.plain(by.values).reshape(shape)
-        algebra.multiply(large, by)
-        close(algebra.plain(large.values), expected.ravel())
+        forest = triangulated(algebra, [large.scope], math.inf, frozenset(), 0.0)
+        assert forest is not None
+        both = algebra.tables([large, by])
+        (product,), log_z = Calibration(algebra, forest).run(both.scopes, [0, 0], both.values)
+        assert product.scope == large.scope
+        close(np.exp(log_z) * algebra.plain(product.values), expected.ravel())
         others = tuple(v for v in range(6) if v not in small)
-        close(algebra.plain(algebra.marginal(large, small).values), expected.sum(axis=others).ravel())
+        found = algebra.plain(algebra.marginal(product, small).values)
+        close(np.exp(log_z) * found, expected.sum(axis=others).ravel())
 
 
 def subsets(variables: range) -> Iterator[tuple[int, ...]]:

@@ -23,7 +23,7 @@ import numpy as np
 from besag.arrays import Array, IntArray, frozen, offsets_of
 from besag.kernels.clique_losses import make_entropy, make_information, make_loss
 from besag.kernels.clique_passes import TINY
-from besag.kernels.clique_tables import make_conditionals, make_marginal, make_marginals, make_multiply
+from besag.kernels.clique_tables import make_conditionals, make_marginal, make_marginals
 from besag.kernels.compile import kernel_of
 from besag.kernels.threads import run_chunks
 
@@ -88,7 +88,6 @@ class Algebra:
         self.cards = frozen(np.array(self.cardinalities, np.int64))
         self.logs = [math.log2(k) for k in cardinalities]
         self.log, self.compile, self.n_threads = log, compile, n_threads
-        self._multiply = self.kernel(make_multiply)
         self._marginal = self.kernel(make_marginal)
         self._marginals = self.kernel(make_marginals)
         self._conditionals = self.kernel(make_conditionals)
@@ -127,10 +126,6 @@ class Algebra:
     def plain(self, values: Array) -> Array:
         """As linear numbers."""
         return np.exp(values) if self.log else values
-
-    def multiply(self, table: Table, by: Table) -> None:
-        """In place; the scope of the second lies in that of the first."""
-        self._multiply(self.cards, _array(table.scope), table.values, _array(by.scope), frozen(by.values))
 
     def marginal(self, table: Table, scope: Scope) -> Table:
         """The sum over what is not in the scope; the table itself where nothing is."""

@@ -250,19 +250,6 @@ def quotient(log: int, tiny: float, above: float, below: float) -> float:
     return above / below if below > tiny else 0.0
 
 
-def make_multiply(log: int) -> Callable[..., None]:
-    """Kernel: a table times one on some of its variables, in place."""
-
-    def times(
-        cards: IntArray, variables: IntArray, values: Array, small_variables: IntArray, small_values: Array
-    ) -> None:
-        scratch = scratch_of()
-        walk = walk_of(cards, variables, 0, len(variables), small_variables, 0, len(small_variables), scratch)
-        multiply(log, walk, scratch, values, 0, small_values, 0)
-
-    return times
-
-
 def make_marginal(log: int) -> Callable[..., None]:
     """Kernel: the sum of a table over what is not in a scope."""
 
