@@ -2,7 +2,7 @@
 
 Both contestants are besag; their answers must be the same to the last bit. The first two cases are what the machine
 itself gives: two loops of multiply-adds on 8 kB each, with nothing to share, not even a line of the cache; and copying
-128 MB, which is all that threads on large models do when the tables are small.
+64 MB each, which is bound by memory as large models with small tables are.
 """
 
 from __future__ import annotations
