@@ -18,6 +18,7 @@ from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer import calibration, clique_tables, join_graph
 from besag.infer.engine import make_engine
+from besag.infer.forest_parts import Part
 from besag.infer.join_graph import JoinGraph, Propagation
 from besag.infer.result import Result
 from besag.model.model import Model
@@ -358,6 +359,46 @@ def test_answers_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> No
     assert one.log_partition == two.log_partition
     assert_array_equal(one.probabilities, two.probabilities)
     assert_array_equal(one.moments, two.moments)
+
+
+@pytest.mark.usefixtures("small_start")
+def test_a_bound_that_is_begun_ahead_gives_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = list[float]()
+    look_ahead = Part.look_ahead
+    monkeypatch.setattr(Part, "look_ahead", lambda part, bits: (begun.append(bits), look_ahead(part, bits)))
+    one = solve(GRID.problem, clique_bound=2**8, n_threads=1)
+    assert not begun
+    two = solve(GRID.problem, clique_bound=2**8, n_threads=2)
+    assert set(begun) == {8.0}
+    assert_array_equal(one.log_partition, two.log_partition)
+    assert_array_equal(one.probabilities, two.probabilities)
+    assert_array_equal(one.moments, two.moments)
+
+
+@pytest.mark.usefixtures("small_start")
+def test_a_bound_begun_ahead_in_linear_numbers_is_not_taken_where_logarithms_are_needed() -> None:
+    parts = [next(iter(Propagation(JoinGraph(), GRID.problem, None, None, 0.0).parts)) for _ in range(2)]
+    for part, ahead in zip(parts, (False, True), strict=True):
+        assert part is not None
+        if ahead:
+            part.look_ahead(7.0)
+        part.log = True
+        part.improve(7.0, lambda: None, lambda: False)
+        assert part.chain is not None
+        assert part.chain.algebra.log
+    close(*(part.probabilities for part in parts if part is not None))
+
+
+@pytest.mark.usefixtures("small_start")
+def test_rows_on_two_threads_are_the_same_as_on_one() -> None:
+    observed = np.full((3, 100), -1)
+    observed[1:, 50] = [0, 1]
+    one, two = (
+        solve(GRID.problem.with_evidence(Evidence(observed, batched=True)), clique_bound=2**6, n_threads=n)
+        for n in (1, 2)
+    )
+    assert_array_equal(one.log_partition, two.log_partition)
+    assert_array_equal(one.probabilities, two.probabilities)
 
 
 def test_options_are_checked() -> None:

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from besag.arrays import Array, IntArray, frozen, offsets_of
+from besag.infer.ahead import Ahead
 from besag.infer.calibration import TooWideError
 from besag.infer.clique_tables import Algebra, Scope
 from besag.infer.forest_chain import Chain, OutOfTimeError
@@ -71,6 +72,7 @@ class Part:
             self.logs = {scope: logs - tops[scope] for scope, logs in self.logs.items()}
         self.log = any(_range(logs) > WIDEST for logs in self.logs.values())
         self.chain: Chain | None = None
+        self._ahead: tuple[bool, float, Ahead[Chain]] | None = None  # whether in logarithms, and the bits of its bound
         self.log_partition = -math.inf
         self.log_spread = math.inf  # of log Z between the last two bounds, or the first pass and the last of one
         self.probabilities = np.zeros(self.n_states)
@@ -152,6 +154,17 @@ class Part:
         settled = self.change <= CALM or abs(last - first) <= DOUBT + chain.lost
         return last if math.isfinite(last) and settled else first
 
+    def look_ahead(self, bits: float) -> None:
+        """Begin with the chain for the next bound, beside what is at work."""
+        if self._ahead is None:
+            make, log = self._maker, self.log
+            self._ahead = log, bits, Ahead(lambda check: make(log, bits, check, _never))
+
+    def _looked_ahead(self, bits: float) -> Chain | None:
+        """The chain for this bound, if it was begun before and is what would be made now."""
+        begun, self._ahead = self._ahead, None
+        return begun[2].result() if begun is not None and begun[:2] == (self.log, bits) else None
+
     def _chained(self, bits: float, check: Callable[[], None], hurry: Callable[[], bool]) -> Chain:
         """A chain; in logarithms where linear numbers do not suffice, or find no labelling."""
         try:
@@ -165,11 +178,28 @@ class Part:
 
     def _chain(self, bits: float, check: Callable[[], None], hurry: Callable[[], bool]) -> Chain:
         began = self.clock()
-        algebra = Algebra(self.cardinalities, log=self.log, compile=self.compile, n_threads=self.n_threads)
-        tables = [algebra.from_logs(scope, logs) for scope, logs in self.logs.items()]
-        chain = Chain(algebra, tables, self.order, bits, check, hurry)
+        chain = self._looked_ahead(bits) or self._maker(self.log, bits, check, hurry)
+        chain.check, chain.hurry = check, hurry
         self.seconds = self.clock() - began
         return chain
+
+    @cached_property
+    def _maker(self) -> Callable[[bool, float, Callable[[], None], Callable[[], bool]], Chain]:
+        """What makes a chain; it does not hold this object, which is to go when nobody asks it any more."""
+        cardinalities, logs, order, compile, n_threads = (
+            self.cardinalities,
+            self.logs,
+            self.order,
+            self.compile,
+            self.n_threads,
+        )
+
+        def make(log: bool, bits: float, check: Callable[[], None], hurry: Callable[[], bool]) -> Chain:
+            algebra = Algebra(cardinalities, log=log, compile=compile, n_threads=n_threads)
+            tables = [algebra.from_logs(*table) for table in logs.items()]
+            return Chain(algebra, tables, order, bits, check, hurry)
+
+        return make
 
     @cached_property
     def order(self) -> list[int]:
@@ -269,6 +299,10 @@ class Part:
 
 def _no_check() -> None:
     pass
+
+
+def _never() -> bool:
+    return False
 
 
 def _range(logs: Array) -> float:

@@ -9,6 +9,9 @@ How far the bound goes: to `clique_bound` where it is given; without it, and wit
 one, as far as the time that the last bound took lets expect that the next will end. A bound that does not end in time
 is given up, and the answer of the one before stays.
 
+On several threads the parts of a batch or a union go side by side. Where there is one part, and the bound after the
+first is known because there is no time limit, its chain is begun beside the first one (`besag.infer.ahead`).
+
     residual      the largest change of a marginal since the last step
     diagnostics   clique_bound, the most entries that a clique may have had; forests, in the longest chain; lost, the
                   sum over a chain of KL(forest | smaller forest) in nats, largest of all rows; log_partition_error, how
@@ -20,7 +23,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -38,6 +41,7 @@ from besag.infer.result import Result, factor_offsets
 from besag.infer.setting import Setting
 from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.kernels.compile import worth_compiling
+from besag.kernels.threads import available_threads, run_chunks
 
 FIRST_BITS = 14.0  # below that a chain takes as long, for it has more forests
 UNTIMED_BITS = 16.0
@@ -121,7 +125,9 @@ class Propagation:
         elif time_limit is None:
             self.most_bits = min(self.most_bits, UNTIMED_BITS)
         self.first_bits = min(FIRST_BITS if state is None else float(state["bits"]), self.most_bits)
-        self.parts = self._parts(engine.n_threads)
+        self.n_threads = available_threads() if engine.n_threads is None else engine.n_threads
+        self.parts = self._parts()
+        self.looks_ahead = len(self.parts) == 1 and self.n_threads > 1 and engine.max_iterations > 1
 
     def _refuse(self) -> None:
         needed = 8 * self.setting.n_rows * len(self.setting.problem.log_potentials)
@@ -131,7 +137,7 @@ class Propagation:
                 f"memory_limit={self.setting.limit}"
             )
 
-    def _parts(self, n_threads: int | None) -> list[Part | None]:
+    def _parts(self) -> list[Part | None]:
         """None where no labelling is possible."""
         setting, graph = self.setting, self.setting.graph
         larger = np.diff(graph.scope_offsets) > 1
@@ -145,6 +151,7 @@ class Propagation:
                 (0, range(low, high), np.flatnonzero(larger & (of_factor == i)))
                 for i, (low, high) in enumerate(pairwise(bounds))
             ]
+        n_threads = max(self.n_threads // len(where), 1)
         possible = setting.possible.tolist()
         return [
             Part(setting, row, variables, factors, self.clock, compile=compile, n_threads=n_threads) if able else None
@@ -160,24 +167,39 @@ class Propagation:
         """A larger bound, or where there is none another pass."""
         bits = self._next_bits()
         if bits is None:
-            return max((part.sweep() for part in self.working), default=0.0)
-        change, first = 0.0, self.bits == 0.0
+            return self._side_by_side(self.working, Part.sweep)
+        first = self.bits == 0.0
+        parts = [part for part in self.parts if part is not None] if first else self.working
         try:
-            for part in self.parts if first else self.working:
-                if part is not None:
-                    change = max(change, part.improve(bits, self._check, self._hurry))
+            change = self._side_by_side(parts, lambda part: part.improve(bits, self._check, lambda: self._hurry(part)))
         except OutOfTimeError:
             self.most_bits = self.bits
             return max(part.change for part in self.working)
         self.bits = bits
         return math.inf if first and self.working else 0.0 if first else change
 
+    def _side_by_side(self, parts: Sequence[Part], function: Callable[[Part], float]) -> float:
+        """Call a function with each part; the largest answer. With small cliques it is the interpreter that works."""
+        n_threads = self.n_threads if max(self.bits, self.first_bits) >= FIRST_BITS else 1
+        found = np.zeros(len(parts))
+
+        def call(i: int) -> None:
+            found[i] = function(parts[i])
+
+        run_chunks(call, len(parts), n_threads)
+        return float(found.max(initial=0.0))
+
     def _check(self) -> None:
         if self._left() <= 0:
             raise OutOfTimeError
 
-    def _hurry(self) -> bool:
-        return self.bits == 0.0 and self.time_limit is not None and self._left() < HURRY * self.time_limit
+    def _hurry(self, part: Part) -> bool:
+        """Asked where the bound is too small for an exact answer, so that there will be a larger one."""
+        if self.time_limit is not None:
+            return self.bits == 0.0 and self._left() < HURRY * self.time_limit
+        if self.looks_ahead and self.bits == 0.0 and self.first_bits < self.most_bits:
+            part.look_ahead(self._larger(self.first_bits, part.least_bits))
+        return False
 
     def _left(self) -> float:
         """Seconds."""
@@ -190,11 +212,15 @@ class Propagation:
         if self.bits >= self.most_bits or not self.working:
             return None
         least = max(part.least_bits for part in self.working)
-        more = max(STEP_BITS, least)
-        if self.time_limit is not None:
-            took = sum(part.seconds for part in self.working)
-            more = min(more, math.floor(math.log(max(SHARE * self._left() / max(took, 1e-9), 1.0), GROWTH)))
-        return min(self.bits + more, self.most_bits) if more >= least else None
+        if self.time_limit is None:
+            return self._larger(self.bits, least)
+        took = sum(part.seconds for part in self.working) / min(self.n_threads, len(self.working))
+        more = math.floor(math.log(max(SHARE * self._left() / max(took, 1e-9), 1.0), GROWTH))
+        return min(self._larger(self.bits, least), self.bits + more) if more >= least else None
+
+    def _larger(self, bits: float, least: int) -> float:
+        """The bound after this one, where it is not time that decides."""
+        return min(bits + max(STEP_BITS, least), self.most_bits)
 
     def answer(self, want: frozenset[Want]) -> Result:
         """What the last bound gave."""
