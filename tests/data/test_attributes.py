@@ -359,3 +359,17 @@ def test_conll2000(data_dir: Path) -> None:
     names = np.array(attributes.names)[features.indices].reshape(-1, 2)
     assert names.tolist() == [[f"w={w}", f"t={t}"] for w, t, _ in tokens]
     assert np.array(labels.classes)[codes].tolist() == [chunk for _, _, chunk in tokens]
+
+
+def test_names_are_numbered_the_same_however_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    sequences = [[["a", "b"], ["c"]], [{"a": 2.0}, ["d", "a"]], [["e"]], [{"b": 1.0, "f": 0.5}], [["a"], ["g", "c"]]]
+    found = []
+    for block in (1, 3, 1000):
+        monkeypatch.setattr("besag.data.attributes.BLOCK", block)
+        attributes, features = Attributes.fit(sequences)
+        again = attributes.transform(sequences)
+        found.append((attributes.names, features.indptr.tolist(), features.indices.tolist(), features.values.tolist()))
+        assert again.indices.tolist() == features.indices.tolist()
+        assert again.values.tolist() == features.values.tolist()
+    assert found[0] == found[1] == found[2]
+    assert found[0][3] == [1.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.0]

@@ -33,6 +33,7 @@ from besag.errors import ModelError
 
 Numbered: TypeAlias = Callable[[Iterable[str]], NDArray[np.int32]]  # names -> numbers, -1 for those to leave out
 
+BLOCK = 1 << 13  # names that are numbered at a time
 _CONTAINERS, _TEXT, _NUMBERS = {list, tuple, set, frozenset, str}, {str}, {float, int, bool}
 
 
@@ -120,10 +121,11 @@ class GrowingAttributes:
 class _Rows:
     """The arrays while they grow: flat C arrays, never lists of Python numbers."""
 
-    __slots__ = ("_counts", "_indices", "_lengths", "_numbered", "_values")
+    __slots__ = ("_counts", "_indices", "_lengths", "_names", "_numbered", "_values")
 
     def __init__(self, numbered: Numbered) -> None:
         self._numbered = numbered
+        self._names = list[str]()  # the newest, which have no numbers yet: many at a time get them faster
         self._indices, self._counts, self._lengths = array("i"), array("q"), array("q")
         self._values = array("d")  # empty until some weight is not 1
 
@@ -138,15 +140,21 @@ class _Rows:
         items = _listed(n, sequence)
         self._lengths.append(len(items))
         if _all_texts(items):
-            self._number(chain.from_iterable(items), map(len, items))
+            self._name(chain.from_iterable(items), map(len, items))
         else:
             names, weights, counts = _read(n, items)
-            self._number(names, counts)
+            self._name(names, counts)
             self._weigh(weights)
 
-    def _number(self, names: Iterable[str], counts: Iterable[int]) -> None:
+    def _name(self, names: Iterable[str], counts: Iterable[int]) -> None:
         self._counts.extend(counts)
-        self._indices.frombytes(self._numbered(names).tobytes())
+        self._names.extend(names)
+        if len(self._names) >= BLOCK:
+            self._number()
+
+    def _number(self) -> None:
+        self._indices.frombytes(self._numbered(self._names).tobytes())
+        self._names.clear()
 
     def _add_matrix(self, n: int, matrix: Any) -> None:
         if isinstance(matrix, np.ndarray):
@@ -164,7 +172,7 @@ class _Rows:
     def _weigh(self, weights: Array) -> None:
         """The weights of the newest indices."""
         if (weights != 1.0).any():
-            self._pad(len(self._indices) - len(weights))
+            self._pad(len(self._indices) + len(self._names) - len(weights))
             self._values.frombytes(weights.tobytes())
 
     def _pad(self, n: int) -> None:
@@ -173,6 +181,7 @@ class _Rows:
 
     def features(self) -> Features:
         """The arrays, without the entries that are to be left out."""
+        self._number()
         indptr = offsets_of(np.frombuffer(self._counts, np.int64))
         indices = np.frombuffer(self._indices, np.int32)
         values = None

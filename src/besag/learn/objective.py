@@ -16,8 +16,8 @@ are added up in their order, so that neither do the answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from besag.learn.penalty import Penalty
 
 State: TypeAlias = Any  # what an objective carries from one call to the next: messages, chains; None at first
 Product: TypeAlias = Callable[[Array], Array]
+Given = TypeVar("Given")
+Found = TypeVar("Found")
 RANK = 1e-9  # of the largest eigenvalue of a Hessian: below it a direction counts as one in which nothing changes
 
 
@@ -88,6 +90,17 @@ def thread_count(given: Any) -> int | None:
     raise ModelError(f"threads must be a whole number of at least 1, or None for all cores, got {given!r}")
 
 
+def _each(function: Callable[[Given], Found], items: Sequence[Given], n_threads: int | None) -> list[Found]:
+    """What a function makes of each of some items, on several threads."""
+    found: dict[int, Found] = {}
+
+    def one(i: int) -> None:
+        found[i] = function(items[i])
+
+    run_chunks(one, len(items), n_threads)
+    return [found[i] for i in range(len(items))]
+
+
 def add_each(
     evaluate: Callable[[Any, State], tuple[float, Array, State]],
     batches: Sequence[Any],
@@ -96,12 +109,7 @@ def add_each(
     n_threads: int | None,
 ) -> tuple[list[float], list[State]]:
     """`Objective.add` by way of the value, gradient and next state of each batch, on several threads."""
-    found: list[tuple[float, Array, State]] = [(0.0, gradient, None)] * len(batches)
-
-    def one(i: int) -> None:
-        found[i] = evaluate(batches[i], states[i])
-
-    run_chunks(one, len(batches), n_threads)
+    found = _each(lambda own: evaluate(*own), list(zip(batches, states, strict=True)), n_threads)
     for _, slope, _ in found:
         gradient += slope
     return [value for value, _, _ in found], [state for _, _, state in found]
@@ -118,10 +126,24 @@ class Total:
         self.n = len(dataset)
         self.shards = dataset.shards()
         self.states: list[State] = [None] * len(self.shards)
-        self.statistics = objective.statistics(self.shards[0])
-        for shard in self.shards[1:]:
-            self.statistics += objective.statistics(shard)
+        self.statistics = self._statistics()
         self.evaluations = 0
+
+    def _statistics(self) -> Array:
+        parts = (
+            own
+            for some in self._groups()
+            for own in _each(self.objective.statistics, self.shards[some], self.n_threads)
+        )
+        total = next(parts)
+        for own in parts:
+            total += own
+        return total
+
+    def _groups(self) -> Iterator[slice]:
+        """Shards that are evaluated together: so many gradients are held at a time."""
+        width = 2 * (available_threads() if self.n_threads is None else self.n_threads)
+        return (slice(start, start + width) for start in range(0, len(self.shards), width))
 
     def value_and_grad(self, theta: Array) -> tuple[float, Array]:
         """Loss plus l2, and the gradient."""
@@ -130,9 +152,7 @@ class Total:
         value, gradient = self.penalty.smooth(theta)
         value += dot(self.statistics, theta)
         gradient += self.statistics
-        width = 2 * (available_threads() if self.n_threads is None else self.n_threads)
-        for start in range(0, len(self.shards), width):  # so many gradients are held at a time
-            some = slice(start, start + width)
+        for some in self._groups():
             rest, self.states[some] = self.objective.add(
                 theta, self.shards[some], self.states[some], gradient, self.n_threads
             )
