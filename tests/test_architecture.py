@@ -23,6 +23,7 @@ ORDER = (
     "errors",
     "recycled",
     "arrays",
+    "views",
     "text",
     "model",
     "graph",
@@ -38,7 +39,7 @@ ORDER = (
 RANK = {layer: rank for rank, layer in enumerate(ORDER)} | {"explorer": ORDER.index("cli")}
 FOLLOWS = {"accelerate": "infer", "distributed": "learn"}  # reached through registries, imported by no other layer
 KERNEL_USERS = {"data", "model", "graph", "infer", "learn"}
-KERNEL_MODULES = {"arrays", "recycled"}
+KERNEL_MODULES = {"arrays", "recycled", "views"}
 KERNEL_IMPORTS = {"numpy", "numba"} | sys.stdlib_module_names
 
 MAX_FILE_LINES = 500

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import besag
-from besag.arrays import Semiring, frozen
+from besag.arrays import Array, Semiring, frozen
 from besag.graph.evidence import read_evidence
 from besag.infer.setting import Setting
 from besag.kernels import bp, bp_ratios
@@ -36,6 +36,13 @@ def by_pairs(model: Model, semiring: Semiring, dtype: str) -> Passing:
     passing = passing_of(model, semiring, dtype)
     passing._takes_ratios = False
     return passing
+
+
+def beliefs_of(passing: Passing) -> tuple[Array, Array]:
+    n_variables = len(passing.domain.state_offsets) - 1
+    beliefs, log_z = np.zeros(len(passing.numbers.base)), np.zeros(n_variables)
+    passing.of_variables(beliefs, log_z)
+    return beliefs, log_z
 
 
 def grid() -> Model:
@@ -75,7 +82,11 @@ def test_ratios_are_pairs_of_which_the_larger_is_one(model: str, semiring: Semir
     assert one._ratios is None
     one.synchronous(0.0)
     other.synchronous(0.0)
-    assert_allclose(one.of_variables()[0], other.of_variables()[0], atol=DTYPES[dtype])
+    assert one._ratios is not None
+    for found, expected in zip(beliefs_of(one), beliefs_of(other), strict=True):
+        assert_allclose(found, expected, atol=DTYPES[dtype])
+    assert_allclose(one.log_messages(), other.log_messages(), atol=DTYPES[dtype])
+    assert one._ratios is not None
 
 
 def test_messages_that_are_written_are_those_that_are_sent() -> None:

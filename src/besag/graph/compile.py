@@ -17,6 +17,7 @@ from besag.graph.graph import Block, Graph
 from besag.model.layout import Layout
 from besag.model.template import Template, join_inputs
 from besag.model.variable import UnionNames, Variables, take_variables
+from besag.views import counting, counts_up, together
 
 if TYPE_CHECKING:
     from besag.model.model import FactorGroup
@@ -45,7 +46,7 @@ def compile_graph(*models: Structure, layout: Layout | None = None) -> Graph:
     layout = own if layout is None else Layout([*layout.templates.values(), *own.templates.values()])
     instance_offsets = offsets_of(np.array([len(model.variables) for model in models]))
     factor_offsets = offsets_of(np.array([model.n_factors for model in models]))
-    numbers = np.arange(factor_offsets[-1])
+    numbers = counting(int(factor_offsets[-1]))
     members: dict[str, list[tuple[FactorGroup, int, IntArray]]] = {name: [] for name in own.templates}
     for model, first_variable, first_factor in zip(
         models, instance_offsets.tolist(), factor_offsets.tolist(), strict=False
@@ -54,10 +55,10 @@ def compile_graph(*models: Structure, layout: Layout | None = None) -> Graph:
         for group in model.groups:
             stop = start + len(group)
             if group.positions is None:
-                positions = numbers[start:stop]
+                places = numbers[start:stop]
             else:
-                positions = group.positions + first_factor if first_factor else group.positions
-            members[group.template.name].append((group, first_variable, positions))
+                places = group.positions + first_factor if first_factor else group.positions
+            members[group.template.name].append((group, first_variable, places))
             start = stop
     blocks: list[Block] = []
     position_of: list[IntArray] = []
@@ -65,15 +66,15 @@ def compile_graph(*models: Structure, layout: Layout | None = None) -> Graph:
     for name, groups in members.items():
         block = _block(own.templates[name], groups, first)
         blocks.append(block)
-        position_of.extend(positions for _, _, positions in groups)
+        position_of.extend(places for _, _, places in groups)
         first = block.stop
-    order = inverse(joined(position_of, np.int64))
+    positions = together(position_of)
     return Graph(
         variables=_union_variables([model.variables for model in models]),
         layout=layout,
         blocks=tuple(blocks),
         instance_offsets=frozen(instance_offsets),
-        factor_order=frozen(order),
+        factor_order=positions if counts_up(positions) else frozen(inverse(positions)),
         factor_offsets=frozen(factor_offsets),
         shape=models[0].shape if len(models) == 1 else None,
     )

@@ -3,7 +3,7 @@
 Factors are numbered block by block. A Block is all factors of one template:
 
     scope_offsets (F + 1,), scope_variables (E,)   the variables of factor f, in the order of its table's axes
-    kinds (F,)                                     plain table or structured, see besag.model.structured
+    kinds (F,) int8                                plain table or structured, see besag.model.structured
     instance_offsets (N + 1,)                      variables of instance n are [offsets[n], offsets[n + 1])
     factor_order (F,), factor_offsets (N + 1,)     the models' own numbering of factors -> number here
 
@@ -43,6 +43,7 @@ from besag.graph.evidence import Evidence, free
 from besag.model.layout import Layout
 from besag.model.template import Inputs, Template
 from besag.model.variable import Variables
+from besag.views import counting, counts_up, together
 
 if TYPE_CHECKING:
     from besag.graph.problem import Problem
@@ -127,9 +128,9 @@ class Graph(Rebuilt):
     def __post_init__(self) -> None:
         counts = [len(b.scopes) for b in self.blocks]
         arities = repeated([b.scopes.shape[1] for b in self.blocks], counts)
-        kinds = repeated([b.template.kind for b in self.blocks], counts)
+        kinds = np.repeat(np.array([b.template.kind for b in self.blocks], np.int8), counts)
         object.__setattr__(self, "scope_offsets", frozen(offsets_of(arities)))
-        object.__setattr__(self, "scope_variables", frozen(joined([b.scopes for b in self.blocks], np.int64)))
+        object.__setattr__(self, "scope_variables", together([b.scopes for b in self.blocks]))
         object.__setattr__(self, "kinds", frozen(kinds))
 
     @property
@@ -289,9 +290,12 @@ class Graph(Rebuilt):
         readers = [b.template.table_of_factor(own, len(b.scopes)) for b, own in zip(self.blocks, given, strict=True)]
         counts = [b.template.n_tables(own, len(b.scopes)) for b, own in zip(self.blocks, given, strict=True)]
         sizes = [math.prod(b.template.entry_shape) for b in self.blocks]
-        first = list(accumulate(counts, initial=0))
-        reader = joined(readers, np.int64) + repeated(first[:-1], [len(b.scopes) for b in self.blocks])
-        return frozen(reader), frozen(offsets_of(repeated(sizes, counts))), tuple(first)
+        first, n_factors = list(accumulate(counts, initial=0)), [len(b.scopes) for b in self.blocks]
+        if counts == n_factors and all(len(read) == 0 or (read[0] == 0 and counts_up(read)) for read in readers):
+            reader = counting(first[-1])
+        else:
+            reader = frozen(joined(readers, np.int64) + repeated(first[:-1], n_factors))
+        return reader, frozen(offsets_of(repeated(sizes, counts))), tuple(first)
 
     @property
     def tables_are_theta(self) -> bool:

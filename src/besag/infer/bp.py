@@ -283,11 +283,7 @@ class Process:
         return "exact" if settled and forest_of(self.setting.graph) is not None else "estimate"
 
     def _log_messages(self) -> Array:
-        rows = []
-        for passing in self.passing:
-            linear = passing.domain.semiring == Semiring.SUM
-            with np.errstate(divide="ignore"):
-                rows.append(np.log(passing.messages) if linear else np.array(passing.messages))
+        rows = [passing.log_messages() for passing in self.passing]
         return rows[0][None] if len(rows) == 1 else np.array(rows)
 
     def _sums(self, result: Result, want: frozenset[Want]) -> Result:
@@ -300,7 +296,7 @@ class Process:
         nothing, ones = np.zeros(0), self._weights(np.ones(graph.n_instances))
         for row in np.flatnonzero(self._is_alive()).tolist():
             passing = self.passing[row]
-            probabilities[row], of_variables[row] = passing.of_variables()
+            passing.of_variables(probabilities[row], of_variables[row])
             if stored or "log_partition" in want:
                 out, starts = (marginals[row], factor_offsets(graph)[linked]) if stored else (nothing, linked)
                 of_factors[row, linked] = passing.of_factors(out, frozen(starts), ones, stored=True)

@@ -22,13 +22,14 @@ from besag.kernels import bp_any, bp_binary, bp_pairs, bp_ratios, bp_schedules
 from besag.kernels.bp_any import Numbers
 from besag.kernels.bp_beliefs import make_factors, make_variables
 from besag.kernels.bp_decode import make_decode
-from besag.kernels.bp_links import Links
+from besag.kernels.bp_links import Links, make_places
 from besag.kernels.bp_ratios import Ratios
 from besag.kernels.bp_weights import make_weights
 from besag.kernels.compile import kernel_of
 from besag.kernels.prepare import Factors
 from besag.kernels.semiring import one_of
 from besag.kernels.threads import run_chunks
+from besag.views import counts_up, taken
 
 RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
 CHUNK = 2**17  # entries of messages or tables that a thread takes at a time, at least
@@ -43,9 +44,9 @@ class Domain:
     def __init__(self, factors: Factors, links: Links, semiring: Semiring, dtype: np.dtype[Any], compile: bool) -> None:
         self.links, self.semiring, self.dtype, self.compile = links, semiring, dtype, compile
         self.state_offsets = factors.state_offsets
-        self.kinds = frozen(factors.kinds[links.factors])
-        tables_read = factors.table_of_factor[links.factors]
-        self.starts = frozen(factors.table_offsets[tables_read])
+        self.kinds = taken(factors.kinds, links.factors)
+        tables_read = taken(factors.table_of_factor, links.factors)
+        self.starts = taken(factors.table_offsets, tables_read)
         self.shifts, self.narrow = np.zeros(len(links.factors)), False
         self.tables = (
             self._weights(factors, tables_read)
@@ -56,17 +57,18 @@ class Domain:
         sizes = np.diff(factors.state_offsets)
         self.n_states = int(sizes.max(initial=0))
         self.arity = int(np.diff(links.link_offsets).max(initial=0))
-        self.is_paired = self._is_paired(sizes)
-        if self.is_paired:
-            self.pair_tables, self.pairs_read = self._pairs()
-            self.reads_own = bool((self.pairs_read == np.arange(len(self.pairs_read))).all())
+        pairs = self._pairs() if self._may_be_paired(sizes) else None
+        self.is_paired = pairs is not None
+        if pairs is not None:
+            self.pair_tables, self.pairs_read = pairs
+            self.reads_own = counts_up(self.pairs_read)
             self.pair_links = (links.first, links.links_of_variable)
 
     def _weights(self, factors: Factors, tables_read: IntArray) -> AnyArray:
         potts = np.zeros(len(factors.table_offsets) - 1, np.bool_)
         potts[tables_read[self.kinds == Kind.POTTS]] = True
         shifts, self.narrow, values = self.weights(factors.log_potentials, factors.table_offsets, potts)
-        self.shifts = shifts[tables_read]
+        self.shifts = taken(shifts, tables_read)
         return values
 
     def weights(self, logs: Array, offsets: IntArray, kept: BoolArray) -> tuple[Array, bool, AnyArray]:
@@ -76,8 +78,8 @@ class Domain:
         fine = kernel(frozen(logs), frozen(offsets), frozen(kept), RANGE[self.dtype], shifts, out)
         return shifts, not fine, frozen(out)
 
-    def _is_paired(self, sizes: IntArray) -> bool:
-        """Whether the kernels for tables on two variables of K states serve, and pay."""
+    def _may_be_paired(self, sizes: IntArray) -> bool:
+        """Whether the kernels for tables on two variables of K states pay, and serve if these lie well in memory."""
         n = self.n_states
         return (
             self.semiring != Semiring.LOG_SUM
@@ -86,17 +88,18 @@ class Domain:
             and len(self.links.variables) * n * n >= WORTH_A_KERNEL
             and n <= MAX_CONSTANT
             and bool((sizes == n).all() and (np.diff(self.links.link_offsets) == 2).all())
-            and bool((self.kinds == Kind.TABLE).all() and (self.starts % (n * n) == self.starts[0] % (n * n)).all())
+            and bool((self.kinds == Kind.TABLE).all())
         )
 
-    def _pairs(self) -> tuple[AnyArray, IntArray]:
-        """The tables (T, K, K), and which of them each factor reads; unary tables before them may shift their start."""
-        size = self.n_states**2
-        lead = int(self.starts[0]) % size
-        whole = (len(self.tables) - lead) // size * size
-        tables = self.tables[lead : lead + whole].reshape(-1, self.n_states, self.n_states)
-        read = (self.starts - lead) // size
-        return frozen(tables[read.min() :]), frozen((read - read.min()).astype(index_type(len(tables))))
+    def _pairs(self) -> tuple[AnyArray, IntArray] | None:
+        """The tables (T, K, K), and which of them each factor reads; None where they are not all whole tables apart."""
+        size, least = self.n_states**2, int(self.starts.min())
+        whole = (len(self.tables) - least) // size
+        read = np.empty(len(self.starts), index_type(whole))
+        if not kernel_of(make_places, compile=True)(self.starts, least, size, read):
+            return None
+        tables = self.tables[least : least + whole * size].reshape(-1, self.n_states, self.n_states)
+        return frozen(tables), frozen(read)
 
 
 class Passing:
@@ -127,10 +130,24 @@ class Passing:
             if self._ratios is None:
                 self._messages[:] = one_of(self.semiring)
         if self._ratios is not None:
-            write_pairs = kernel_of(bp_ratios.make_pairs, self.semiring, compile=True)
-            write_pairs(frozen(self._ratios.messages), self._messages)
+            self._write_pairs(self._ratios, self._messages)
             self._ratios = None
         return self._messages
+
+    def _write_pairs(self, ratios: Ratios, out: AnyArray) -> None:
+        kernel_of(bp_ratios.make_pairs, self.semiring, compile=True)(frozen(ratios.messages), out)
+
+    def log_messages(self) -> AnyArray:
+        """(M,): a copy of the messages, as logarithms."""
+        if self._ratios is None:
+            logs = np.array(self.messages)
+        else:
+            logs = np.empty_like(self.gathered)
+            self._write_pairs(self._ratios, logs)
+        if self.domain.semiring == Semiring.SUM:
+            with np.errstate(divide="ignore"):
+                np.log(logs, out=logs)
+        return logs
 
     def _rules_nothing_out(self) -> bool:
         least = min(float(values.min(initial=1.0)) for values in (self.domain.tables, self.numbers.base))
@@ -304,13 +321,12 @@ class Passing:
         run_chunks(chunk, n_chunks, self.n_threads)
         return float(found.max())
 
-    def of_variables(self) -> tuple[Array, Array]:
-        """Beliefs (S,) and log Z_v (V,)."""
-        n_variables = len(self.links.first) - 1
-        beliefs, log_z = np.zeros(len(self.numbers.base)), np.zeros(n_variables)
-        kernel = kernel_of(make_variables, self.semiring, compile=self.domain.compile)
-        kernel(self.links, self.numbers, frozen(self.messages), 0, n_variables, beliefs, log_z)
-        return beliefs, log_z + self.shifts
+    def of_variables(self, beliefs: Array, log_z: Array) -> None:
+        """Writes beliefs (S,) and log Z_v (V,)."""
+        kernel = kernel_of(make_variables, self.semiring, int(self._ratios is not None), compile=self.domain.compile)
+        messages = self.messages if self._ratios is None else self._ratios.messages
+        kernel(self.links, self.numbers, frozen(messages), 0, len(log_z), beliefs, log_z)
+        log_z += self.shifts
 
     def of_factors(self, out: Array, out_starts: IntArray, weights: Array, *, stored: bool) -> Array:
         """log Z_f, less log Z_e of its links, (G,); the beliefs are added to out, nothing where that is empty."""

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from besag.arrays import Array, IntArray
 from besag.kernels.bp_any import POTTS, Numbers
 from besag.kernels.bp_links import Links
+from besag.kernels.bp_ratios import entry_of_pair
 from besag.kernels.compile import at, inlined
 from besag.kernels.semiring import SUM, one_of, plus, times, zero_of
 
@@ -29,8 +30,8 @@ def log_of(semiring: int, x: float) -> float:
     return math.log(x) if x > 0.0 else -math.inf
 
 
-def make_variables(semiring: int) -> Callable[..., None]:
-    """Beliefs (S,) and log Z_v (V,) of variables [start, stop)."""
+def make_variables(semiring: int, ratios: int) -> Callable[..., None]:
+    """Beliefs (S,) and log Z_v (V,) of variables [start, stop). ratios: messages (E,) are those of `bp_ratios`."""
 
     def variables(
         links: Links, numbers: Numbers, messages: Array, start: int, stop: int, beliefs: Array, log_z: Array
@@ -43,10 +44,11 @@ def make_variables(semiring: int) -> Callable[..., None]:
             for i in range(low, high):
                 beliefs[at(i)] = base[at(i)]
             for m in range(first[v], first[v + 1]):
-                e = offsets[of_variable[m]] - low
+                e = of_variable[m] if ratios == 1 else offsets[of_variable[m]] - low
                 highest = zero_of(semiring)
                 for i in range(low, high):
-                    beliefs[at(i)] = times(semiring, beliefs[at(i)], messages[at(e + i)])
+                    message = entry_of_pair(semiring, messages[at(e)], i - low) if ratios == 1 else messages[at(e + i)]
+                    beliefs[at(i)] = times(semiring, beliefs[at(i)], message)
                     highest = max(highest, beliefs[at(i)])
                 if semiring == SUM and 0.0 < highest < SMALL:
                     log_z[v] += math.log(highest)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import IntArray, frozen, index_type, offsets_of
+from besag.arrays import IntArray, index_type, sealed
 from besag.kernels.compile import kernel_of
 from besag.kernels.prepare import Factors
 
@@ -37,43 +37,77 @@ class Links(NamedTuple):
     links_of_variable: IntArray
 
 
-def make_order_by_variable() -> Callable[..., None]:
-    """Links by variable: a counting sort."""
+def make_count() -> Callable[..., tuple[int, int, int]]:
+    """Kernel: how many factors on two variables or more, links, and entries of messages there are."""
 
-    def order(variables: IntArray, first: IntArray, place: IntArray, links: IntArray) -> None:
-        for e in range(len(variables)):
-            v = variables[e]
-            links[first[v] + place[v]] = e
-            place[v] += 1
+    def count(scope_offsets: IntArray, scope_variables: IntArray, state_offsets: IntArray) -> tuple[int, int, int]:
+        n_factors, n_links, n_entries = 0, 0, 0
+        for f in range(len(scope_offsets) - 1):
+            low, high = scope_offsets[f], scope_offsets[f + 1]
+            if high - low > 1:
+                n_factors += 1
+                n_links += high - low
+                for i in range(low, high):
+                    v = scope_variables[i]
+                    n_entries += state_offsets[v + 1] - state_offsets[v]
+        return n_factors, n_links, n_entries
 
-    return order
+    return count
+
+
+def make_link() -> Callable[..., None]:
+    """Kernel: fills Links whose arrays are all zero."""
+
+    def link(scope_offsets: IntArray, scope_variables: IntArray, state_offsets: IntArray, links: Links) -> None:
+        first, by_variable = links.first, links.links_of_variable
+        g, e, end = 0, 0, 0
+        for f in range(len(scope_offsets) - 1):
+            low, high = scope_offsets[f], scope_offsets[f + 1]
+            if high - low > 1:
+                for i in range(low, high):
+                    v = scope_variables[i]
+                    links.factor_of_link[e], links.variables[e] = g, v
+                    first[v + 1] += 1
+                    end += state_offsets[v + 1] - state_offsets[v]
+                    e += 1
+                    links.message_offsets[e] = end
+                links.factors[g] = f
+                g += 1
+                links.link_offsets[g] = e
+        for v in range(len(first) - 1):
+            first[v + 1] += first[v]
+        for i in range(e):  # a counting sort, from behind: first[v + 1] comes down to where the links of v begin
+            j = e - 1 - i
+            v = links.variables[j]
+            first[v + 1] -= 1
+            by_variable[first[v + 1]] = j
+        for v in range(len(first) - 1):
+            first[v] = first[v + 1]
+        first[len(first) - 1] = e
+
+    return link
+
+
+def make_places() -> Callable[..., bool]:
+    """Kernel: out (n,), how many tables of a size lie between the least start and each; False where parts of one do."""
+
+    def places(starts: IntArray, least: int, size: int, out: IntArray) -> bool:
+        for g in range(len(starts)):
+            out[g] = (starts[g] - least) // size
+            if (starts[g] - least) % size != 0:
+                return False
+        return True
+
+    return places
 
 
 def links_of(factors: Factors, *, compile: bool) -> Links:
     """The links of a problem's factors."""
-    arities = np.diff(factors.scope_offsets)
-    linked = np.flatnonzero(arities > 1)
-    variables = factors.scope_variables
-    if len(linked) < len(arities):
-        variables = variables[np.repeat(arities > 1, arities)]
-    sizes = np.diff(factors.state_offsets)
-    n_variables = len(sizes)
-    message_offsets = offsets_of(sizes[variables])
-    kind = index_type(max(int(message_offsets[-1]), len(arities), n_variables))
-
-    def short(array: IntArray) -> IntArray:
-        return frozen(array.astype(kind, copy=False))
-
-    short_variables, first = short(variables), short(offsets_of(np.bincount(variables, minlength=n_variables)))
-    by_variable, place = np.empty(len(variables), kind), np.zeros(n_variables, kind)
-    kernel_of(make_order_by_variable, compile=compile)(short_variables, first, place, by_variable)
-    arities = arities[linked]
-    return Links(
-        short(linked),
-        short(offsets_of(arities)),
-        frozen(np.repeat(np.arange(len(linked), dtype=kind), arities)),
-        short_variables,
-        short(message_offsets),
-        first,
-        frozen(by_variable),
-    )
+    given = (factors.scope_offsets, factors.scope_variables, factors.state_offsets)
+    n_factors, n_links, n_entries = kernel_of(make_count, compile=compile)(*given)
+    n_variables = len(factors.state_offsets) - 1
+    kind = index_type(max(n_entries, len(factors.scope_offsets), n_variables))
+    sizes = (n_factors, n_factors + 1, n_links, n_links, n_links + 1, n_variables + 1, n_links)
+    links = Links(*[np.zeros(size, kind) for size in sizes])  # type: ignore[arg-type]
+    kernel_of(make_link, compile=compile)(*given, links)
+    return Links(*sealed(links))

@@ -134,15 +134,21 @@ def change_of(semiring: int, r: float, old: float, one: float) -> float:
     return higher(abs(second), abs(first))
 
 
+@inlined
+def entry_of_pair(semiring: int, ratio: float, state: int) -> float:
+    """What a ratio says of a state: of two numbers of which the larger is one."""
+    if semiring == SUM:
+        return lower(ratio if state == 1 else 1.0 / ratio, 1.0)
+    return lower(ratio if state == 1 else -ratio, 0.0)
+
+
 def make_pairs(semiring: int) -> Callable[..., None]:
     """Ratios (n,) as pairs (2 n,) of which the larger is one."""
 
     def write_pairs(ratios: AnyArray, pairs: AnyArray) -> None:
-        one = ratios.dtype.type(1.0 if semiring == SUM else 0.0)
         for e in range(len(ratios)):
-            r = ratios[e]
-            pairs[at(2 * e)] = lower(one / r if semiring == SUM else -r, one)
-            pairs[at(2 * e + 1)] = lower(r, one)
+            pairs[at(2 * e)] = entry_of_pair(semiring, ratios[e], 0)
+            pairs[at(2 * e + 1)] = entry_of_pair(semiring, ratios[e], 1)
 
     return write_pairs
 

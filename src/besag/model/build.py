@@ -20,6 +20,7 @@ from besag.model.model import FactorGroup, Model
 from besag.model.structured import Potts, Scaled, Structured
 from besag.model.template import Template
 from besag.model.variable import GridNames, RangeNames, Variables
+from besag.views import counting, together
 
 NO_WEIGHTS = "weights multiply one shared table of finite numbers; fold them into the tables of the edges"
 
@@ -84,7 +85,7 @@ def _tables_part(name: str, scopes: IntArray, tables: Sequence[AnyArray], given:
     if len(tables) == 1 and len(entry) == arity:
         group = FactorGroup(Template(name, entry), scopes)
     elif len(entry) == arity + 1 and sum(map(len, tables)) == len(scopes):
-        group = FactorGroup(Template(name, entry[1:], len(scopes)), scopes, frozen(np.arange(len(scopes))))
+        group = FactorGroup(Template(name, entry[1:], len(scopes)), scopes, counting(len(scopes)))
     else:
         raise ModelError(
             f"{name}: expected {arity} axes for a shared table or ({len(scopes)}, ...) for a table a factor, "
@@ -162,11 +163,13 @@ def grid(
     height, width = _grid_shape(shape)
     variables = Variables.alike(GridNames(height, width), n_states)
     edges, sizes = grid_edges((height, width), connectivity)
-    scopes = frozen(np.concatenate(edges) if edges else np.zeros((0, 2), np.int64))
+    every = counting(height * width + sum(map(len, edges)))  # the longest first: those of the parts lie in it
+    alone, *by_direction = _laid_out(every[: height * width, None], *edges)
+    scopes = together(by_direction).reshape(-1, 2)
     parts = []
     if unary is not None:
         unary, _ = _unary(unary, "unary", (height, width, n_states))
-        parts.append(table_part("unary", _alone(height * width), unary.reshape(-1, n_states), given))
+        parts.append(table_part("unary", alone, unary.reshape(-1, n_states), given))
     if pairwise is not None:
         scale = None if weights is None else _join(weights, sizes, "weights")
         if _is_by_direction(pairwise, sizes):
@@ -210,11 +213,12 @@ def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -
         j = _join(coupling, [(len(scopes),)], "coupling")
     if h.ndim and h.size != n:
         raise ModelError(f"field must be a number or have one entry for each of {n} variables, got shape {h.shape}")
+    scopes, alone = _laid_out(scopes, _alone(n))
     spin = np.array([-1.0, 1.0])
     variables = Variables(names, (("-1", "1"),), np.zeros(n, np.int64))
     parts = [
         _parameter_part("coupling", scopes, -np.outer(spin, spin)[None], j),
-        _parameter_part("field", _alone(n), -spin[None], h.reshape(-1) if h.ndim else h),
+        _parameter_part("field", alone, -spin[None], h.reshape(-1) if h.ndim else h),
     ]
     return assemble(variables, parts, shape)
 
@@ -226,13 +230,14 @@ def _parameter_part(name: str, scopes: IntArray, basis: Array, values: Array) ->
         value = values.reshape(-1) if values.ndim == 0 else np.zeros(1)
         return Part(FactorGroup(Template(name, basis.shape[1:], basis=basis), scopes), [value])
     template = Template(name, basis.shape[1:], len(scopes), basis=basis)
-    return Part(FactorGroup(template, scopes, frozen(np.arange(len(scopes)))), [values])
+    return Part(FactorGroup(template, scopes, counting(len(scopes))), [values])
 
 
 def _pairwise_model(variables: Variables, unary: Array, scopes: IntArray, pairwise: object, given: Given) -> Model:
     n_states = unary.shape[1]
+    alone, scopes = _laid_out(_alone(len(unary)), scopes)
     parts = [
-        table_part("unary", _alone(len(unary)), unary, given),
+        table_part("unary", alone, unary, given),
         _pairwise_part(scopes, pairwise, None, n_states, given),
     ]
     return assemble(variables, parts)
@@ -260,7 +265,14 @@ def _pairwise_part(scopes: IntArray, pairwise: object, weights: Array | None, n_
 
 def _alone(n_variables: int) -> IntArray:
     """(V, 1): scopes of one variable each."""
-    return frozen(np.arange(n_variables)[:, None])
+    return counting(n_variables)[:, None]
+
+
+def _laid_out(*scopes: IntArray) -> list[IntArray]:
+    """The same scopes, one after the other in one array: a Graph can do with that."""
+    flat = frozen(joined(scopes, np.int64))
+    ends = np.cumsum([part.size for part in scopes])[:-1]
+    return [part.reshape(like.shape) for part, like in zip(np.split(flat, ends), scopes, strict=True)]
 
 
 def _check_pairs(tables: AnyArray, n_states: int) -> None:
