@@ -162,7 +162,7 @@ def test_all_kernels_sample_the_same_model(scan: str, n_chains: int) -> None:
     assert true is not None
     setting = prepared(model.problem, None, n_chains, 1000)
     for kind in (Binary, PairwiseStates, SingleSite):
-        sampler = kind(setting, n_chains, scan, 1)
+        sampler = kind(setting, n_chains, scan, 1, "float64")
         sampler.start(np.random.default_rng(0).integers(0, 2, (1, n_chains, 9)))
         n = 8000 // n_chains
         for sweep in range(n):

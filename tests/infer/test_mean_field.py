@@ -340,7 +340,7 @@ def test_arrays_are_starts() -> None:
     [
         ({"init": "warm"}, "init must be one of 'uniform', 'random', got 'warm'"),
         ({"family": "chain"}, "family must be one of 'naive', 'tree', got 'chain'"),
-        ({"dtype": "int8"}, "dtype must be one of 'float32', 'float64', got 'int8'"),
+        ({"dtype": "int8"}, "dtype must be float32 or float64, got 'int8'"),
         ({"n_restarts": -1}, "n_restarts must be a whole number from 0 on, got -1"),
         ({"n_restarts": 1.5}, "n_restarts must be a whole number from 0 on, got 1.5"),
         ({"max_iterations": 0}, "max_iterations must be at least 1, got 0"),

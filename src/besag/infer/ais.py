@@ -34,7 +34,7 @@ import numpy as np
 from besag.arrays import Array, BoolArray, frozen
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.gibbs import check_count
 from besag.infer.iterate import Limits, each_step, iterate
 from besag.infer.result import Result
@@ -54,13 +54,15 @@ LEAST = 10.0  # effective chains of which an upper end can be told
 class AIS:
     """Annealed importance sampling; see the module.
 
-    n_chains: independent runs. n_temperatures: steps from independent variables to the model, one sweep each.
+    n_chains: independent runs. n_temperatures: steps from independent variables to the model, one sweep each. dtype: of
+    what sweeps read; weights are made in float64.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset({"log_partition", "variables", "trace"}), "estimate")
     n_chains: int = 100
     n_temperatures: int = 1000
     confidence: float = 0.95
+    dtype: str = "float64"
     n_threads: int | None = None
     memory_limit: int | None = None
 
@@ -69,6 +71,7 @@ class AIS:
         check_count("n_temperatures", self.n_temperatures, 1)
         if not 0 < self.confidence < 1:
             raise CapabilityError(f"confidence must be a number between 0 and 1, got {self.confidence!r}")
+        check_dtype(self.dtype)
 
     def infer(
         self,
@@ -116,7 +119,7 @@ class Annealing:
                 f"{setting.n_rows} rows x {self.n_chains} chains x {n_states} states would take {needed} bytes, more "
                 f"than memory_limit={setting.limit}; take fewer chains or rows at a time"
             )
-        self.sampler = single_site(setting, self.n_chains, "chromatic", engine.n_threads)
+        self.sampler = single_site(setting, self.n_chains, "chromatic", engine.n_threads, engine.dtype)
         self.sampler.start(drawn_codes(setting.base, graph.state_offsets, self.n_chains, rng))
         self.key, self.beta, self.taken = int(rng.integers(2**62)), 0.0, 0
         self.log_weights = np.zeros((setting.n_rows, self.n_chains, graph.n_instances))

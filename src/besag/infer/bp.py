@@ -42,6 +42,7 @@ from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.kernels.bp import Domain, Passing
 from besag.kernels.bp_links import Links, links_of
 from besag.kernels.threads import run_chunks
+from besag.views import counting
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 SCHEDULES = ("synchronous", "sequential", "residual")
@@ -148,10 +149,11 @@ class Process:
         self.engine, self.setting, self.semiring = engine, setting, semiring
         self.rng = np.random.default_rng(0) if rng is None else rng
         graph = setting.graph
+        self.dtype = np.dtype(setting.number_type(engine.dtype))
         self.links: Links = graph.plans.get("bp links", lambda: links_of(setting.factors, compile=setting.compile))
         self.damping = self._first_damping()
         self.least, self.waited, self.diverges, self.updates = math.inf, 0, False, 0
-        self.iterations, self.order = 0, frozen(np.arange(graph.n_variables))
+        self.iterations, self.order = 0, counting(graph.n_variables)
         self.tolerance = engine.limits(None).tolerance or 0.0
         self._refuse()
         self._begin_all()
@@ -165,8 +167,9 @@ class Process:
         return float(asked)
 
     def _refuse(self) -> None:
-        size = np.dtype(self.engine.dtype).itemsize
-        needed = size * (3 * self.setting.n_rows * int(self.links.message_offsets[-1]) + len(self._tables()))
+        needed = self.dtype.itemsize * (
+            3 * self.setting.n_rows * int(self.links.message_offsets[-1]) + len(self._tables())
+        )
         if needed > self.setting.limit:
             raise TooLargeError(
                 f"bp: messages and tables would take {needed} bytes, more than memory_limit={self.setting.limit}"
@@ -183,10 +186,8 @@ class Process:
 
     def _domain(self, semiring: Semiring) -> Domain:
         factors, compile = self.setting.factors, self.setting.compile
-        key, dtype = ("bp", semiring, self.engine.dtype), np.dtype(self.engine.dtype)
-        plans = self.setting.graph.plans
-        make = lambda: Domain(factors, self.links, semiring, dtype, compile)  # noqa: E731
-        return plans.get_for(key, self._tables(), make)
+        make = lambda: Domain(factors, self.links, semiring, self.dtype, compile)  # noqa: E731
+        return self.setting.graph.plans.get_for(("bp", semiring, self.dtype.name), self._tables(), make)
 
     def _begin_all(self) -> None:
         """Constant messages in every row."""
@@ -279,7 +280,7 @@ class Process:
 
     def _bound(self) -> str:
         """On a forest, messages that no longer change are exact."""
-        settled = self.residuals.max(initial=0.0) <= 1e-10 and self.engine.dtype == "float64"
+        settled = self.residuals.max(initial=0.0) <= 1e-10 and self.dtype == np.float64
         return "exact" if settled and forest_of(self.setting.graph) is not None else "estimate"
 
     def _log_messages(self) -> Array:

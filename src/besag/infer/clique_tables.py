@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen, offsets_of
+from besag.arrays import AnyArray, Array, IntArray, frozen, offsets_of
 from besag.kernels.clique_losses import make_entropy, make_information, make_loss
 from besag.kernels.clique_passes import TINY
 from besag.kernels.clique_tables import make_conditionals, make_marginal, make_marginals
@@ -31,6 +31,7 @@ Scope = tuple[int, ...]
 
 CHUNK_ENTRIES = 1 << 16  # of tables that are done at a time: some 0.1 ms
 WEAKEST, WEAKEST_LOG = 1e-60, -700.0  # of a message beside its largest entry
+WEAKEST_SINGLE = 1e-37  # of a message in single precision
 
 
 class Table(NamedTuple):
@@ -65,7 +66,7 @@ class Tables:
     """Tables on some scopes, one after the other."""
 
     scopes: Scopes
-    values: Array
+    values: AnyArray
 
     def __len__(self) -> int:
         return len(self.scopes.each)
@@ -186,6 +187,12 @@ class Algebra:
         else:
             values = np.where(values > 0, np.maximum(values, WEAKEST), 0.0)
         return Tables(tables.scopes, values), float(log_tops.sum())
+
+    def in_single(self, values: Array) -> AnyArray:
+        """In single precision; what is above 0 stays above 0."""
+        if self.log:
+            return values.astype(np.float32)
+        return np.where(values > 0, np.maximum(values, WEAKEST_SINGLE), 0.0).astype(np.float32)
 
     def distributions(self, tables: Tables) -> Tables:
         """Linear, each normalised; uniform where numbers have failed."""

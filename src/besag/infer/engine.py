@@ -45,6 +45,12 @@ class Capabilities:
     needs: str = "any graph"
 
 
+def check_dtype(dtype: object) -> None:
+    """CapabilityError unless it names one of the two types of numbers."""
+    if dtype not in ("float32", "float64"):
+        raise CapabilityError(f"dtype must be float32 or float64, got {dtype!r}")
+
+
 class Engine(Protocol):
     """What every engine offers."""
 

@@ -20,7 +20,8 @@ After a pass back
     log Z = sum over t of log Z_t,      Z_t the sum over T_t of its factors, f_(t-1) and g_t
 
 since f_t g_t = q_t sums to one. Only messages and structure are kept; a pass makes the tables of one forest at a time,
-in the same room for all but the last, whose tables the next pass begins with.
+in the same room for all but the last, whose tables the next pass begins with. Messages may be kept in single precision,
+where something was left out and rounding is the lesser loss.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Chain:
     `check` is called now and then, and may raise; a pass that it ends leaves messages that `saved` can bring back. The
     first pass, and any where nothing was left out, loses nothing to rounding: TooWideError where it would. Passes after
     the first are approximations anyway, and what is below the range of numbers is 0 there.
-    `hurry`: whether there is no time to lose; then only single variables are kept of a forest.
+    `hurry`: whether there is no time to lose; then only single variables are kept of a forest. dtype: of messages.
     """
 
     def __init__(
@@ -77,7 +78,9 @@ class Chain:
         bits: float,
         check: Callable[[], None] = lambda: None,
         hurry: Callable[[], bool] = lambda: False,
+        dtype: str = "float64",
     ) -> None:
+        self.dtype = np.dtype(dtype)
         self.algebra, self.tables, self.check, self.hurry = algebra, tables, check, hurry
         self.bits = max([bits, *(algebra.bits(table.scope) for table in tables)])
         self._keep_bits = max(self.bits - max(GAP_BITS, *algebra.logs), 1.0)  # of the cliques of A
@@ -145,8 +148,14 @@ class Chain:
             stage.small, marginals = torn(self.algebra, stage.forest, beliefs, needed)
         else:
             stage.small, marginals = reduced(self.algebra, stage.forest, beliefs, needed, bits)
-        stage.forward = self.algebra.conditionals(marginals, stage.small.separators)
+        stage.forward = self._kept(stage, self.algebra.conditionals(marginals, stage.small.separators))
         return stage.forward
+
+    def _kept(self, stage: Stage, messages: Tables) -> Tables:
+        """In the type of messages; as they are where the stage has left out nothing."""
+        if self.dtype == np.float64 or stage.small is None or stage.small.exact:
+            return messages
+        return Tables(messages.scopes, self.algebra.in_single(messages.values))
 
     def _number(self) -> None:
         self._last_group = {v: g for g, group in enumerate(self._groups) for f in group for v in self.tables[f].scope}
@@ -220,7 +229,8 @@ class Chain:
         assert stage.small is not None
         marginals = self.algebra.marginals(beliefs, after.arrivals, stage.small.scopes)
         now = self.algebra.conditionals(marginals, stage.small.separators)
-        stage.backward, stage.log_scale = self._messages(now, stage.forward)
+        backward, stage.log_scale = self._messages(now, stage.forward)
+        stage.backward = self._kept(stage, backward)
 
     def _messages(self, now: Tables, came: Tables) -> tuple[Tables, float]:
         """The quotient, as messages, and the sum of the logs of their scales."""
@@ -252,5 +262,5 @@ class Chain:
             new, _ = self._messages(updated, stage.backward)
             if damping > 0:
                 new = Tables(new.scopes, self.algebra.mixed(new.values, stage.forward.values, damping))
-            before = stage.forward = new
+            before = stage.forward = self._kept(stage, new)
         self._room = np.empty(0)

@@ -50,7 +50,9 @@ class Part:
         *,
         compile: bool,
         n_threads: int | None,
+        dtype: str = "float64",
     ) -> None:
+        self.dtype = dtype
         self.setting, self.variables, self.factors, self.clock = setting, variables, factors, clock
         offsets = setting.graph.state_offsets
         self.first_state = int(offsets[variables.start])
@@ -186,18 +188,13 @@ class Part:
     @cached_property
     def _maker(self) -> Callable[[bool, float, Callable[[], None], Callable[[], bool]], Chain]:
         """What makes a chain; it does not hold this object, which is to go when nobody asks it any more."""
-        cardinalities, logs, order, compile, n_threads = (
-            self.cardinalities,
-            self.logs,
-            self.order,
-            self.compile,
-            self.n_threads,
-        )
+        cardinalities, logs, order, dtype = self.cardinalities, self.logs, self.order, self.dtype
+        compile, n_threads = self.compile, self.n_threads
 
         def make(log: bool, bits: float, check: Callable[[], None], hurry: Callable[[], bool]) -> Chain:
             algebra = Algebra(cardinalities, log=log, compile=compile, n_threads=n_threads)
             tables = [algebra.from_logs(*table) for table in logs.items()]
-            return Chain(algebra, tables, order, bits, check, hurry)
+            return Chain(algebra, tables, order, bits, check, hurry, dtype)
 
         return make
 

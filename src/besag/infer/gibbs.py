@@ -29,7 +29,7 @@ import numpy as np
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.chains import LEAST, MOST, effective_size, r_hat
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
 from besag.infer.result import Result
 from besag.infer.samplers import prepared
@@ -44,7 +44,8 @@ class Gibbs:
     """Markov chains whose means estimate marginals; see the module.
 
     n_samples: sweeps of each chain that count, after burn_in sweeps that do not. n_draws: samples to be given for each
-    row, spread evenly over the sweeps of all chains; None gives all, n_samples of each chain.
+    row, spread evenly over the sweeps of all chains; None gives all, n_samples of each chain. dtype: of what sweeps
+    over single variables read; forests and clusters are in float64.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -55,6 +56,7 @@ class Gibbs:
     n_samples: int = 1000
     burn_in: int = 100
     n_draws: int | None = None
+    dtype: str = "float64"
     n_threads: int | None = None
     memory_limit: int | None = None
 
@@ -63,6 +65,7 @@ class Gibbs:
             raise CapabilityError(f"scan must be one of {', '.join(ALL_SCANS)}, got {self.scan!r}")
         for name, least in (("n_chains", 1), ("n_samples", 1), ("burn_in", 0), ("n_draws", 1)):
             check_count(name, getattr(self, name), least)
+        check_dtype(self.dtype)
 
     def infer(
         self,

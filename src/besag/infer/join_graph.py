@@ -33,7 +33,7 @@ import numpy as np
 from besag.arrays import Array, Kind
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.forest_chain import OutOfTimeError
 from besag.infer.forest_parts import Part
 from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
@@ -55,7 +55,10 @@ SHARE = 0.8  # of the time left that the next bound may take: passes after the f
 
 @dataclass(frozen=True, slots=True)
 class JoinGraph:
-    """Chains of clique forests with at most `clique_bound` entries in a clique; None: as time and memory allow."""
+    """Chains of clique forests with at most `clique_bound` entries in a clique; None: as time and memory allow.
+
+    dtype: of the messages between forests, which are all kept; each forest is calibrated in float64.
+    """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         frozenset({"log_partition", "variables", "factors", "moments", "trace"}), "estimate"
@@ -63,6 +66,7 @@ class JoinGraph:
     clique_bound: int | None = None
     max_iterations: int = 50
     tolerance: float = 1e-6
+    dtype: str = "float64"
     n_threads: int | None = None
     memory_limit: int | None = None
 
@@ -71,6 +75,7 @@ class JoinGraph:
         if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 2):
             raise CapabilityError(f"clique_bound must be a whole number of at least 2, got {bound!r}")
         Limits(self.max_iterations, self.tolerance)
+        check_dtype(self.dtype)
 
     def infer(
         self,
@@ -126,7 +131,7 @@ class Propagation:
             self.most_bits = min(self.most_bits, UNTIMED_BITS)
         self.first_bits = min(FIRST_BITS if state is None else float(state["bits"]), self.most_bits)
         self.n_threads = available_threads() if engine.n_threads is None else engine.n_threads
-        self.parts = self._parts()
+        self.parts = self._parts(engine.dtype)
         self.looks_ahead = len(self.parts) == 1 and self.n_threads > 1 and engine.max_iterations > 1
 
     def _refuse(self) -> None:
@@ -137,7 +142,7 @@ class Propagation:
                 f"memory_limit={self.setting.limit}"
             )
 
-    def _parts(self) -> list[Part | None]:
+    def _parts(self, dtype: str) -> list[Part | None]:
         """None where no labelling is possible."""
         setting, graph = self.setting, self.setting.graph
         larger = np.diff(graph.scope_offsets) > 1
@@ -154,7 +159,9 @@ class Propagation:
         n_threads = max(self.n_threads // len(where), 1)
         possible = setting.possible.tolist()
         return [
-            Part(setting, row, variables, factors, self.clock, compile=compile, n_threads=n_threads) if able else None
+            Part(setting, row, variables, factors, self.clock, compile=compile, n_threads=n_threads, dtype=dtype)
+            if able
+            else None
             for able, (row, variables, factors) in zip(possible, where, strict=True)
         ]
 

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 from besag.arrays import AnyArray, Array, IntArray, Kind
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import SHOWN, Limits, each_step, iterate
 from besag.infer.mean_field_naive import Naive, linked_factors
 from besag.infer.mean_field_starts import given_start, normalised, random_start, uniform_start, warm_start
@@ -43,7 +43,6 @@ from besag.infer.setting import Setting
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 FAMILIES, STARTS = ("naive", "tree"), ("uniform", "random")
-LARGEST_SINGLE = 1e30  # log-potentials up to which sums in float32 are finite
 SETTLED = 1e-6  # residual at which a uniform start is looked at, if tolerance is less
 TILT, STIR = 0.1, 0.01  # of the logarithms of probabilities
 TIED = {np.float64: 1e-8, np.float32: 1e-4}  # relative difference of equal probabilities
@@ -81,7 +80,7 @@ class MeanField:
     def __post_init__(self) -> None:
         Limits(self.max_iterations, self.tolerance)
         _check_choice("family", self.family, FAMILIES)
-        _check_choice("dtype", self.dtype, ("float32", "float64"))
+        check_dtype(self.dtype)
         if isinstance(self.init, str):
             _check_choice("init", self.init, STARTS)
         elif not isinstance(self.init, Given):
@@ -282,18 +281,7 @@ class Ascent:
 def _family(engine: MeanField, setting: Setting) -> Naive | Trees:
     if engine.family == "tree":
         return Trees(setting, engine.n_threads)
-    of_base = float(setting.base.min(initial=0.0)), float(setting.base.max(initial=0.0))
-    reaches = ((setting.base, of_base), (setting.problem.log_potentials, (setting.least, setting.largest)))
-    single = engine.dtype == "float32" and max(_largest(*values) for values in reaches) <= LARGEST_SINGLE
-    return Naive(setting, np.float32 if single else np.float64, engine.n_threads)
-
-
-def _largest(values: Array, reach: tuple[float, float]) -> float:
-    """The largest absolute value that is finite, of values that reach from low to high."""
-    low, high = reach
-    if low == -np.inf:
-        low = float(values.min(initial=0.0, where=values > -np.inf))
-    return max(high, -low)
+    return Naive(setting, setting.number_type(engine.dtype), engine.n_threads)
 
 
 def _tied_rows(q: AnyArray, state_offsets: IntArray, variables: IntArray, tolerance: float) -> Any:

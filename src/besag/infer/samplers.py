@@ -7,6 +7,8 @@ what is summed for each variable, and `of_states` brings means over that to the 
     PairwiseStates   the same for pairwise factors of variables that all have K states
     Binary           pairwise factors of binary variables without hard zeros: p(y = 1), Q = V
 
+What they read, log-potentials or couplings, is of the type asked for; conditionals and their sums are float64.
+
     R rows of evidence, C chains of each, V variables, S states
 """
 
@@ -101,20 +103,23 @@ class Layout:
 class SingleSite(Layout):
     """Any factors, one variable at a time."""
 
-    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None) -> None:
+    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
         super().__init__(setting, n_chains)
-        self.scan, self.n_threads = Scan(scan, setting, 1), n_threads
-        self.factors = type(setting.factors)(*(frozen(array) for array in setting.factors))
+        self.scan, self.n_threads, self.dtype = Scan(scan, setting, 1), n_threads, setting.number_type(dtype)
+        factors = type(setting.factors)(*(frozen(array) for array in setting.factors))
+        self.factors = factors._replace(log_potentials=self._read(factors.log_potentials))
         self.links = links_in(setting.graph, setting)
-        self.base = setting.base
+        self.base = self._read(setting.base)
+
+    def _read(self, values: Array) -> AnyArray:
+        return frozen(values.astype(self.dtype, copy=False))
 
     def temper(self, beta: float, hard: float) -> None:
         """Take log-potentials of factors of several variables beta times, and `hard` for those that are -inf."""
         given = self.setting.factors.log_potentials
         zero = given == -np.inf
-        self.factors = self.factors._replace(
-            log_potentials=frozen(np.where(zero, hard, beta * np.where(zero, 0, given)))
-        )
+        tempered = np.where(zero, hard, beta * np.where(zero, 0, given))
+        self.factors = self.factors._replace(log_potentials=self._read(tempered))
 
     def sweep(self, key: int, keep: bool) -> Array:
         """One sweep."""
@@ -134,8 +139,8 @@ class SingleSite(Layout):
 class PairwiseStates(SingleSite):
     """Pairwise factors of variables with the same number of states; see `besag.kernels.gibbs_pairs`."""
 
-    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None) -> None:
-        super().__init__(setting, n_chains, scan, n_threads)
+    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
+        super().__init__(setting, n_chains, scan, n_threads, dtype)
         self.n_states = int(np.diff(setting.graph.state_offsets)[0])
         self.pairs, self.transposed = _oriented(setting, self.n_states)
         self.rows = self._rows()
@@ -145,7 +150,7 @@ class PairwiseStates(SingleSite):
         super().temper(beta, hard)
         self.rows = self._rows()
 
-    def _rows(self) -> Array:
+    def _rows(self) -> AnyArray:
         values = self.factors.log_potentials
         return np.asarray(frozen(np.concatenate([values, values[self.transposed]])))
 
@@ -170,8 +175,9 @@ class Binary:
     Variables stand in the order of `visits` (V,), the variable at each place; `places` (V,) is the place of each.
     """
 
-    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None) -> None:
+    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
         self.setting, self.n_chains, self.n_threads = setting, n_chains, n_threads
+        self.dtype = setting.number_type(dtype)
         self.lanes = next(lanes for lanes in (4, 2, 1) if n_chains % lanes == 0)
         self.scan = Scan(scan, setting, BLOCK // self.lanes)
         self.visits = self.scan.renumber()
@@ -188,10 +194,10 @@ class Binary:
 
     def temper(self, beta: float, hard: float) -> None:
         """Take the log-potentials of pairwise factors beta times; there are no hard zeros among them."""
-        self.coupling = frozen(beta * self.pair_coupling[self.edge])
+        self.coupling = frozen((beta * self.pair_coupling[self.edge]).astype(self.dtype, copy=False))
         certain = np.copysign(CERTAIN + beta * self.reach, self.own)
         field = np.where(np.isinf(self.own), certain, self.own) + beta * self.shift
-        self.field = frozen(field[:, self.visits])
+        self.field = frozen(field[:, self.visits].astype(self.dtype, copy=False))
 
     def start(self, codes: IntArray) -> None:
         """Begin at labellings (R, C, V)."""
@@ -236,15 +242,17 @@ class Binary:
         return np.stack([zero, means], axis=2).reshape(len(means), -1)
 
 
-def single_site(setting: Setting, n_chains: int, scan: str, n_threads: int | None) -> SingleSite | Binary:
+def single_site(
+    setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str = "float64"
+) -> SingleSite | Binary:
     """The sampler that suits the factors."""
     cards = np.diff(setting.graph.state_offsets)
     paired = bool((cards == cards[0]).all() and (np.diff(setting.graph.scope_offsets) <= 2).all())
     if paired and cards[0] == 2 and (not setting.has_zeros or np.isfinite(_pair_values(setting)).all()):
-        return Binary(setting, n_chains, scan, n_threads)
+        return Binary(setting, n_chains, scan, n_threads, dtype)
     if paired and cards[0] <= MOST_STATES:
-        return PairwiseStates(setting, n_chains, scan, n_threads)
-    return SingleSite(setting, n_chains, scan, n_threads)
+        return PairwiseStates(setting, n_chains, scan, n_threads, dtype)
+    return SingleSite(setting, n_chains, scan, n_threads, dtype)
 
 
 def _oriented(setting: Setting, n_states: int) -> tuple[Pairs, IntArray]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from besag.kernels.compile import worth_compiling
 from besag.kernels.prepare import Factors
 from besag.kernels.support import allowed_states
 
+LARGEST_SINGLE = 1e30  # log-potentials up to which sums in float32 are finite
 FEW_STATES = 8  # of every variable, up to which their sums are added up state by state
 
 
@@ -78,6 +80,14 @@ class Setting:
         return (
             self.graph.plans.get_for(key, values, lambda: look(values)) if self.problem is self.given else look(values)
         )
+
+    def number_type(self, dtype: str) -> type[np.floating[Any]]:
+        """The type that is asked for, or float64 where float32 cannot hold sums of these numbers."""
+        if dtype == "float64":
+            return np.float64
+        of_base = float(self.base.min(initial=0.0)), float(self.base.max(initial=0.0))
+        reaches = ((self.base, of_base), (self.problem.log_potentials, (self.least, self.largest)))
+        return np.float32 if max(_largest(*values) for values in reaches) <= LARGEST_SINGLE else np.float64
 
     @cached_property
     def possible(self) -> BoolArray:
@@ -142,3 +152,11 @@ class Setting:
             low, high = (np.where(self.possible, bound, -np.inf) for bound in result.bound_arrays())
             result = replace(result, log_partitions=np.where(self.possible, log_z, -np.inf), bounds=(low, high))
         return replace(result, probabilities=None if p is None else np.where(self.spread(self.possible), p, 0.0))
+
+
+def _largest(values: Array, reach: tuple[float, float]) -> float:
+    """The largest absolute value that is finite, of values that reach from low to high."""
+    low, high = reach
+    if low == -np.inf:
+        low = float(values.min(initial=0.0, where=values > -np.inf))
+    return max(high, -low)

@@ -51,7 +51,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, Kind, frozen
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.forests import Scopes, spread_out
 from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
 from besag.infer.result import Result, factor_offsets
@@ -64,7 +64,6 @@ from besag.kernels.threads import run_chunks
 from besag.kernels.trw import make_evaluate, make_refresh, make_sweep
 from besag.kernels.trw_beliefs import Averages, make_beliefs
 
-DTYPES = {"float32": np.float32, "float64": np.float64}
 MAX_CONSTANT = 32  # more states than this reach the kernels at run time
 WORTHWHILE = 2**21  # work of a sweep from which a kernel of its own for each number of states pays
 VARIABLES_OF_CHUNK = 1 << 14  # whose totals are made anew at a time
@@ -101,8 +100,7 @@ class TRW:
             raise CapabilityError(f"n_forests must be a whole number of at least 1, got {self.n_forests!r}")
         if not isinstance(self.optimise, bool):
             raise CapabilityError(f"optimise must be true or false, got {self.optimise!r}")
-        if self.dtype not in DTYPES:
-            raise CapabilityError(f"dtype must be float32 or float64, got {self.dtype!r}")
+        check_dtype(self.dtype)
 
     def limits(self, time_limit: float | None) -> Limits:
         """When to stop."""
@@ -143,6 +141,7 @@ class Sweeps:
         self.engine = engine
         self.setting = setting = Setting(problem, frozenset({int(Kind.POTTS)}), engine.memory_limit)
         self.graph, self.plan = problem.graph, plan_of(problem.graph)
+        self.dtype = np.dtype(setting.number_type(engine.dtype))
         self.constants = self._constants()
         self._refuse(None)
         self.base = frozen(np.where(setting.spread(setting.possible), setting.base, -np.inf))
@@ -168,8 +167,7 @@ class Sweeps:
         """TooLargeError where messages, or factor marginals of so many cells, would not fit."""
         rows, limit = self.setting.n_rows, self.setting.limit
         if cells is None:
-            size = np.dtype(DTYPES[self.engine.dtype]).itemsize
-            needed, what = rows * size * len(self.plan.message_states), "all messages"
+            needed, what = rows * self.dtype.itemsize * len(self.plan.message_states), "all messages"
         else:
             needed, what = 8 * rows * cells, "all factor marginals"
         if needed > limit:
@@ -180,7 +178,7 @@ class Sweeps:
         n_factors, shape = len(self.plan.order), (self.setting.n_rows, len(self.plan.message_states))
         like = {"messages": shape, "rho": (n_factors,), "fixed": (self.graph.n_variables,)}
         state = warm_state("trw", warm, like)
-        self.messages = np.zeros(shape, DTYPES[self.engine.dtype])
+        self.messages = np.zeros(shape, self.dtype)
         if state is not None:
             self.messages[...] = state["messages"]
         if state is not None and warm is not None and self._covers(warm, state):

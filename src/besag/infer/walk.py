@@ -43,7 +43,7 @@ def make_sampler(engine: Gibbs, setting: Setting) -> Sampler:
         return TreeBlocks(setting, engine.n_chains, engine.n_threads)
     if engine.scan == "swendsen_wang":
         return Clusters(setting, engine.n_chains, engine.n_threads)
-    return single_site(setting, engine.n_chains, engine.scan, engine.n_threads)
+    return single_site(setting, engine.n_chains, engine.scan, engine.n_threads, engine.dtype)
 
 
 class Walk:
