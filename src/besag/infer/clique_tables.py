@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray, frozen, offsets_of
-from besag.kernels.clique_losses import make_entropy, make_information, make_loss
+from besag.kernels.clique_losses import make_entropy, make_information, make_losses
 from besag.kernels.clique_passes import TINY
 from besag.kernels.clique_tables import make_conditionals, make_marginal, make_marginals
 from besag.kernels.compile import kernel_of
@@ -93,7 +93,7 @@ class Algebra:
         self._marginals = self.kernel(make_marginals)
         self._conditionals = self.kernel(make_conditionals)
         self._entropy = self.kernel(make_entropy)
-        self._loss = self.kernel(make_loss)
+        self._losses = self.kernel(make_losses)
         self._information = self.kernel(make_information)
 
     def kernel(self, make: Callable[..., Callable[..., object]]) -> Callable[..., object]:
@@ -208,15 +208,16 @@ class Algebra:
 
     def loss_entropies(self, table: Table, tried: Sequence[tuple[int, frozenset[int]]]) -> Array:
         """(n, 3): H(v, R), H(C - v) and H(R) of a table on C, for each v and R."""
-        found, variables, values = np.empty((len(tried), 3)), _array(table.scope), frozen(table.values)
+        found, scopes = np.empty((len(tried), 3)), [sorted(beside) for _, beside in tried]
+        leaving, beside = _array([v for v, _ in tried]), _array([v for scope in scopes for v in scope])
+        given = (self.cards, _array(table.scope), frozen(table.values))
+        first = _array([0, *accumulate(map(len, scopes))])
+        n, n_threads = (len(tried), self.n_threads) if len(table.values) >= CHUNK_ENTRIES else (1, 1)
 
         def find(i: int) -> None:
-            v, beside = tried[i]
-            rest = _array(tuple(u for u in table.scope if u != v))
-            own, shared = _array(tuple(sorted(beside | {v}))), _array(tuple(sorted(beside)))
-            self._loss(self.cards, variables, values, rest, own, shared, found[i])
+            self._losses(*given, leaving, first, beside, i * len(tried) // n, (i + 1) * len(tried) // n, found)
 
-        run_chunks(find, len(tried), self.n_threads if len(values) >= CHUNK_ENTRIES else 1)
+        run_chunks(find, n, n_threads)
         return found
 
     def information(self, tables: Sequence[Table]) -> list[Array]:
@@ -231,5 +232,5 @@ class Algebra:
         return found
 
 
-def _array(scope: Scope) -> IntArray:
+def _array(scope: Sequence[int]) -> IntArray:
     return np.asarray(frozen(np.array(scope, np.int64)))

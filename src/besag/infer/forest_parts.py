@@ -160,7 +160,7 @@ class Part:
         """Begin with the chain for the next bound, beside what is at work."""
         if self._ahead is None:
             make, log = self._maker, self.log
-            self._ahead = log, bits, Ahead(lambda check: make(log, bits, check, _never))
+            self._ahead = log, bits, Ahead(lambda check: make(log, bits, check, _never, 1))
 
     def _looked_ahead(self, bits: float) -> Chain | None:
         """The chain for this bound, if it was begun before and is what would be made now."""
@@ -180,18 +180,20 @@ class Part:
 
     def _chain(self, bits: float, check: Callable[[], None], hurry: Callable[[], bool]) -> Chain:
         began = self.clock()
-        chain = self._looked_ahead(bits) or self._maker(self.log, bits, check, hurry)
-        chain.check, chain.hurry = check, hurry
+        chain = self._looked_ahead(bits) or self._maker(self.log, bits, check, hurry, self.n_threads)
+        chain.check, chain.hurry, chain.algebra.n_threads = check, hurry, self.n_threads
         self.seconds = self.clock() - began
         return chain
 
     @cached_property
-    def _maker(self) -> Callable[[bool, float, Callable[[], None], Callable[[], bool]], Chain]:
+    def _maker(self) -> Callable[[bool, float, Callable[[], None], Callable[[], bool], int | None], Chain]:
         """What makes a chain; it does not hold this object, which is to go when nobody asks it any more."""
         cardinalities, logs, order, dtype = self.cardinalities, self.logs, self.order, self.dtype
-        compile, n_threads = self.compile, self.n_threads
+        compile = self.compile
 
-        def make(log: bool, bits: float, check: Callable[[], None], hurry: Callable[[], bool]) -> Chain:
+        def make(
+            log: bool, bits: float, check: Callable[[], None], hurry: Callable[[], bool], n_threads: int | None
+        ) -> Chain:
             algebra = Algebra(cardinalities, log=log, compile=compile, n_threads=n_threads)
             tables = [algebra.from_logs(*table) for table in logs.items()]
             return Chain(algebra, tables, order, bits, check, hurry, dtype)

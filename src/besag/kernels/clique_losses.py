@@ -53,25 +53,57 @@ def make_entropy(log: int) -> Callable[..., float]:
     return entropy
 
 
-def make_loss(log: int) -> Callable[..., None]:
-    """Kernel: H(v, R), H(C - v), H(R) of a table on C."""
+@inlined
+def without(variables: IntArray, v: int) -> IntArray:
+    """All but one of some variables."""
+    rest, n = np.empty(len(variables) - 1, np.int64), 0
+    for i in range(len(variables)):
+        if variables[i] != v:
+            rest[n] = variables[i]
+            n += 1
+    return rest
 
-    def loss(
+
+@inlined
+def together(variables: IntArray, v: int) -> IntArray:
+    """Variables in order, and one more, in order."""
+    both, n = np.empty(len(variables) + 1, np.int64), 0
+    while n < len(variables) and variables[n] < v:
+        both[n] = variables[n]
+        n += 1
+    both[n] = v
+    for i in range(n, len(variables)):
+        both[i + 1] = variables[i]
+    return both
+
+
+def make_losses(log: int) -> Callable[..., None]:
+    """Kernel: H(v, R), H(C - v), H(R) of a table on C, (n, 3), for v and R [start, stop) of n.
+
+    leaving (n,) are the v; R i is beside[first[i]:first[i + 1]], in order.
+    """
+
+    def losses(
         cards: IntArray,
         variables: IntArray,
         values: Array,
-        rest: IntArray,
-        own: IntArray,
+        leaving: IntArray,
+        first: IntArray,
         beside: IntArray,
+        start: int,
+        stop: int,
         out: Array,
     ) -> None:
         scratch = scratch_of()
-        both = summed(log, cards, variables, values, own, scratch)
-        out[0] = entropy_of(log, both)
-        out[1] = entropy_of(log, summed(log, cards, variables, values, rest, scratch))
-        out[2] = entropy_of(log, summed(log, cards, own, both, beside, scratch))
+        for i in range(start, stop):
+            shared = beside[first[i] : first[i + 1]]
+            own, rest = together(shared, leaving[i]), without(variables, leaving[i])
+            both = summed(log, cards, variables, values, own, scratch)
+            out[i, 0] = entropy_of(log, both)
+            out[i, 1] = entropy_of(log, summed(log, cards, variables, values, rest, scratch))
+            out[i, 2] = entropy_of(log, summed(log, cards, own, both, shared, scratch))
 
-    return loss
+    return losses
 
 
 @inlined
