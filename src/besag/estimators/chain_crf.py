@@ -289,7 +289,7 @@ class ChainCRF(Estimator):
         from besag.estimators.chain_kbest import best_labellings
 
         model = self._model()
-        return [best_labellings(model, model.attributes.transform([x]), k) for x in X]
+        return best_labellings(model, model.attributes.transform(X), k)
 
     def span_probability(self, x: Any, start: int, stop: int, kind: str) -> float:
         """The probability that tokens [start, stop) of a sequence are one span of a kind, "NP", in BIO or BIOES."""

@@ -11,6 +11,7 @@ from besag.arrays import Array, IntArray, frozen
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
 from besag.kernels.viterbi import make_viterbi
+from besag.kernels.viterbi_best import make_best
 
 CHUNK = 1 << 13  # labels of a chunk of sequences
 
@@ -31,3 +32,14 @@ def best_chains(unary: Array, transition: Array, offsets: IntArray, n_threads: i
     cuts = np.searchsorted(offsets, np.arange(0, n_tokens + CHUNK, CHUNK)).clip(max=len(offsets) - 1)
     run_chunks(lambda i: kernel(flat, pairs, offsets, cuts[i], cuts[i + 1], codes), len(cuts) - 1, n_threads)
     return codes
+
+
+def best_of_chain(unary: Array, transition: Array, k: int) -> tuple[IntArray, Array]:
+    """The k best labellings of one chain (n, T), and the logarithms of their weights (n,); fewer where there are."""
+    n_tokens, n_states = unary.shape
+    if n_tokens == 0:
+        return np.zeros((1, 0), np.int64), np.zeros(1)
+    kernel = kernel_of(make_best, compile=worth_compiling(float(n_tokens) * n_states**2 * k))
+    codes, scores = np.empty((k, n_tokens), np.int64), np.empty(k)
+    n = kernel(frozen(unary), frozen(transition), codes, scores)
+    return codes[:n], scores[:n]
