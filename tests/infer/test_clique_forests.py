@@ -12,7 +12,7 @@ from hypothesis.strategies import DataObject
 from numpy.testing import assert_allclose
 
 from besag.infer.calibration import Calibration, Hung
-from besag.infer.clique_forest import CliqueForest, triangulated
+from besag.infer.clique_forest import CliqueForest, ScopeGraph
 from besag.infer.clique_reduction import Reduced, reduced
 from besag.infer.clique_tables import Algebra, Table, Tables
 from tests.strategies import examples, generators
@@ -35,8 +35,7 @@ def test_the_loss_is_the_divergence_of_the_smaller_forest(
     for values in logs:
         values[0] = 0.0
     tables = [algebra.from_logs(scope, values) for scope, values in zip(scopes, logs, strict=True)]
-    forest = triangulated(algebra, scopes, math.inf, frozenset(), 0.0)
-    assert forest is not None
+    forest = forest_of(algebra, scopes)
     beliefs, log_z = calibrated(algebra, forest, tables)
     joint = sum(spread(cards, Table(s, v)) for s, v in zip(scopes, logs, strict=True))
     close(log_z, np.log(np.exp(joint).sum()))
@@ -79,8 +78,11 @@ def test_variables_that_no_one_needs_are_forgotten_without_loss() -> None:
     scopes = list(itertools.pairwise(range(6)))
     rng = np.random.default_rng(0)
     tables = [Table(scope, rng.random(4)) for scope in scopes]
-    forest = triangulated(algebra, scopes, 2.0, frozenset({5}), 2.0)
-    assert forest is not None
+    graph = ScopeGraph(algebra, scopes, frozenset({5}), 2.0)
+    order = graph.bounded(2.0)
+    assert order is not None
+    assert order[-1] == 5
+    forest = graph.forest_within(order, 2.0)
     beliefs, _ = calibrated(algebra, forest, tables)
     small, marginals = reduced(algebra, forest, beliefs, frozenset({5}), 1.0)
     assert small.exact
@@ -89,13 +91,42 @@ def test_variables_that_no_one_needs_are_forgotten_without_loss() -> None:
     close(marginals[0].values.sum(), 1)
 
 
-def test_triangulation_refuses_what_is_above_the_bound() -> None:
+def forest_of(algebra: Algebra, scopes: list[tuple[int, ...]]) -> CliqueForest:
+    graph = ScopeGraph(algebra, scopes, frozenset(), 0.0)
+    return graph.forest(graph.best())
+
+
+def test_orders_end_where_a_clique_is_above_the_bound() -> None:
     algebra = Algebra([2] * 4, compile=False)
-    square = [(0, 1), (1, 2), (2, 3), (0, 3)]
-    assert triangulated(algebra, square, 2.9, frozenset(), 0.0) is None
-    forest = triangulated(algebra, square, 3.0, frozenset(), 0.0)
-    assert forest is not None
-    assert max(len(scope) for scope in forest.scopes) == 3
+    square = ScopeGraph(algebra, [(0, 1), (1, 2), (2, 3), (0, 3)], frozenset(), 0.0)
+    assert square.bounded(2.9) is None
+    order = square.bounded(3.0)
+    assert order is not None
+    assert max(len(scope) for scope in square.forest_within(order, 3.0).scopes) == 3
+
+
+@examples(40)
+@given(rng=generators(), bits=st.integers(2, 8), compile=st.booleans())
+def test_bounded_orders_of_random_graphs(rng: np.random.Generator, bits: int, compile: bool) -> None:
+    """No clique is above the bound, and scopes are inside of cliques; variables that are to be last are."""
+    algebra = Algebra(rng.integers(2, 4, 12).tolist(), compile=compile)
+    scopes = [tuple(sorted(rng.choice(12, 2, replace=False).tolist())) for _ in range(14)]
+    last = frozenset(rng.choice(12, 3, replace=False).tolist())
+    graph = ScopeGraph(algebra, scopes, last, float(bits))
+    order = graph.bounded(bits)
+    if order is None:
+        whole = graph.bounded(math.inf)
+        assert whole is not None
+        assert max(algebra.bits(scope) for scope in graph.forest(whole).scopes) > bits
+        return
+    assert sorted(order.tolist()) == list(range(len(graph.names)))
+    forest = graph.forest_within(order, bits)
+    assert max(algebra.bits(scope) for scope in forest.scopes) <= bits + 1e-4
+    assert all(set(scope) <= set(forest.scopes[forest.home(scope)]) for scope in scopes)
+    order = ScopeGraph(algebra, scopes, last, math.inf).bounded(math.inf)
+    assert order is not None
+    later = last & set(graph.names)
+    assert {graph.names[v] for v in order[len(order) - len(later) :].tolist()} == later
 
 
 @given(data=st.data(), n=st.integers(1, 40), n_chunks=st.integers(1, 8))
@@ -131,8 +162,7 @@ def test_products_too_faint_for_linear_numbers() -> None:
     """Each table is fine, and their product is below 1e-308 everywhere."""
     algebra, scopes = Algebra([2, 3], compile=False), [(0, 1)] * 5
     tables = [Table(scope, 1e-80 * np.arange(1.0, 7.0)) for scope in scopes]
-    forest = triangulated(algebra, scopes, 3.0, frozenset(), 0.0)
-    assert forest is not None
+    forest = forest_of(algebra, scopes)
     beliefs, log_z = calibrated(algebra, forest, tables)
     expected = np.arange(1.0, 7.0) ** 5
     close(log_z, math.log(expected.sum()) - 400 * math.log(10))
@@ -174,8 +204,7 @@ def test_tables_of_any_nested_scopes(log: bool, compile: bool) -> None:
         by = algebra.from_logs(small, rng.normal(size=algebra.size(small)))
         shape = [k if v in small else 1 for v, k in enumerate(cards)]
         expected = algebra.plain(large.values).reshape(cards) * algebra.plain(by.values).reshape(shape)
-        forest = triangulated(algebra, [large.scope], math.inf, frozenset(), 0.0)
-        assert forest is not None
+        forest = forest_of(algebra, [large.scope])
         both = algebra.tables([large, by])
         (product,), log_z = Calibration(algebra, forest).run(both.scopes, [0, 0], both.values)
         assert product.scope == large.scope

@@ -17,7 +17,7 @@ from besag.kernels import order as order_module
 from besag.kernels.compile import kernel_of
 from besag.kernels.elimination import CUT_OFF, DONE, GIVEN_UP, start_scores
 from besag.kernels.greedy import FILL, N_GREEDY, WEIGHTED, make_eliminate
-from besag.kernels.order import RULES, SWEEP, Order, best_order, neighbours
+from besag.kernels.order import NO_LIMITS, RULES, SWEEP, Order, best_order, neighbours
 
 Graph: TypeAlias = "nx.Graph[int]"
 MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
@@ -191,7 +191,7 @@ def swept(
     near = neighbours(len(cardinalities), *packed(scopes), compile=compile)
     shared = order_module._prepared(np.array(cardinalities), *near, np.array(keep), compile)
     kernel, factors = kernel_of(make_eliminate, compile=compile), order_module._in_order(len(cardinalities))
-    greedy, _ = order_module._tried(kernel, shared, FILL, factors, None, order_module.MOST_STEPS)
+    greedy, _ = order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, order_module.MOST_STEPS)
     unlimited = (*greedy.run[:1], math.inf, math.inf, order_module.NO_LIMIT, *greedy.run[4:])
     return greedy, order_module._swept(shared, greedy._replace(run=unlimited), compile)
 
@@ -234,7 +234,7 @@ def test_a_sweep_goes_around_kept_variables() -> None:
 def test_a_sweep_that_gets_worse_than_the_best_or_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = order_module._prepared(np.full(400, 2), *linked(grid(20, 20)), None, True)
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(400)
-    greedy, _ = order_module._tried(kernel, shared, WEIGHTED, factors, None, order_module.MOST_STEPS)
+    greedy, _ = order_module._tried(kernel, shared, WEIGHTED, factors, NO_LIMITS, order_module.MOST_STEPS)
     monkeypatch.setattr(order_module, "SWEEP_TIMES", 1.0)
     whole = order_module._swept(shared, greedy, True)
     again = order_module._swept(shared, whole, True)
@@ -249,7 +249,7 @@ def test_a_sweep_that_gets_worse_than_the_best_or_too_long_is_given_up(monkeypat
 def test_a_sweep_takes_steps_in_proportion_to_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     long = order_module._prepared(np.full(20_000, 2), *linked(grid(10, 2_000)), None, True)
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(20_000)
-    greedy, _ = order_module._tried(kernel, long, WEIGHTED, factors, None, order_module.MOST_STEPS)
+    greedy, _ = order_module._tried(kernel, long, WEIGHTED, factors, NO_LIMITS, order_module.MOST_STEPS)
     monkeypatch.setattr(order_module, "SWEEP_TIMES", 1.0)
     sweep = order_module._swept(long, greedy, True)
     assert (sweep.run[0], sweep.run[4]) == (DONE, 10)
@@ -300,8 +300,9 @@ def test_a_run_that_gets_worse_than_the_best_is_given_up() -> None:
     near, n_states = linked(graph), np.full(100, 2)
     shared = order_module._prepared(n_states, *near, None, True)
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(100)
-    whole, steps = order_module._tried(kernel, shared, FILL, factors, None, order_module.MOST_STEPS)
-    again, fewer = order_module._tried(kernel, shared, FILL, factors, whole.run, order_module.MOST_STEPS)
+    whole, steps = order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, order_module.MOST_STEPS)
+    limits = order_module._limits(whole.run, 1.0)
+    again, fewer = order_module._tried(kernel, shared, FILL, factors, limits, order_module.MOST_STEPS)
     assert (whole.run[0], again.run[0]) == (DONE, GIVEN_UP)
     assert fewer < steps
 
@@ -312,7 +313,7 @@ def test_entries_beyond_the_numbers(compile: bool, monkeypatch: pytest.MonkeyPat
     graph, n_states = grid(20, 20), np.full(400, 2**62)
     shared = order_module._prepared(n_states, *linked(graph), None, compile)
     kernel, factors = kernel_of(make_eliminate, compile=compile), order_module._in_order(400)
-    tried = [order_module._tried(kernel, shared, rule, factors, None, 1 << 40)[0].run for rule in range(N_GREEDY)]
+    tried = [order_module._tried(kernel, shared, rule, factors, NO_LIMITS, 1 << 40)[0].run for rule in range(N_GREEDY)]
     order = best_order(n_states, *linked(graph), effort=0.0, compile=compile)
     assert order.entries == order.largest == math.inf
     assert (order.width, order.rule) == (20, "sweep")
@@ -341,8 +342,8 @@ def test_a_later_run_that_is_cut_off_does_not_count(monkeypatch: pytest.MonkeyPa
     near, n_states = linked(graph), np.full(81, 2)
     shared = order_module._prepared(n_states, *near, None, True)
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(81)
-    first, _ = order_module._tried(kernel, shared, WEIGHTED, factors, None, order_module.MOST_STEPS)
-    assert order_module._tried(kernel, shared, FILL, factors, None, 3000)[0].run[0] == CUT_OFF
+    first, _ = order_module._tried(kernel, shared, WEIGHTED, factors, NO_LIMITS, order_module.MOST_STEPS)
+    assert order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, 3000)[0].run[0] == CUT_OFF
     monkeypatch.setattr(order_module, "SEARCH_STEPS", 1 << 30)
     monkeypatch.setattr(order_module, "MOST_STEPS", int(first.run[-1]) + order_module.STEPS_OF_CALL + 100)
     order = best_order(n_states, *near, effort=0.0)
@@ -366,6 +367,6 @@ def test_large_thin_graphs_take_few_steps() -> None:
     for graph in (nx.star_graph(20_000), nx.wheel_graph(20_000)):
         shared = order_module._prepared(np.full(len(graph), 2), *linked(graph), None, True)
         kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(len(graph))
-        found, _ = order_module._tried(kernel, shared, FILL, factors, None, order_module.MOST_STEPS)
+        found, _ = order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, order_module.MOST_STEPS)
         assert found.run[0] == DONE
         assert found.run[-1] < 100 * len(graph)

@@ -1,4 +1,4 @@
-"""Forests of cliques, made from scopes by triangulation."""
+"""Forests of cliques, made from scopes by elimination orders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from besag.arrays import BoolArray, IntArray, frozen, offsets_of
 from besag.infer.clique_tables import Algebra, Scope
 from besag.kernels.cliques import clique_entries, make_cliques
 from besag.kernels.compile import kernel_of
-from besag.kernels.order import best_order, neighbours
+from besag.kernels.order import best_order, bounded_order, neighbours
 
 ROUNDING = 1e-9  # of sums of log2 K
 
@@ -32,36 +32,67 @@ class CliqueForest:
         return self.homes[min(scope, key=self.places.__getitem__)]
 
 
-class _Graph:
-    """The variables of some scopes, renumbered, and who shares a scope with whom."""
+class ScopeGraph:
+    """The variables of some scopes, joined where they share one, and orders in which they can be eliminated.
 
-    def __init__(self, algebra: Algebra, scopes: Sequence[Scope]) -> None:
-        self.compile = algebra.compile
+    Variables in `last` are eliminated after the others, save those whose cliques would have more than 2^exact_bits
+    entries.
+    """
+
+    def __init__(self, algebra: Algebra, scopes: Sequence[Scope], last: frozenset[int], exact_bits: float) -> None:
+        self.compile, self.exact_bits = algebra.compile, exact_bits
         flat = np.array([v for scope in scopes for v in scope], np.int64)
         variables, places = np.unique(flat, return_inverse=True)
         self.names: list[int] = variables.tolist()
         self.cards = np.array([algebra.cardinalities[v] for v in self.names], np.int64)
         offsets = offsets_of(np.array([len(scope) for scope in scopes], np.int64))
         self.first, self.others = self._linked(len(self.names), offsets, places)
+        late = np.array([v in last for v in self.names], np.bool_)
+        self.late = late if late.any() and not late.all() else None
 
-    def order(self) -> IntArray:
-        """An order of all variables."""
-        return best_order(self.cards, self.first, self.others, effort=0.0, compile=self.compile).variables
+    def bounded(self, bits: float) -> IntArray | None:
+        """An order whose cliques have at most 2^bits entries; None where a greedy run comes to a larger one."""
+        if self.late is None:
+            order, whole = self._bounded(self.cards, self.first, self.others, bits)
+            return order if whole else None
+        early, _ = self._bounded(self.cards, self.first, self.others, self.exact_bits, self.late)
+        rest, graph = self._rest(early)
+        later, whole = self._bounded(*graph, bits)
+        return np.concatenate([early, rest[later]]) if whole else None
 
-    def order_with_last(self, last: BoolArray, most_bits: float) -> IntArray:
-        """An order in which the others go first, as long as their cliques have at most 2^most_bits entries."""
-        early = best_order(self.cards, self.first, self.others, keep=last, effort=0.0, compile=self.compile).variables
-        offsets, members, _, _, clique_of = self.cliques(early)
-        large = clique_entries(self.cards, offsets, members) > 2.0 ** (most_bits + ROUNDING)
+    def best(self) -> IntArray:
+        """The order that takes the least of several runs."""
+        if self.late is None:
+            return self._best(self.cards, self.first, self.others)
+        early = self._best(self.cards, self.first, self.others, self.late)
+        offsets, members, _, _, clique_of = self._cliques(early)
+        large = clique_entries(self.cards, offsets, members) > 2.0 ** (self.exact_bits + ROUNDING)
         stops = np.flatnonzero(large[clique_of[early]])
-        if len(stops):
-            early = early[: stops[0]]
-            offsets, members, _, _, clique_of = self.cliques(early)
-        rest = np.flatnonzero(clique_of < 0)
-        return np.concatenate([early, rest[self._order_of_rest(rest, offsets, members)]])
+        rest, graph = self._rest(early[: stops[0]] if len(stops) else early)
+        return np.concatenate([early[: len(self.cards) - len(rest)], rest[self._best(*graph)]])
 
-    def _order_of_rest(self, rest: IntArray, offsets: IntArray, members: IntArray) -> IntArray:
-        """An order of the rest in the graph that eliminating the others leaves: edges from before, and new ones."""
+    def forest_within(self, order: IntArray, bits: float) -> CliqueForest:
+        """The forest of the best order; of this one where the best makes a clique of more than 2^bits entries."""
+        best = self.best()
+        largest = clique_entries(self.cards, *self._cliques(best)[:2]).max()
+        return self.forest(best if largest <= 2.0 ** (bits + ROUNDING) else order)
+
+    def forest(self, order: IntArray) -> CliqueForest:
+        """The cliques of an order."""
+        starts, members, n_separator, parents, clique_of = (part.tolist() for part in self._cliques(order))
+        named = [self.names[v] for v in members]
+        return CliqueForest(
+            [tuple(sorted(named[a:b])) for a, b in pairwise(starts)],
+            parents,
+            [tuple(sorted(named[a : a + n])) for a, n in zip(starts, n_separator, strict=False)],
+            {self.names[v]: i for i, v in enumerate(order.tolist())},
+            dict(zip(self.names, clique_of, strict=True)),
+        )
+
+    def _rest(self, early: IntArray) -> tuple[IntArray, tuple[IntArray, IntArray, IntArray]]:
+        """What is left when some are eliminated, and its graph: edges from before, and new ones."""
+        offsets, members, _, _, clique_of = self._cliques(early)
+        rest = np.flatnonzero(clique_of < 0)
         number = np.full(len(self.cards), -1, np.int64)
         number[rest] = np.arange(len(rest))
         inside = number[members] >= 0
@@ -71,36 +102,19 @@ class _Graph:
         pairs = np.stack([owner[old], self.others[old]], axis=1)
         ends = np.concatenate([ends, ends[-1] + 2 * np.arange(1, len(pairs) + 1)])
         flat = number[np.concatenate([members[inside], pairs.ravel()])]
-        first, others = self._linked(len(rest), ends, flat)
-        return best_order(self.cards[rest], first, others, effort=0.0, compile=self.compile).variables
+        return rest, (self.cards[rest], *self._linked(len(rest), ends, flat))
+
+    def _bounded(
+        self, cards: IntArray, first: IntArray, others: IntArray, bits: float, keep: BoolArray | None = None
+    ) -> tuple[IntArray, bool]:
+        return bounded_order(cards, first, others, bits, keep=keep, compile=self.compile)
+
+    def _best(self, cards: IntArray, first: IntArray, others: IntArray, keep: BoolArray | None = None) -> IntArray:
+        return best_order(cards, first, others, keep=keep, effort=0.0, compile=self.compile).variables
 
     def _linked(self, n: int, offsets: IntArray, flat: IntArray) -> tuple[IntArray, IntArray]:
         return neighbours(n, frozen(offsets), frozen(flat), compile=self.compile)
 
-    def cliques(self, order: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    def _cliques(self, order: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
         """See `besag.kernels.cliques`."""
         return kernel_of(make_cliques, compile=self.compile)(frozen(order), self.first, self.others)
-
-
-def triangulated(
-    algebra: Algebra, scopes: Sequence[Scope], most_bits: float, last: frozenset[int], exact_bits: float
-) -> CliqueForest | None:
-    """Cliques that contain these scopes; None where one has more than 2^most_bits entries.
-
-    Variables in `last` are eliminated after the others, save those whose cliques would have more than 2^exact_bits.
-    """
-    graph = _Graph(algebra, scopes)
-    late = np.array([v in last for v in graph.names], np.bool_)
-    order = graph.order_with_last(late, exact_bits) if late.any() and not late.all() else graph.order()
-    found = graph.cliques(order)
-    if clique_entries(graph.cards, found[0], found[1]).max() > 2.0 ** (most_bits + ROUNDING):
-        return None
-    starts, members, n_separator, parents, clique_of = (part.tolist() for part in found)
-    named = [graph.names[v] for v in members]
-    return CliqueForest(
-        [tuple(sorted(named[a:b])) for a, b in pairwise(starts)],
-        parents,
-        [tuple(sorted(named[a : a + n])) for a, n in zip(starts, n_separator, strict=False)],
-        {graph.names[v]: i for i, v in enumerate(order.tolist())},
-        dict(zip(graph.names, clique_of, strict=True)),
-    )

@@ -32,7 +32,8 @@ from besag.infer.trw import TRW
 
 SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments"})
 LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
-MANY_LINKS = {False: 5_000, True: 20_000}  # above which join graphs take too long: without, and with a time limit
+MANY_LINKS = 5_000  # above which join graphs take too long where there is no time limit
+LINKS_A_SECOND = 9_000  # of which join graphs make more than belief propagation does, where there is one
 SHARE = {"below": 0.1, "above": 0.15, "samples": 0.4, "map": 0.3}  # of the time, for what is done besides the estimate
 BOUND_ITERATIONS = 200  # where there is no time limit: the bounds hold at every iterate
 DAMPING = "adaptive"
@@ -76,7 +77,8 @@ def approximate(
     if want & SUMS:
         left = None if resources.time_limit is None else resources.time_limit - (time.perf_counter() - began)
         limit = None if left is None else max(left, 1e-3)
-        parts["estimate"] = _estimate(problem, want & (SUMS | {"trace"}), options, limit, warm, rng, on_step)
+        estimator = estimator_of(problem, resources.time_limit, **options)
+        parts["estimate"] = _estimate(estimator, problem, want & (SUMS | {"trace"}), limit, warm, rng, on_step)
     return _joined(parts, time.perf_counter() - began)
 
 
@@ -99,24 +101,23 @@ def _bounds(
 
 
 def _estimate(
+    engine: Engine,
     problem: Problem,
     want: frozenset[Want],
-    options: dict[str, Any],
     time_limit: float | None,
     warm: Result | None,
     rng: np.random.Generator,
     on_step: OnStep | None,
 ) -> Result:
-    engine = estimator_of(problem, time_limit, **options)
     name = engine_name(engine)
     known = None if warm is None or warm.state is None or warm.state.get("engine") != name else warm
     return engine.infer(problem, want, warm=known, rng=rng, time_limit=time_limit, on_step=on_step)
 
 
 def estimator_of(problem: Problem, time_limit: float | None, **options: Any) -> Engine:
-    """The engine of the estimate."""
+    """The engine of the estimate; time_limit: of all that is done."""
     n_links = len(problem.graph.scope_variables) * problem.evidence.n_rows
-    if n_links <= MANY_LINKS[time_limit is not None]:
+    if n_links <= (MANY_LINKS if time_limit is None else LINKS_A_SECOND * time_limit):
         return JoinGraph(**options)
     return BP(**options, damping=DAMPING)
 

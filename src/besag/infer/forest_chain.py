@@ -27,13 +27,14 @@ where something was left out and rounding is the lesser loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
 from besag.infer.calibration import Calibration
-from besag.infer.clique_forest import CliqueForest, triangulated
+from besag.infer.clique_forest import CliqueForest, ScopeGraph
 from besag.infer.clique_reduction import Reduced, reduced, torn
 from besag.infer.clique_tables import Algebra, Scope, Scopes, Table, Tables
 
@@ -119,8 +120,8 @@ class Chain:
                 continue
             if forest is None:  # not even one factor fits: there is nothing for it but smaller cliques
                 keep -= 1.0
-                forest = self._forest(done, done, carried.scopes.each, -1.0)
-                assert forest is not None
+                together = self._together(done, done, carried.scopes.each, -1.0)
+                forest = together.forest(together.best())
             else:
                 keep = self._keep_bits
             step = max(stop - done, 1)
@@ -132,7 +133,7 @@ class Chain:
                 break
             done = stop
             if done < len(self._groups):
-                carried = self._approximate(stage, beliefs, self._needed(done), keep)
+                carried = self._approximate(stage, beliefs, self._needed(done, stage.forest.homes), keep)
             else:
                 self._beliefs, self._last_total = beliefs, log_total
         self._room = np.empty(0)
@@ -160,9 +161,9 @@ class Chain:
     def _number(self) -> None:
         self._last_group = {v: g for g, group in enumerate(self._groups) for f in group for v in self.tables[f].scope}
 
-    def _needed(self, done: int) -> frozenset[int]:
-        """The variables of the factors to come."""
-        return frozenset([v for v, last in self._last_group.items() if last >= done])
+    def _needed(self, done: int, variables: Iterable[int]) -> frozenset[int]:
+        """Those variables that are in factors to come."""
+        return frozenset([v for v in variables if self._last_group[v] >= done])
 
     def _split(self, done: int) -> bool:
         """Make the factors of a group groups of their own; False where it is one already."""
@@ -180,23 +181,25 @@ class Chain:
         return done, None
 
     def _longest(self, done: int, scopes: list[Scope], step: int, exact_bits: float) -> tuple[int, CliqueForest | None]:
+        """The most groups for which one greedy run stays within the bound, and the best forest for them."""
         low, high, best = done, len(self._groups) + 1, None
         while low + 1 < high:
             self.check()
             trial = min(low + step, high - 1)
-            forest = self._forest(done, trial, scopes, exact_bits)
-            if forest is None:
+            together = self._together(done, trial, scopes, exact_bits)
+            order = together.bounded(self.bits)
+            if order is None:
                 high = trial
             else:
-                low, best = trial, forest
+                low, best = trial, (together, order)
             step = 2 * step if high > len(self._groups) else max((high - low) // 2, 1)
-        return low, best
+        return low, None if best is None else best[0].forest_within(best[1], self.bits)
 
-    def _forest(self, done: int, stop: int, scopes: list[Scope], exact_bits: float) -> CliqueForest | None:
+    def _together(self, done: int, stop: int, scopes: list[Scope], exact_bits: float) -> ScopeGraph:
         new = [self.tables[f].scope for group in self._groups[done:stop] for f in group]
-        last = frozenset() if exact_bits < 0 else self._needed(stop)
-        most = math.inf if stop == done else self.bits
-        return triangulated(self.algebra, scopes + new, most, last, exact_bits)
+        scopes = scopes + new
+        last = frozenset[int]() if exact_bits < 0 else self._needed(stop, chain.from_iterable(scopes))
+        return ScopeGraph(self.algebra, scopes, last, exact_bits)
 
     def _calibrated(self, stage: Stage, before: Tables, *, last: bool = False) -> tuple[Tables, float]:
         together = (stage.own, before, stage.backward)

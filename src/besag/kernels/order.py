@@ -72,6 +72,7 @@ from besag.kernels.greedy import (
     STEPS_OF_CALL,
     TIES,
     WEIGHT,
+    WEIGHTED,
     Prepared,
     make_eliminate,
     make_first_runs,
@@ -90,6 +91,8 @@ STEPS_PER_ENTRY = 1.0  # the time of an entry in exact inference over the time o
 SEARCH_STEPS = 1 << 26
 MOST_STEPS = 1 << 29
 MOST_RUNS = 200
+ROUNDED = 100  # units by which the logs of a table's variables may add up to more than the log of its entries
+NO_LIMITS = (math.inf, NO_LIMIT)  # see `_limits`
 
 
 _Given = tuple[IntArray, IntArray, IntArray, BoolArray]
@@ -161,7 +164,7 @@ def best_order(
     while _goes_on(best, runs, spent, last, effort):
         rng = np.random.default_rng(0) if rng is None else rng
         rule, factors = _random_try(runs - N_GREEDY, best, rng)
-        found, last = _tried(eliminate, graph, rule, factors, best.run, MOST_STEPS - spent)
+        found, last = _tried(eliminate, graph, rule, factors, _limits(best.run, 1.0), MOST_STEPS - spent)
         runs, spent = runs + 1, spent + last
         if found.run[0] == DONE:
             best = found
@@ -185,10 +188,32 @@ def best_order(
 def within(cardinalities: IntArray, first: IntArray, others: IntArray, entries: float, *, compile: bool = True) -> bool:
     """Whether the first greedy order makes tables of at most so many entries; a run that makes more ends early."""
     graph = _prepared(cardinalities, first, others, None, compile)
-    limit = (0, entries, 0.0, NO_LIMIT, 0, 0, 0)
+    limits = (entries * BETTER, 0)
     eliminate = kernel_of(make_eliminate, compile=compile)
-    found, _ = _tried(eliminate, graph, FILL, _in_order(len(cardinalities)), limit, MOST_STEPS)
+    found, _ = _tried(eliminate, graph, FILL, _in_order(len(cardinalities)), limits, MOST_STEPS)
     return bool(found.run[0] == DONE)
+
+
+def bounded_order(
+    cardinalities: IntArray,
+    first: IntArray,
+    others: IntArray,
+    bits: float,
+    *,
+    keep: BoolArray | None = None,
+    compile: bool = True,
+) -> tuple[IntArray, bool]:
+    """The first greedy order, up to where a table would have more than 2^bits entries, and whether that is all of it.
+
+    Logs of cardinalities are rounded: bits are, by 1e-4.
+    """
+    graph = _prepared(cardinalities, first, others, keep, compile)
+    limits = (0.0, math.floor(min(bits / LOG_UNIT, NO_LIMIT / 2)) + ROUNDED)
+    eliminate = kernel_of(make_eliminate, compile=compile)
+    found, _ = _tried(eliminate, graph, WEIGHTED, _in_order(len(cardinalities)), limits, MOST_STEPS)
+    if found.run[0] == DONE:
+        return found.variables, True
+    return found.variables[: int(np.argmax(found.variables < 0))], False
 
 
 def _given(cardinalities: IntArray, first: IntArray, others: IntArray, keep: BoolArray | None) -> _Given:
@@ -221,11 +246,16 @@ def _without(gone: BoolArray, first: IntArray, others: IntArray) -> tuple[IntArr
 
 
 def _tried(
-    eliminate: Callable[..., Run], graph: _Graph, rule: int, factors: Array, best: Run | None, most_steps: int
+    eliminate: Callable[..., Run],
+    graph: _Graph,
+    rule: int,
+    factors: Array,
+    limits: tuple[float, int],
+    most_steps: int,
 ) -> tuple[_Found, int]:
-    """A run, which is given up when it is no better than the best, and what it took."""
+    """A run, which is given up at these limits, -1 standing for what it has not come to; and what it took."""
     row = FILL if rule == WEIGHT else rule
-    variables = np.empty(len(factors) - int(np.count_nonzero(graph.kept)), np.int64)
+    variables = np.full(len(factors) - int(np.count_nonzero(graph.kept)), -1, np.int64)
     run = eliminate(
         graph.cardinalities,
         graph.logs,
@@ -238,7 +268,7 @@ def _tried(
         graph.sizes,
         rule == WEIGHT,
         frozen(factors),
-        *_limits(best, 1.0),
+        *limits,
         most_steps,
         variables,
     )
@@ -255,10 +285,8 @@ def _swept(graph: _Graph, best: _Found, compile: bool) -> _Found:
     return _Found(SWEEP, best.factors, variables, run)
 
 
-def _limits(best: Run | None, times: float) -> tuple[float, int]:
+def _limits(best: Run, times: float) -> tuple[float, int]:
     """The entries, and the log of the largest table, from which on a run is not better than the best so many times."""
-    if best is None:
-        return math.inf, NO_LIMIT
     _, entries, _, largest_log, _, _, _ = best
     if entries < math.inf:
         return entries / times * BETTER, 0
