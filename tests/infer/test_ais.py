@@ -1,11 +1,15 @@
 """The engine `ais`: log Z within its interval, unbiased at any time, hard zeros, marginals."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 
 import besag
 from besag.errors import CapabilityError, ModelError
 from besag.infer import AIS
+from besag.infer.ais import Annealing
 from besag.infer.engine import make_engine
 from besag.infer.result import Result
 from besag.model.model import Model
@@ -62,6 +66,19 @@ def test_stopped_early_it_is_still_unbiased() -> None:
         results = [next(steps) for _ in range(20)]
         estimates.append(np.exp(results[-1].log_partition - true))
     assert np.mean(estimates) == pytest.approx(1, abs=5 * np.std(estimates) / np.sqrt(40))
+
+
+@pytest.mark.parametrize(("seconds", "n_taken"), [(math.inf, 40), (50.0, 40), (20.0, 18), (5.0, 4), (0.1, 2)])
+def test_a_time_limit_decides_how_many_temperatures_there_are(seconds: float, n_taken: int) -> None:
+    """A clock that ticks once a temperature: those that fit lead to b = 1, and log Z is in its interval."""
+    ticks, model = itertools.count(), ising()
+    engine, limit = AIS(n_temperatures=40, n_chains=400, confidence=0.999), None if seconds == math.inf else seconds
+    run = Annealing(engine, model.problem, np.random.default_rng(0), limit, 0.0, clock=lambda: float(next(ticks)))
+    while not run.finished:
+        run.step()
+    assert (run.taken, run.beta) == (pytest.approx(n_taken, abs=1), 1.0)
+    low, high = run.answer(frozenset({"log_partition"})).log_partition_bounds
+    assert low < Enumeration(model).log_z < high
 
 
 def test_independent_variables_are_exact() -> None:

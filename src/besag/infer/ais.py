@@ -10,8 +10,10 @@ sampling that leaves f_b as it is:
 
     log w = sum over t of log f_{b_t}(y_{t-1}) - log f_{b_{t-1}}(y_{t-1})           E[w] = Z / Z_0,  for any T
 
-log Z is estimated by log Z_0 + log of the mean weight. Stopped early at b, the last term goes from b to 1 at once:
-still without bias, but with a larger variance. Marginals are means of conditionals at the end, weighted by w.
+log Z is estimated by log Z_0 + log of the mean weight. With a time limit there are as many temperatures, evenly spread
+over what is left of [0, 1], as the sweeps so far let expect that there is time for. Interrupted at b, the last term
+goes from b to 1 at once: still without bias, but with a larger variance. Marginals are means of conditionals at the
+end, weighted by w.
 
 The interval is for `confidence`. With s the standard error of the mean weight over the mean, and t its quantile of
 Student's distribution, it is log Z +- -log(1 - t s). Weights have heavy tails: where that gives no interval, or the
@@ -25,7 +27,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -48,14 +50,15 @@ from besag.kernels.threads import run_chunks
 
 HARD = 2.0  # nats that a hard zero costs at b = 1/2
 LEAST = 10.0  # effective chains of which an upper end can be told
+SHARE = 0.9  # of the time left that temperatures may be expected to take
 
 
 @dataclass(frozen=True, slots=True)
 class AIS:
     """Annealed importance sampling; see the module.
 
-    n_chains: independent runs. n_temperatures: steps from independent variables to the model, one sweep each. dtype: of
-    what sweeps read; weights are made in float64.
+    n_chains: independent runs. n_temperatures: steps from independent variables to the model, one sweep each; fewer
+    where a time limit does not let them end. dtype: of what sweeps read; weights are made in float64.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset({"log_partition", "variables", "trace"}), "estimate")
@@ -86,7 +89,7 @@ class AIS:
         """Answers by annealing."""
         began = time.perf_counter()
         check_wants(self, want)
-        run = Annealing(self, problem, rng)
+        run = Annealing(self, problem, rng, time_limit, began)
         result = iterate("ais", run, want, Limits(self.n_temperatures, None, time_limit), began, on_step)
         return run.judged(result)
 
@@ -100,7 +103,7 @@ class AIS:
     ) -> Iterator[Result]:
         """A Result for each temperature."""
         began, want = time.perf_counter(), frozenset[Want]({"log_partition", "variables"})
-        run = Annealing(self, problem, rng)
+        run = Annealing(self, problem, rng, time_limit, began)
         for result in each_step("ais", run, want, Limits(self.n_temperatures, None, time_limit), began):
             yield result if result.diagnostics["stopped"] is None else run.judged(result)
 
@@ -108,7 +111,15 @@ class AIS:
 class Annealing:
     """The chains on their way from b = 0 to b = 1."""
 
-    def __init__(self, engine: AIS, problem: Problem, rng: np.random.Generator | None) -> None:
+    def __init__(
+        self,
+        engine: AIS,
+        problem: Problem,
+        rng: np.random.Generator | None,
+        time_limit: float | None,
+        began: float,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         rng = np.random.default_rng(0) if rng is None else rng
         self.engine, self.n_chains = engine, engine.n_chains
         self.setting = setting = prepared(problem, engine.memory_limit, self.n_chains, engine.n_temperatures)
@@ -121,10 +132,17 @@ class Annealing:
             )
         self.sampler = single_site(setting, self.n_chains, "chromatic", engine.n_threads, engine.dtype)
         self.sampler.start(drawn_codes(setting.base, graph.state_offsets, self.n_chains, rng))
-        self.key, self.beta, self.taken = int(rng.integers(2**62)), 0.0, 0
+        self.key, self.beta, self.taken, self.to_come = int(rng.integers(2**62)), 0.0, 0, engine.n_temperatures
+        self.end, self.clock = math.inf if time_limit is None else began + time_limit, clock
         self.log_weights = np.zeros((setting.n_rows, self.n_chains, graph.n_instances))
         self.log_z0 = _independent(setting)
         self.finite, self.violated = self._totals()
+        self.set_off = clock()
+
+    @property
+    def finished(self) -> bool:
+        """Whether b = 1 is reached."""
+        return self.to_come == 0
 
     def _totals(self) -> tuple[Array, Array]:
         """F and N of every chain, (R, C, N)."""
@@ -146,14 +164,23 @@ class Annealing:
 
     def step(self) -> float:
         """One temperature further: weights, then a sweep. The standard error of log Z as it stands."""
-        self.taken += 1
-        beta = self.taken / self.engine.n_temperatures
+        to_come = self._in_time()
+        beta = 1.0 if to_come == 1 else self.beta + (1.0 - self.beta) / to_come
+        self.taken, self.to_come = self.taken + 1, to_come - 1
         self.log_weights = self._weights_at(beta)
         self.beta = beta
         self.sampler.temper(beta, -_penalty(beta))
-        self.sampler.sweep(sweep_key(self.key, self.taken), self.taken == self.engine.n_temperatures)
+        self.sampler.sweep(sweep_key(self.key, self.taken), self.finished)
         self.finite, self.violated = self._totals()
         return float(self._relative_error(self._weights_at(1.0)).max(initial=0.0))
+
+    def _in_time(self) -> int:
+        """How many temperatures are to come."""
+        if self.end == math.inf or self.taken == 0:
+            return self.to_come
+        now = self.clock()
+        fit = SHARE * (self.end - now) * self.taken / max(now - self.set_off, 1e-9)
+        return max(1, min(self.engine.n_temperatures - self.taken, math.floor(fit)))
 
     def _weights_at(self, beta: float) -> Array:
         """log w, (R, C, N), were the next temperature beta."""
@@ -238,7 +265,7 @@ class Annealing:
         """(R, C, S)."""
         setting = self.setting
         shape = (setting.n_rows, self.n_chains, int(setting.graph.state_offsets[-1]))
-        if self.taken == self.engine.n_temperatures:
+        if self.finished:
             sums = self.sampler.chains(self.sampler.sums)
             return self.sampler.of_states(sums.reshape(-1, sums.shape[2])).reshape(shape)
         one = np.zeros(shape)
@@ -262,8 +289,7 @@ class Annealing:
                 "take more n_temperatures, or an exact engine"
             )
         told = result.diagnostics
-        done = told["stopped"] == "max_iterations"
-        good = done and told["effective_size"] >= max(LEAST, self.n_chains / 10)
+        good = self.finished and told["effective_size"] >= max(LEAST, self.n_chains / 10)
         told = told.extended(converged=good, stopped="converged" if good else told["stopped"])
         if not good:
             carry = f"{told['effective_size']:.1f} of {self.n_chains} chains carry the weight"

@@ -5,7 +5,7 @@ keeps the trace, shows each step to whoever watches, and turns Ctrl-C into the b
 
     converged        the residual, how much the last step changed, is at most `tolerance`; never where that is 0, nor
                      where it is None, for engines that judge by other means
-    max_iterations   so many steps were taken
+    max_iterations   so many steps were taken, or as many as there are: a Process that has an end is `finished` there
     time_limit       so many seconds have passed since the question; looked at after each step
     interrupted      Ctrl-C
 """
@@ -101,7 +101,7 @@ class Course:
         self.iterations += 1
         if self.limits.tolerance and self.residual <= self.limits.tolerance:
             self.stopped = "converged"
-        elif self.iterations >= self.limits.max_iterations:
+        elif self.iterations >= self.limits.max_iterations or getattr(self.process, "finished", False):
             self.stopped = "max_iterations"
         elif self.limits.time_limit is not None and self.seconds >= self.limits.time_limit:
             self.stopped = "time_limit"
