@@ -8,6 +8,7 @@ import pytest
 import besag
 from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
 from besag.infer.auto import induced, is_hopeless, near_to
+from besag.infer.combined import estimator_of
 from besag.infer.result import Result
 from besag.kernels.order import neighbours
 from besag.model.model import Model
@@ -58,6 +59,19 @@ def test_the_same_seed_gives_the_same_answer() -> None:
     assert one.log_partition == two.log_partition
     assert one.log_partition_bounds == two.log_partition_bounds
     np.testing.assert_array_equal(one.array, two.array)
+
+
+def test_the_trace_has_the_bound_from_above() -> None:
+    with pytest.warns(ApproximationWarning):
+        result = random_grid(12).marginals(memory_limit=40_000, trace=True)
+    assert set(result.trace["bound"]) == {result.log_partition_bounds[1]}
+    assert result.trace["value"].iloc[-1] == pytest.approx(result.log_partition)
+
+
+def test_more_time_lets_larger_graphs_have_join_graphs() -> None:
+    problem = besag.ising((60, 60), 0.3).problem
+    engines = [type(estimator_of(problem, seconds)).__name__ for seconds in (None, 1.0, 5.0)]
+    assert engines == ["BP", "BP", "JoinGraph"]
 
 
 def test_labellings_and_samples() -> None:

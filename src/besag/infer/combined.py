@@ -7,7 +7,8 @@
 
 The bounds are computed first, with a share of the time each; the estimate has the rest. An estimate that lies outside
 of the bounds is wrong for certain: the nearest bound takes its place, and diagnostics tell what was estimated. So does
-the bound from above where messages have diverged and nothing bounds log Z from below.
+the bound from above where messages have diverged and nothing bounds log Z from below. The trace is of the estimate; the
+bound in it is the one from above.
 """
 
 from __future__ import annotations
@@ -158,7 +159,8 @@ def _within(answer: Result, parts: dict[str, Result]) -> tuple[Result, list[floa
     outside = bool((np.abs(value - answer.log_partitions) > 1e-9 * np.maximum(1.0, np.abs(low))).any())
     estimated = [float(x) for x in answer.log_partitions] if outside else None
     bound = "exact" if answer.bound == "exact" else "estimate"
-    return replace(answer, log_partitions=value, bounds=(low, high), bound=bound), estimated
+    trace = None if answer.trace_log is None else answer.trace_log.with_bound(float(high.sum()))
+    return replace(answer, log_partitions=value, bounds=(low, high), bound=bound, trace_log=trace), estimated
 
 
 def interval_text(result: Result) -> str:

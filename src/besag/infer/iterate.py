@@ -74,6 +74,12 @@ class Trace:
     def __init__(self) -> None:
         self.rows: list[TraceRow] = []
 
+    def with_bound(self, bound: float) -> Trace:
+        """The same rows with a bound that has another source."""
+        other = Trace()
+        other.rows = [row._replace(bound=bound) for row in self.rows]
+        return other
+
     def to_frame(self) -> pd.DataFrame:
         """Columns iteration, seconds, value, bound, residual."""
         import pandas as pd
