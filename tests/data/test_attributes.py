@@ -309,7 +309,6 @@ def test_labels_of_training() -> None:
     [
         ([["a"], ["a", "b"]], [1, 3], "sequence 1: X has 3 items, and y has 2 labels"),
         ([["a"], []], [1, 2], "sequence 1: X has 2 items, and y has 0 labels"),
-        ([["a"], []], [1, 0], "sequence 1 is empty: leave it out of X and y"),
         ([["a"]], [1, 2], "X has 2 sequences, and y has 1"),
         ([["a"], ["a"]], [1], "X has 1 sequences, and y has 2"),
         ([["a"], 5], [1, 1], "sequence 1 of y: expected a list of labels, got '5' of type int"),
@@ -322,6 +321,12 @@ def test_labels_must_fit_the_items(sequences: Any, lengths: list[int], match: st
         Labels.fit(sequences, np.array(lengths))
     with pytest.raises(ModelError, match=match):
         Labels(("a", "b")).transform(sequences, np.array(lengths))
+
+
+def test_empty_sequences_teach_nothing_and_have_no_labels() -> None:
+    with pytest.raises(ModelError, match="sequence 1 is empty: leave it out of X and y"):
+        Labels.fit([["a"], []], np.array([1, 0]))
+    assert Labels(("a", "b")).transform([["a"], []], np.array([1, 0])).tolist() == [0]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Fits: the optimum is known, all optimisers find it, and what is around it works."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
-from besag.errors import ConvergenceWarning, ModelError
+from besag.errors import CapabilityError, ConvergenceWarning, ModelError
+from besag.learn.fit import Fit
 from besag.learn.history import Iteration
 from tests.learn.test_likelihood import instances, model_of
 
@@ -145,3 +147,92 @@ def test_mean_field_does_not_depend_on_where_it_was() -> None:
     cold = objective.value_and_grad(theta)[0]
     objective.value_and_grad(np.zeros(12))
     assert objective.value_and_grad(theta)[0] == pytest.approx(cold)
+
+
+def test_a_fit_that_diverges_has_not_converged() -> None:
+    """The norm of theta overflows: a tolerance relative to it says nothing any more."""
+    data = instances(3, 5)
+    for step in (3, 5, 6):
+        with pytest.warns(ConvergenceWarning, match="values have risen|no step that makes the value smaller"):
+            found = besag.fit(model_of(data[0]), data, l2=0.5, optimizer=f"gradient_descent[step={step}]")
+        assert not found.converged
+        assert found.objective == pytest.approx(objective_at(found, data, 0.5)) == found.history["value"].iloc[-1]
+
+
+def objective_at(found: Fit, data: list[besag.StructuredData], l2: float) -> float:
+    return besag.objective("likelihood", found.model, data, l2=l2).value(found.theta)
+
+
+@pytest.mark.parametrize("after", [2, 6, 9])
+def test_held_out_data_are_watched_across_a_resumed_fit(after: int, tmp_path: Path) -> None:
+    data = instances(11, 24)
+    model, held, text = model_of(data[0]), data[8:], "lbfgs[tolerance=1e-9]"
+    given = {"l2": 1e-3, "held_out": held, "optimizer": text}
+    whole = besag.fit(model, data[:8], **given)
+    part = besag.fit(model, data[:8], **given, on_step=lambda row, _: row.iteration == after)
+    part.checkpoint.save(tmp_path / "fit.npz")
+    resumed = besag.fit(model, data[:8], **given, resume=tmp_path / "fit.npz")
+    assert_array_equal(resumed.theta, whole.theta)
+    assert resumed.stopped == whole.stopped
+    anew = besag.fit(model, data[:8], l2=1e-3, optimizer=text, resume=part.checkpoint)  # nothing is held out any more
+    assert anew.converged
+
+
+def test_a_fit_resumed_at_its_end_stays_there() -> None:
+    data, text = instances(11, 24), "lbfgs[max_iterations=2]"
+    model, given = model_of(data[0]), {"l2": 0.1, "held_out": data[8:], "optimizer": text}
+    with pytest.warns(ConvergenceWarning):
+        part = besag.fit(model, data[:8], **given)
+    with pytest.warns(ConvergenceWarning):
+        again = besag.fit(model, data[:8], **given, resume=part.checkpoint)
+    assert_array_equal(again.theta, part.theta)
+    assert again.objective == part.objective
+
+
+def test_stochastic_fits_are_resumed_with_the_same_batches_and_data() -> None:
+    data = instances(2, 10)
+    model, text = model_of(data[0]), "sgd[batch_size=3,max_iterations=4]"
+    with pytest.warns(ConvergenceWarning):
+        done = besag.fit(model, data, l2=1.0, optimizer=text)
+    within = replace(done.checkpoint, kept={**done.checkpoint.kept, "position": 3})
+    with pytest.raises(CapabilityError, match="epoch of 10 instances in batches of 3, got 10 in batches of 7"):
+        besag.fit(model, data, l2=1.0, optimizer="sgd[batch_size=7,max_iterations=9]", resume=within)
+    with pytest.raises(CapabilityError, match="epoch of 10 instances in batches of 3, got 6 in batches of 3"):
+        besag.fit(model, data[:6], l2=1.0, optimizer="sgd[batch_size=3,max_iterations=9]", resume=within)
+    with pytest.raises(ModelError, match="other data or another penalty"):
+        besag.fit(model, data[:6], l2=1.0, optimizer="sgd[batch_size=3,max_iterations=9]", resume=done.checkpoint)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e5, 1e7])
+def test_hessians_and_standard_errors_for_inputs_of_any_size(scale: float) -> None:
+    """Logistic regression: H = sum_n p (1 - p) x x^T, with the sign of the second state."""
+    rng = np.random.default_rng(0)
+    x, theta = scale * rng.normal(size=(60, 2)) * [1.0, 3.0], np.array([0.4, -0.2]) / scale
+    node = besag.Template("node", (2,), n_inputs=2, basis=np.array([[0.0, 1.0]]))
+    data = [besag.StructuredData([2], [besag.FactorGroup(node, [[0]], inputs=row[None])], [0]) for row in x]
+    total = besag.objective("likelihood", besag.Model(data[0].variables, data[0].groups, theta), data)
+    p = 1 / (1 + np.exp(x @ theta))
+    exact = (x * (p * (1 - p))[:, None]).T @ x
+    assert_allclose(total.hessian(theta), exact, rtol=1e-6)
+    with pytest.raises(ModelError, match=r"the vector must have shape \(2,\), as theta has, got \(3,\)"):
+        total.hessian_vector(theta)(np.zeros(3))
+
+
+def test_gradients_stay_bounded_where_energies_are_beyond_all_measure() -> None:
+    data = instances(4, 6)
+    rng = np.random.default_rng(0)
+    total = besag.objective("likelihood", model_of(data[0]), data)
+    bound = np.abs(total.value_and_grad(np.zeros(len(total.statistics)))[1]).sum() * 1e3
+    for size in (1e15, 1e16, 1e18, 1e20):
+        value, gradient = total.value_and_grad(size * rng.normal(size=len(total.statistics)))
+        assert np.isfinite(value)
+        assert np.abs(gradient).max() < bound
+
+
+def test_data_as_a_generator_or_a_single_instance() -> None:
+    data = instances(2, 4)
+    model = model_of(data[0])
+    assert besag.fit(model, iter(data), l2=1.0).objective == besag.fit(model, data, l2=1.0).objective
+    assert besag.fit(model, data[0], l2=1.0).objective == besag.fit(model, data[:1], l2=1.0).objective
+    with pytest.raises(ModelError, match="there are instances 0 to 3, got 9"):
+        besag.Dataset.union(data).batch([1, 9])

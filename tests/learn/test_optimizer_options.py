@@ -34,7 +34,7 @@ def test_text_and_object_are_each_others_inverse(name: str) -> None:
         ("newton_cg[max_products=true]", "newton_cg: max_products must be a whole number"),
         ("sgd[batch_size=0]", "sgd: batch_size must be a whole number"),
         ("sgd[schedule=linear]", "sgd: schedule must be one of .*'cosine'.*, got 'linear'"),
-        ("sgd[averaging=yes]", r"sgd: averaging must be one of \(True, False\), got 'yes'"),
+        ("sgd[averaging=yes]", r"sgd: averaging must be one of \(None, True, False\), got 'yes'"),
         ("sgd[seed=0.5]", "sgd: seed must be a whole number of at least 0, got 0.5"),
         ("momentum[momentum=1]", "momentum: momentum must be a number from 0 to below 1, got 1"),
         ("adam[beta2=1]", "adam: beta2 must be a number from 0 to below 1, got 1"),

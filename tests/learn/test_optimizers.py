@@ -423,7 +423,9 @@ def test_a_start_without_a_value_is_no_progress(text: str) -> None:
 def test_steps_that_are_too_large_return_the_best() -> None:
     problem = Logistic()
     theta, history, _ = read_optimizer("gradient_descent[step=10.0,max_iterations=30]").minimize(problem, problem.start)
-    assert problem.whole(theta) == min(row.value for row in history.rows) < history.rows[-1].value
+    values = [row.value for row in history.rows]
+    assert problem.whole(theta) == values[-1] == min(values) < values[-2]
+    assert (len(values), history.rows[-1].step) == (32, 0.0)
     diverging = "gradient_descent[step=1e6,max_iterations=500]"
     theta, history, _ = read_optimizer(diverging).minimize(problem, problem.start)
     assert history.stopped == "no_progress"

@@ -297,3 +297,11 @@ def test_print_outs_are_tables() -> None:
     ]
     assert str(besag.chain(np.zeros((25, 2)), np.eye(2))).endswith("\n... and 5 more")
     assert repr(network) == str(network).splitlines()[0]
+
+
+def test_variables_by_cardinality() -> None:
+    template = Template("pair", (2, 3))
+    model = Model([2, 3], [FactorGroup(template, [[0, 1]])], np.arange(6.0))  # type: ignore[arg-type]
+    named = Model({"A": 2, "B": ["x", "y", "z"]}, model.groups, model.theta)  # type: ignore[arg-type]
+    assert (list(model.variables.names), named.variable("B").states) == (["0", "1"], ("x", "y", "z"))
+    assert model.log_partition() == named.log_partition()

@@ -211,3 +211,13 @@ def test_a_bad_pattern_is_refused() -> None:
 def test_bad_inputs_are_refused(inputs: Any, match: str) -> None:
     with pytest.raises(ModelError, match=match):
         FactorGroup(Template("t", (2,), 3), [[0], [1]], inputs)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_inputs_that_are_no_numbers_are_named(sparse: bool) -> None:
+    template, values = Template("node", (2,), n_inputs=3), np.ones((2, 3))
+    values[1, 2] = np.nan
+    with pytest.raises(ModelError, match="'node': inputs must be finite numbers, got nan in factor 1, column 2"):
+        template.check_inputs(csr_array(values) if sparse else values, 2)
+    with pytest.raises(ModelError, match="'node': inputs must be numbers, got <U1"):
+        template.check_inputs([["a", "b", "c"]], 1)

@@ -59,6 +59,8 @@ class Features(Rebuilt):
 class Attributes:
     """The attributes that training has seen, numbered as they appear; columns: D where sequences are arrays.
 
+    Of arrays, every token has all columns; of sparse ones, those that are not 0.
+
     >>> attributes, features = Attributes.fit([[["a", "b"], {"a": 2}], [["c"]]])
     >>> attributes.names, features.indptr.tolist(), features.indices.tolist(), features.values.tolist()
     (['a', 'b', 'c'], [0, 2, 3, 4], [0, 1, 0, 2], [1.0, 1.0, 2.0, 1.0])
@@ -66,16 +68,17 @@ class Attributes:
     [0, 1, 1]
     """
 
-    numbering: Numbering
+    numbering: Numbering  # empty where sequences are arrays
     columns: int | None = None
+    is_sparse: bool = True
 
     @property
     def names(self) -> list[str]:
         """The attributes in the order of their numbers."""
-        return list(self.numbering)
+        return list(self.numbering) if self.columns is None else [str(column) for column in range(self.columns)]
 
     def __len__(self) -> int:
-        return len(self.numbering)
+        return len(self.numbering) if self.columns is None else self.columns
 
     @classmethod
     def fit(cls, sequences: Iterable[Any]) -> tuple[Attributes, Features]:
@@ -98,6 +101,7 @@ class GrowingAttributes:
     def __init__(self) -> None:
         self._numbering = Numbering()
         self._columns: int | None = None
+        self._is_sparse = True
         self._n = 0
 
     def add(self, sequences: Iterable[Any]) -> Features:
@@ -107,15 +111,14 @@ class GrowingAttributes:
             matrix = _matrix(sequence)
             if self._n == 0:
                 self._columns = None if matrix is None else int(matrix.shape[1])
+            self._is_sparse &= not isinstance(matrix, np.ndarray)
             rows.add(self._n, sequence, matrix, self._columns, "sequence 0")
             self._n += 1
         return rows.features()
 
     def done(self) -> Attributes:
         """All attributes that have come."""
-        if self._columns is not None:
-            return Attributes(Numbering(map(str, range(self._columns))), self._columns)
-        return Attributes(self._numbering)
+        return Attributes(self._numbering, self._columns, self._is_sparse)
 
 
 class _Rows:
@@ -161,6 +164,8 @@ class _Rows:
             rows, columns = np.nonzero(matrix)
             counts, weights = np.bincount(rows, minlength=len(matrix)), matrix[rows, columns]
         else:
+            matrix = matrix.copy()
+            matrix.eliminate_zeros()
             counts, columns, weights = np.diff(matrix.indptr), matrix.indices, matrix.data
         self._lengths.append(len(counts))
         self._counts.frombytes(counts.astype(np.int64).tobytes())

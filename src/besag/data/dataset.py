@@ -148,7 +148,11 @@ class Dataset:
 
     def batch(self, instances: Sequence[int] | IntArray) -> Batch:
         """Some instances by number."""
-        return self.all.take(np.asarray(instances, np.int64))
+        chosen = np.asarray(instances, np.int64)
+        wrong = (chosen < 0) | (chosen >= len(self))
+        if wrong.any():
+            raise ModelError(f"there are instances 0 to {len(self) - 1}, got {chosen[wrong][0]}")
+        return self.all.take(chosen)
 
     def shards(self) -> list[Batch]:
         """All instances, in parts of about the same size."""

@@ -44,7 +44,7 @@ class Labels:
     def transform(self, sequences: Iterable[Any], lengths: IntArray | None = None) -> IntArray:
         """The codes (T,) of labels that training has seen."""
         find, codes, unseen = self.lookup().get, array("q"), repeat(_UNSEEN)
-        for n, labels in _sequences_of_labels(sequences, lengths):
+        for n, labels in sequences_of_labels(sequences, lengths):
             found = array("q", map(find, labels, unseen))
             while _UNSEEN in found:
                 position = found.index(_UNSEEN)
@@ -78,7 +78,9 @@ class GrowingLabels:
     def add(self, sequences: Iterable[Any], lengths: IntArray | None = None) -> IntArray:
         """The numbers (T,) of more labels, in the order in which labels appear."""
         codes = array("q")
-        for n, labels in _sequences_of_labels(sequences, lengths, self._n):
+        for n, labels in sequences_of_labels(sequences, lengths, self._n):
+            if not labels:
+                raise ModelError(f"sequence {n} is empty: leave it out of X and y")
             try:
                 codes.extend(map(self._numbers.__getitem__, labels))
             except TypeError as error:
@@ -96,19 +98,17 @@ class GrowingLabels:
         return made, np.array([code_of.get(label, -1) for label in self._numbers], np.int64)
 
 
-def _sequences_of_labels(
+def sequences_of_labels(
     sequences: Iterable[Any], lengths: IntArray | None, first: int = 0
 ) -> Iterator[tuple[int, list[Any]]]:
-    """The number and the labels of each sequence, of which there are as many as there are tokens."""
+    """The number and the labels of each sequence, None where one is not known: as many as there are tokens."""
     n = first - 1
     for n, labels in enumerate(iterated(sequences), first):
-        listed = _labels(labels) if hasattr(labels, "__iter__") else None
+        listed = _plain(labels) if hasattr(labels, "__iter__") else None
         if listed is None:
             raise ModelError(f"sequence {n} of y: expected a list of labels, got {shown(labels)}")
         if lengths is not None and n - first < len(lengths) and len(listed) != lengths[n - first]:
             raise ModelError(f"sequence {n}: X has {lengths[n - first]} items, and y has {len(listed)} labels")
-        if not listed:
-            raise ModelError(f"sequence {n} is empty: leave it out of X and y")
         try:
             hash(tuple(listed))
         except TypeError as error:
@@ -118,7 +118,7 @@ def _sequences_of_labels(
         raise ModelError(f"X has {first + len(lengths)} sequences, and y has {n + 1}")
 
 
-def _labels(labels: Any) -> list[Any]:
+def _plain(labels: Any) -> list[Any]:
     """Labels as Python's own str and int; None where an array of integers has -1."""
     if not isinstance(labels, np.ndarray):
         return [label.item() if isinstance(label, np.generic) else label for label in labels]

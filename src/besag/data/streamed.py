@@ -95,7 +95,7 @@ def stream(
         parts.append(folder / f"part{len(parts)}.npz")
         sizes.append(len(features.lengths))
         np.savez(parts[-1], numbers=numbers, **arrays)  # type: ignore[arg-type]
-    if next(answers, None) is not None:
+    if any(True for _ in answers):
         raise ModelError(f"X has {sum(sizes)} sequences, and y has more")
     if not parts:
         raise ModelError("X has no sequences")
@@ -106,7 +106,10 @@ def stream(
 def _some(items: Iterator[Any]) -> Iterator[Any]:
     """The next sequences, of about PART_TOKENS tokens together, none of which is kept."""
     n_tokens = 0
-    while n_tokens < PART_TOKENS and (sequence := next(items, None)) is not None:
-        listed = sequence if hasattr(sequence, "__len__") or hasattr(sequence, "tocsr") else list(sequence)
-        n_tokens += listed.shape[0] if hasattr(listed, "shape") else len(listed)
+    for sequence in items:
+        once = hasattr(sequence, "__iter__") and not hasattr(sequence, "__len__") and not hasattr(sequence, "tocsr")
+        listed = list(sequence) if once else sequence
+        n_tokens += listed.shape[0] if hasattr(listed, "shape") else len(listed) if hasattr(listed, "__len__") else 0
         yield listed
+        if n_tokens >= PART_TOKENS:
+            return

@@ -17,10 +17,9 @@ import numpy as np
 from besag.arrays import IntArray, Rebuilt, owned
 from besag.errors import ModelError
 from besag.graph.evidence import is_missing, no_state
-from besag.model.factors import variables_from
 from besag.model.layout import Layout
 from besag.model.model import FactorGroup, Model, check_scopes
-from besag.model.variable import Variables
+from besag.model.variable import Variables, variables_from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +39,7 @@ class StructuredData(Rebuilt):
     layout: Layout = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variables", _read_variables(self.variables))
+        object.__setattr__(self, "variables", variables_from(self.variables))
         object.__setattr__(self, "groups", tuple(self.groups))
         for group in self.groups:
             check_scopes(self.variables, group)
@@ -62,13 +61,6 @@ class StructuredData(Rebuilt):
     def shape(self) -> None:
         """Instances of a union have no shape of their own."""
         return None
-
-
-def _read_variables(given: Any) -> Variables:
-    """Variables, or {name: states or cardinality}, or a list of cardinalities."""
-    if isinstance(given, Variables):
-        return given
-    return variables_from(given)
 
 
 def read_labels(variables: Variables, given: Any) -> IntArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeAlias
@@ -38,7 +39,7 @@ class Training(NamedTuple):
 
 
 @contextmanager
-def training_data(X: Iterable[Any], y: Iterable[Any], weights: Any, scratch: str | None) -> Iterator[Training]:
+def training_data(X: Iterable[Any], y: Iterable[Any], weights: Any, scratch: Any) -> Iterator[Training]:
     """Sequences and labels as arrays; files live as long as the context."""
     if scratch is None:
         attributes, features = Attributes.fit(X)
@@ -49,7 +50,7 @@ def training_data(X: Iterable[Any], y: Iterable[Any], weights: Any, scratch: str
         labels, codes = Labels.fit(y, features.lengths)
         yield Training(attributes, labels, sequences_of(features, codes, weights))
         return
-    if not Path(scratch).is_dir():
+    if not isinstance(scratch, (str, PathLike)) or not Path(scratch).is_dir():
         raise ModelError(f"scratch must be a folder that is there, got {scratch!r}")
     with TemporaryDirectory(prefix="besag", dir=scratch) as folder:
         yield Training(*stream(X, y, Path(folder), weights))

@@ -13,7 +13,8 @@ import importlib
 import io
 import json
 from collections.abc import Mapping
-from os import PathLike
+from dataclasses import is_dataclass
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from besag.arrays import AnyArray
 from besag.errors import BesagError, ModelError, ParseError
 from besag.io.files import write_atomically
 from besag.learn.checkpoint import BROKEN
+from besag.learn.optimizer import optimizer_text
 
 FORMAT = "besag estimator 1"
 STORED = {"ChainCRF": "besag.estimators.chain_crf"}
@@ -48,8 +50,12 @@ def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     write_atomically(Path(path), archive.getvalue())
 
 
-def _listed(value: object) -> Any:
-    """A set as a list, always in the same order, a number of numpy as Python's; TypeError for what JSON cannot say."""
+def _listed(value: Any) -> Any:
+    """What JSON cannot say as what it can, else TypeError: sets as lists, sorted; optimisers as text."""
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if is_dataclass(value) and hasattr(value, "minimize"):
+        return optimizer_text(value)
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)
     if isinstance(value, (np.bool_, np.number)):

@@ -8,7 +8,7 @@ A label is "O", or a letter, a dash and a type. What is ruled out is a hard zero
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ def allowed_of(
     codes = {label: code for code, label in enumerate(classes)}
     for pair in pairs:
         for label in pair:
-            if label not in codes:
+            if not isinstance(label, Hashable) or label not in codes:
                 raise ModelError(f"forbidden: no label is {label!r}; there are {', '.join(map(repr, classes))}")
         allowed.transitions[codes[pair[0]], codes[pair[1]]] = False
     return allowed

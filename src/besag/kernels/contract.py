@@ -195,10 +195,10 @@ def contract_potts(
 
 @inlined
 def probability(semiring: int, term: float, z: float) -> float:
-    """term / z as a probability; 0 where z is the zero of the semiring."""
+    """term / z as a probability; 0 where z is the zero of the semiring. Rounding of large logs is not to exceed 1."""
     if semiring == SUM:
         return term / z if z > 0.0 else 0.0
-    return math.exp(term - z) if z > -math.inf else 0.0
+    return math.exp(min(term - z, 0.0)) if z > -math.inf else 0.0
 
 
 @inlined

@@ -201,7 +201,7 @@ def write(semiring: int, n: int, beliefs: Array, start: int, out: Array, target:
     """out = beliefs, as probabilities."""
     for i in range(n):
         value = beliefs[at(start + i)]
-        out[at(target + i)] = value if semiring == SUM else math.exp(value)
+        out[at(target + i)] = value if semiring == SUM else math.exp(min(value, 0.0))
 
 
 @gathering
@@ -245,4 +245,4 @@ def read(semiring: int, reads: Reads, i: int, beliefs: Array, start: int, margin
         value = zero_of(semiring)
         for before in range(reads.before[i]):
             value = total(semiring, after, beliefs, start + (before * n + k) * after, 1, value)
-        marginals[target + k] = value if semiring == SUM else math.exp(value)
+        marginals[target + k] = value if semiring == SUM else math.exp(min(value, 0.0))

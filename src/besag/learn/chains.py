@@ -203,7 +203,22 @@ class ChainLikelihood:
             self.add(point, [batch], [work], slope, 1)
             return slope
 
-        return hessian_product(gradient, theta)
+        sizes = self._sizes(_loaded(batch))
+        return hessian_product(gradient, theta, lambda vector: float(np.abs(vector * sizes).max(initial=0.0)))
+
+    def _sizes(self, batch: Sequences) -> Array | float:
+        """(P,) or one number: the largest change of a log-potential by each parameter alone.
+
+        Those of the attributes of a token add up: all together may change it by more, but not by orders of magnitude.
+        """
+        values, layout = batch.features.values, self.templates.layout()
+        if values is None:
+            return 1.0
+        of_attribute = np.zeros(self.templates.state.n_inputs)
+        np.maximum.at(of_attribute, batch.features.indices, np.abs(values))
+        sizes = np.ones(layout.n_parameters)
+        sizes[layout["state"]] = of_attribute[self.pattern.rows]
+        return sizes
 
     def _plan(self) -> Plan:
         return self.pattern.plan(self.templates.state.n_inputs, padded(self.n_labels))

@@ -1,25 +1,39 @@
-"""Early stopping: the loss on held-out data is watched, and the theta where it was least is kept."""
+"""Early stopping: the loss on held-out data is watched, and the theta where it was least is kept.
+
+A checkpoint holds both, so that a fit that is resumed with the same held-out data ends where it would have ended.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from besag.arrays import Array
 from besag.data.dataset import Dataset
+from besag.learn.checkpoint import Kept
 from besag.learn.history import Iteration
 from besag.learn.objective import Total
 from besag.learn.penalty import Penalty
 
 PATIENCE = 5  # iterations without a lower loss on the held-out data
+PREFIX = "held_out."  # of what a checkpoint holds
 
 
 class HeldOut:
-    """The loss on held-out data at every iteration; `best` is the theta where it was least."""
+    """The loss on held-out data at every iteration; `best` is the theta where it was least.
 
-    def __init__(self, total: Total, data: Dataset, start: Array) -> None:
+    start: the theta that the fit begins with. kept: of the checkpoint that it is resumed from.
+    """
+
+    def __init__(self, total: Total, data: Dataset, start: Array, kept: Mapping[str, Kept]) -> None:
         none = Penalty(np.zeros(1), np.zeros(1))
         self.total = Total(total.objective, data, none, n_threads=total.n_threads)
-        self.best, self.least, self.waited = start, self.total.value_and_grad(start)[0], 0
+        if PREFIX + "best" in kept:
+            best, least, waited = (kept[PREFIX + name] for name in ("best", "least", "waited"))
+            self.best, self.least, self.waited = np.asarray(best, np.float64), float(least), int(waited)
+        else:
+            self.best, self.least, self.waited = start, self.total.value_and_grad(start)[0], 0
 
     def __call__(self, row: Iteration, theta: Array) -> bool:
         """Whether to end the fit."""
@@ -29,3 +43,7 @@ class HeldOut:
         else:
             self.waited += 1
         return self.waited >= PATIENCE
+
+    def packed(self) -> dict[str, Kept]:
+        """What a checkpoint has to hold."""
+        return {PREFIX + "best": self.best, PREFIX + "least": self.least, PREFIX + "waited": self.waited}

@@ -8,8 +8,8 @@ codes (N, V) with -1 = unknown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,11 @@ from besag.data.structured import StructuredData
 from besag.errors import ApproximationWarning, CapabilityError, ConvergenceWarning, ModelError, warn
 from besag.infer.engine import Engine, make_engine
 from besag.learn.checkpoint import Checkpoint, load_checkpoint
-from besag.learn.early import HeldOut
+from besag.learn.early import PREFIX, HeldOut
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Total, thread_count
-from besag.learn.optimizer import REGISTRY, Optimizer, optimizer_name, read_optimizer
+from besag.learn.optimizer import Optimizer, optimizer_name, read_optimizer
 from besag.learn.penalty import Strength, penalty_of
 from besag.model.model import Model
 
@@ -118,14 +118,18 @@ def fit(
     """
     total = _total(objective, model, data, l1=l1, l2=l2, engine=engine, weights=weights, n_threads=n_threads)
     start = np.zeros(model.layout.n_parameters) if theta is None else model.layout.check_theta(theta)
-    watch = HeldOut(total, read_data(model, held_out, None), start) if held_out is not None else None
     method, before = read_optimizer(optimizer), _resumed(total, resume)
+    kept, watch = ({} if before is None else before.kept), None
+    if held_out is not None:
+        watch = HeldOut(total, read_data(model, held_out, None), start if before is None else before.theta, kept)
+    if before is not None:
+        before = replace(before, kept={name: value for name, value in kept.items() if not name.startswith(PREFIX)})
     found, history, checkpoint = method.minimize(
         total, start, time_limit=time_limit, on_step=_watching(on_step, watch), resume=before
     )
     last = found
     if watch is not None:
-        found = watch.best
+        found, checkpoint = watch.best, replace(checkpoint, kept={**checkpoint.kept, **watch.packed()})
     value = history.value if found is last else total.value(found)
     likelihood = total.objective
     assert isinstance(likelihood, Likelihood)
@@ -158,11 +162,11 @@ def _resumed(total: Total, given: Checkpoint | str | PathLike[str] | None) -> Ch
 
 
 def _check_resumed(total: Total, resume: Checkpoint) -> None:
-    """Not for stochastic optimisers, whose checkpoints are between two rows."""
-    stochastic = {name for name, (module, _) in REGISTRY.items() if module == "besag.learn.stochastic"}
-    if resume.optimizer in stochastic or len(resume.theta) != len(total.statistics):
+    """Not where the last row was not evaluated, or an iteration is under way: then nothing is known of theta."""
+    was, theta = resume.rows[-1].value, np.asarray(resume.kept.get("average", resume.theta))
+    if resume.kept.get("position", 0) or not np.isfinite(was) or len(theta) != len(total.statistics):
         return
-    was, now = resume.rows[-1].value, total.value(resume.theta)
+    now = total.value(theta)
     if not np.isclose(was, now, rtol=1e-9, atol=1e-9):
         raise ModelError(f"resume is of other data or another penalty: the value there was {was}, now it is {now}")
 
@@ -188,15 +192,18 @@ def _warn(result: Fit, optimizer: str) -> None:
             )
         )
     if result.stopped == "max_iterations":
-        warn(
-            ConvergenceWarning(
-                f"the optimiser stopped after {len(result.log.rows) - 1} iterations, its gradient norm "
-                f"{result.log.rows[-1].grad_norm:.3g}; give it more, as in "
-                f"{optimizer}[max_iterations={2 * (len(result.log.rows) - 1)}]"
-            )
-        )
+        more = f"give it more, as in {optimizer}[max_iterations={2 * (len(result.log.rows) - 1)}]"
+        warn(ConvergenceWarning(out_of_iterations("the optimiser", result.log, more)))
     elif result.stopped == "no_progress" and result.is_exact:
         warn(ConvergenceWarning(no_progress("the optimiser", result.log)))
+
+
+def out_of_iterations(who: str, history: History, more: str) -> str:
+    """What to say of a fit that was not done after the iterations it had."""
+    last = history.rows[-1]
+    rose = len(history.rows) > 1 and last.step == 0
+    advice = "values have risen on the way: give it smaller steps, as in gradient_descent[step=0.01]" if rose else more
+    return f"{who} stopped after {len(history.rows) - 1} iterations, its gradient norm {last.grad_norm:.3g}; {advice}"
 
 
 def no_progress(who: str, history: History) -> str:
@@ -214,7 +221,11 @@ def read_data(model: Model, data: Any, weights: Any) -> Dataset:
             raise ModelError("a Dataset has weights of its own; give them there")
         _check_layout(model, data)
         return data
-    if isinstance(data, Sequence) and len(data) and isinstance(data[0], StructuredData):
+    if isinstance(data, StructuredData):
+        data = [data]
+    elif isinstance(data, Iterator):
+        data = list(data)
+    if isinstance(data, Sequence) and data and isinstance(data[0], StructuredData):
         for n, part in enumerate(data):
             if not isinstance(part, StructuredData):
                 raise ModelError(f"instance {n} must be StructuredData like the first one, got {type(part).__name__}")

@@ -1,8 +1,9 @@
 """Gradient descent with a constant step tau, 004: theta := theta - tau gradient of f at theta.
 
 Below 2 over the largest curvature of f each step makes f smaller; with a larger tau values may rise. No step is
-refused for that; the theta of the smallest value is returned, the last one where values differ by rounding only. Where
-the value is no number any more, it ends.
+refused for that; the theta of the smallest value is returned, the last one where values differ by rounding only, and
+where it is not the last one, the last row of the history goes back to it. Where the value is no number any more, it
+ends.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class _Process(Method):
 
     def begin(self, theta: Array) -> Point:
         point = Method.begin(self, theta)
-        return point._replace(kept={**point.kept, "best_theta": theta, "best_value": point.value})
+        best = {"best_theta": theta, "best_value": point.value, "best_norm": point.grad_norm}
+        return point._replace(kept={**point.kept, **best})
 
     def step(self, point: Point) -> Point:
         kept = dict(point.kept)
@@ -52,9 +54,15 @@ class _Process(Method):
             return point._replace(iteration=point.iteration + 1, step=0.0)
         kept["gradient"] = gradient
         if is_no_larger(value, kept["best_value"]):
-            kept.update(best_theta=theta, best_value=min(value, kept["best_value"]))
+            best_value = min(value, kept["best_value"])
+            kept.update(best_theta=theta, best_value=best_value, best_norm=norm(gradient))
         return Point(point.iteration + 1, theta, value, norm(gradient), self.optimizer.step, kept)
 
     def answer(self, point: Point) -> Array:
         best: Array = point.kept["best_theta"]
         return best
+
+    def elsewhere(self, point: Point) -> tuple[float, float] | None:
+        if np.array_equal(point.kept["best_theta"], point.theta):
+            return None
+        return point.kept["best_value"], point.kept["best_norm"]

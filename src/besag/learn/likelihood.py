@@ -105,7 +105,8 @@ class Likelihood:
     def hessian_vector(self, theta: Array, batch: Batch) -> Product:
         """Products with the Hessian of L at theta."""
         state = self.value_and_grad(theta, batch, None)[2]
-        return hessian_product(lambda point: self.value_and_grad(point, batch, state)[1], theta)
+        reach = partial(largest_change, batch.graph)
+        return hessian_product(lambda point: self.value_and_grad(point, batch, state)[1], theta, reach)
 
     def _clamped(self, theta: Array, hidden: Batch, warm: Result | None) -> tuple[float, Array, Result | None]:
         """sum_n w_n log Z_n and its statistics with the known labels as evidence."""
@@ -141,6 +142,12 @@ class Likelihood:
         total = result.log_partitions.sum() if weights is None else dot(result.log_partitions, weights)
         kept = None if result.state is None else replace(result, table_moments=None, log_partitions=None)
         return float(total), graph.moments(result.table_moments), kept
+
+
+def largest_change(graph: Graph, theta: Array) -> float:
+    """Of the log-potentials of a graph, by theta; those that are ruled out do not change."""
+    logs = np.abs(graph.bind(theta).log_potentials)
+    return float(logs.max(initial=0.0, where=logs < np.inf))
 
 
 def impossible(n: int) -> str:

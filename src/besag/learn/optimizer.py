@@ -226,7 +226,7 @@ class Method:
     def is_converged(self, point: Point, rows: list[Iteration]) -> bool:
         """Whether to stop, content."""
         limit = self.optimizer.tolerance * max(1.0, norm(point.theta))
-        return math.isfinite(point.value) and point.grad_norm <= limit
+        return math.isfinite(point.value) and point.grad_norm <= limit < math.inf
 
     def shown(self, point: Point) -> Array:
         """The theta that a row of the history speaks of."""
@@ -235,6 +235,10 @@ class Method:
     def answer(self, point: Point) -> Array:
         """The theta to return."""
         return self.shown(point)
+
+    def elsewhere(self, point: Point) -> tuple[float, float] | None:
+        """Value and norm of the gradient at the answer, where that is not the theta of the last row."""
+        return None
 
     def measured(self, point: Point) -> tuple[float, float]:
         """Value and norm of the gradient, evaluated where that was left out."""
@@ -258,6 +262,8 @@ def descend(
 ) -> tuple[Array, History, Checkpoint]:
     """The answer of a method when it has converged or a limit is reached; see the module."""
     _check_time_limit(time_limit)
+    if on_step is not None and not callable(on_step):
+        raise CapabilityError(f"on_step must be a function of a row of the history and theta, got {on_step!r}")
     began = time.perf_counter()
     history, point = _started(method, theta) if resume is None else _resumed(method, theta, resume)
     stuck, ended = not math.isfinite(point.value) and resume is None, False
@@ -322,8 +328,13 @@ def _reason(method: Method, point: Point, history: History, stuck: bool, ended: 
 
 
 def _complete(method: Method, point: Point, history: History) -> None:
-    """A last row that speaks of the answer, where a part of an iteration or one without its value was the last."""
-    number = point.iteration + point.is_within
+    """A last row that speaks of the answer, where a part of an iteration or one without its value was the last.
+
+    Where the answer was left behind, the way back to it is one more row, of step 0.
+    """
+    number, answer = point.iteration + point.is_within, method.elsewhere(point)
+    if answer is not None:
+        history.add(*answer, 0.0)
     if len(history.rows) > number and not math.isnan(history.rows[number].value):
         return
     try:

@@ -12,7 +12,7 @@ by eta l1 / (N metric), and not beyond; it is stationary where the objective is.
 An iteration is an epoch: all instances in a new random order, cut into batches. Every batch is a step of its own to
 Ctrl-C and to the time limit; a checkpoint has the order and the position within it. `averaging` is that of Polyak and
 Ruppert: the mean of theta over all batches of the second half of max_iterations epochs; what was averaged is shown,
-evaluated and returned.
+evaluated and returned. By default there is none with l1, whose zeros it would undo.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from besag.arrays import Array, norm
+from besag.errors import CapabilityError
+from besag.learn.checkpoint import Kept
 from besag.learn.objective import Function
 from besag.learn.optimizer import (
     Descending,
@@ -54,7 +56,7 @@ class Stochastic(Descending):
     step: float = 0.1
     schedule: str = "inverse_sqrt"
     decay: float = 1.0
-    averaging: bool = False
+    averaging: bool | None = None
     seed: int = 0
     max_iterations: int = 50
     tolerance: float = 1e-5
@@ -66,7 +68,7 @@ class Stochastic(Descending):
         check_counts(self, "seed", least=0)
         check_numbers(self, "decay", "tolerance")
         check_choice(self, "schedule", SCHEDULES)
-        check_choice(self, "averaging", (True, False))
+        check_choice(self, "averaging", (None, True, False))
         self.check_own()
 
     def check_own(self) -> None:
@@ -154,11 +156,13 @@ class _Process(Method):
     def __init__(self, optimizer: Stochastic, function: Function) -> None:
         Method.__init__(self, optimizer, function)
         self.n_batches = math.ceil(function.n / optimizer.batch_size)
+        self.averages = function.penalty.is_smooth if optimizer.averaging is None else optimizer.averaging
 
     def begin(self, theta: Array) -> Point:
         value, grad_norm = self._evaluated(theta)
         generator = json.dumps(np.random.default_rng(self.optimizer.seed).bit_generator.state)
-        kept = {"generator": generator, "order": np.zeros(0, np.int64), "position": 0, "n_averaged": 0}
+        size = self.optimizer.batch_size
+        kept = {"generator": generator, "order": np.zeros(0, np.int64), "position": 0, "n_averaged": 0, "size": size}
         return Point(0, theta, value, grad_norm, 0.0, {**kept, **self.optimizer.moments(theta)})
 
     def step(self, point: Point) -> Point:
@@ -174,6 +178,15 @@ class _Process(Method):
         kept["position"] = (position + size) % (self.n_batches * size)
         moved = point._replace(theta=theta, value=math.nan, grad_norm=math.nan, step=step, kept=kept)
         return moved if moved.is_within else self._ended(moved)
+
+    def unpacked(self, kept: Mapping[str, Kept]) -> Mapping[str, Kept]:
+        was, now = (len(np.asarray(kept["order"])), kept["size"]), (self.function.n, self.optimizer.batch_size)
+        if kept["position"] and was != now:
+            raise CapabilityError(
+                f"resume is within an epoch of {was[0]} instances in batches of {was[1]}, got {now[0]} in batches of "
+                f"{now[1]}; go on with the same"
+            )
+        return {**kept, "size": self.optimizer.batch_size}
 
     def _shuffled(self, generator: str) -> dict[str, Any]:
         """A new order of the instances, and the state of the generator after it."""
@@ -197,7 +210,7 @@ class _Process(Method):
         return theta, step, moments
 
     def _average(self, point: Point, theta: Array) -> dict[str, Any]:
-        if not self.optimizer.averaging or 2 * point.iteration < self.optimizer.max_iterations:
+        if not self.averages or 2 * point.iteration < self.optimizer.max_iterations:
             return {}
         count = point.kept["n_averaged"] + 1
         before: Array = point.kept.get("average", theta)

@@ -18,10 +18,9 @@ from besag.model.arrows import parse_arrows
 from besag.model.build import Part, assemble
 from besag.model.cpt import TOLERANCE, check_cpt, state_code
 from besag.model.dag import parents_of, topological
-from besag.model.factors import states_from
 from besag.model.model import FactorGroup, Model
 from besag.model.template import Template
-from besag.model.variable import Variables
+from besag.model.variable import Variables, states_from
 
 
 def bayesian_network(

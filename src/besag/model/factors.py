@@ -21,7 +21,7 @@ from besag.model.given import Given, energies_from
 from besag.model.model import FactorGroup, Model
 from besag.model.structured import Potts
 from besag.model.template import Template
-from besag.model.variable import NameList, RangeNames, Variables, numbered_states
+from besag.model.variable import RangeNames, Variables, variables_from
 
 
 @dataclass(slots=True)
@@ -169,30 +169,3 @@ def _tables(
     names = ", ".join(variables.names[int(v)] for v in scopes[0])
     grouped = f" or {(len(scopes), *expected)}" if len(scopes) > 1 else ""
     raise ModelError(f"{where} on ({names}): the table must have shape {expected}{grouped}, got {array.shape}")
-
-
-def variables_from(variables: Mapping[str, Any] | Sequence[Any]) -> Variables:
-    """{name: states or cardinality}, or a list of cardinalities or states -> Variables."""
-    if isinstance(variables, Mapping):
-        if not variables:
-            raise ModelError("a model needs at least one variable; none was given")
-        names = NameList(str(name) for name in variables)
-        return Variables.from_spaces(names, [states_from(given, str(name)) for name, given in variables.items()])
-    listed = list(variables)
-    return Variables.from_spaces(
-        RangeNames(len(listed)), [states_from(given, str(i)) for i, given in enumerate(listed)]
-    )
-
-
-def states_from(given: object, name: str) -> tuple[str, ...]:
-    """A cardinality or a list of states -> state names."""
-    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-        if given < 1:
-            raise ModelError(f"variable {name!r} needs at least one state, got {given}")
-        return numbered_states(int(given))
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ModelError(f"variable {name!r}: expected a cardinality or a list of states, got {given!r}")
-    states = tuple(str(state) for state in given)
-    if not states or len(set(states)) != len(states):
-        raise ModelError(f"states of {name!r} must be one or more distinct names, got {list(states)}")
-    return states

@@ -25,7 +25,7 @@ from besag.model.layout import Layout
 from besag.model.metadata import NONE, checked_metadata
 from besag.model.queries import Queries
 from besag.model.template import Inputs, Template, join_inputs
-from besag.model.variable import Variables
+from besag.model.variable import Variables, variables_from
 
 if TYPE_CHECKING:
     from besag.graph.graph import Graph
@@ -90,6 +90,7 @@ class Model(Rebuilt, Queries):
     _problem: Problem | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", variables_from(self.variables))
         object.__setattr__(self, "groups", tuple(self.groups))
         if self.metadata is not NONE:
             object.__setattr__(self, "metadata", checked_metadata(self.metadata, "the model"))

@@ -240,6 +240,8 @@ class Template(Rebuilt):
             values: AnyArray = inputs.data
         else:
             inputs = values = owned(np.asarray(inputs))
+        if values.dtype.kind not in "fiub":
+            raise ModelError(f"template {self.name!r}: inputs must be numbers, got {values.dtype}")
         expected = (n_factors,) if self._reads_rows(inputs) else (n_factors, self.n_inputs)
         if tuple(inputs.shape) != expected:
             raise ModelError(
@@ -250,7 +252,12 @@ class Template(Rebuilt):
             self._check_rows(values)
             return frozen(values.astype(np.int64, copy=False))
         if not np.isfinite(values).all():
-            raise ModelError(f"template {self.name!r}: inputs must be finite numbers")
+            entry = int(np.argmin(np.isfinite(values).ravel()))
+            factor, column = divmod(entry, self.n_inputs)
+            if hasattr(inputs, "tocsr"):
+                factor, column = int(np.searchsorted(inputs.indptr, entry, side="right")) - 1, inputs.indices[entry]
+            wrong = f"{values.ravel()[entry]} in factor {factor}, column {column}"
+            raise ModelError(f"template {self.name!r}: inputs must be finite numbers, got {wrong}")
         return inputs if hasattr(inputs, "tocsr") else frozen(values.astype(np.float64, copy=False))
 
     def _check_rows(self, rows: AnyArray) -> None:

@@ -298,3 +298,32 @@ class SliceNames:
             name = f"{self.names[self.start].partition(':')[0]}:{name}"
         found = self.names.find(name)
         return found - self.start if found is not None and self.start <= found < self.stop else None
+
+
+def variables_from(variables: Variables | Mapping[str, Any] | Sequence[Any]) -> Variables:
+    """{name: states or cardinality}, or a list of cardinalities or states -> Variables, which may also be given."""
+    if isinstance(variables, Variables):
+        return variables
+    if isinstance(variables, Mapping):
+        if not variables:
+            raise ModelError("a model needs at least one variable; none was given")
+        names = NameList(str(name) for name in variables)
+        return Variables.from_spaces(names, [states_from(given, str(name)) for name, given in variables.items()])
+    listed = list(variables)
+    return Variables.from_spaces(
+        RangeNames(len(listed)), [states_from(given, str(i)) for i, given in enumerate(listed)]
+    )
+
+
+def states_from(given: object, name: str) -> tuple[str, ...]:
+    """A cardinality or a list of states -> state names."""
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+        if given < 1:
+            raise ModelError(f"variable {name!r} needs at least one state, got {given}")
+        return numbered_states(int(given))
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ModelError(f"variable {name!r}: expected a cardinality or a list of states, got {given!r}")
+    states = tuple(str(state) for state in given)
+    if not states or len(set(states)) != len(states):
+        raise ModelError(f"states of {name!r} must be one or more distinct names, got {list(states)}")
+    return states
