@@ -21,7 +21,7 @@ from besag.data import dataset as unions
 from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.data.dataset import check_weights
-from besag.data.labels import Labels
+from besag.data.labels import Labels, sequences_of_labels
 from besag.data.numbering import Numbering
 from besag.data.sequences import Sequences
 from besag.errors import ConvergenceWarning, ModelError, warn
@@ -37,10 +37,10 @@ from besag.estimators.chain_model import (
 )
 from besag.estimators.files import save_estimator
 from besag.estimators.schemes import SCHEMES, Allowed, allowed_of
-from besag.graph.evidence import Evidence, is_missing
+from besag.graph.evidence import is_missing
 from besag.infer.engine import parse_engine
 from besag.learn.chains import ChainLikelihood
-from besag.learn.fit import no_progress
+from besag.learn.fit import no_progress, out_of_iterations
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Dataset, Objective, Total, thread_count
@@ -57,11 +57,12 @@ class ChainCRF(Estimator):
     """A linear-chain CRF on attributes: lists of strings or dicts, as CRFsuite reads them, or arrays (T, D).
 
     l1, l2: penalties, summed over instances. pairs: "seen" in training, or "all", of attributes and labels that have a
-    weight. order: 1, or 2 for weights of three neighbours too. constraint: "BIO", "BIOES" or None; forbidden: pairs of
-    labels that may not follow each other; both are hard zeros. decode: "map", the most probable labelling, or
-    "marginal", the most probable label of each token. optimizer: text such as "lbfgs" or an object; max_iter and tol
-    fill its options. n_jobs: threads, None = all cores; answers do not depend on it. scratch: a folder for training
-    data that do not fit into memory: X and y are read once, in parts, and kept there until fit ends.
+    weight; a token of a dense array has all columns, so that all pairs are seen. order: 1, or 2 for weights of three
+    neighbours too. constraint: "BIO", "BIOES" or None; forbidden: pairs of labels that may not follow each other; both
+    are hard zeros. decode: "map", the most probable labelling, or "marginal", the most probable label of each token.
+    optimizer: text such as "lbfgs", whose options max_iter and tol fill, or an object, which has its own. n_jobs:
+    threads, None = all cores; answers do not depend on it. scratch: a folder for training data that do not fit into
+    memory: X and y are read once, in parts, and kept there until fit ends.
 
     >>> crf = ChainCRF(l2=0.1).fit([[["w=the"], ["w=dog"]], [["w=dogs"]]], [["D", "N"], ["N"]])
     >>> crf.predict([[["w=the"], ["w=dogs"]]])
@@ -83,7 +84,7 @@ class ChainCRF(Estimator):
         tol: float = 1e-5,
         time_limit: float | None = None,
         n_jobs: int | None = None,
-        scratch: str | None = None,
+        scratch: str | PathLike[str] | None = None,
     ) -> None:
         self.l1, self.l2, self.pairs, self.order = l1, l2, pairs, order
         self.constraint, self.forbidden, self.decode = constraint, forbidden, decode
@@ -105,7 +106,7 @@ class ChainCRF(Estimator):
             allowed = allowed_of(classes, self.constraint, self.forbidden)
             if allowed is not None:
                 refuse_forbidden(training.parts(), allowed, classes)
-            every = self.pairs == "all" or attributes.columns is not None
+            every = self.pairs == "all" or not attributes.is_sparse
             pattern = all_pairs(n, k) if every else seen_pairs(training.parts(), n, k)
             templates = chain_templates(n, k, pattern, self.order, allowed)
             theta = self._learn(templates.layout(), *_objective(templates, training), on_step)
@@ -137,14 +138,16 @@ class ChainCRF(Estimator):
     def _learn(self, layout: Layout, loss: Objective, data: Dataset, on_step: OnIteration | None) -> Array:
         total = Total(loss, data, penalty_of(layout, self.l1, self.l2), n_threads=thread_count(self.n_jobs))
         method: Any = read_optimizer(self.optimizer)
-        named = parse_engine(self.optimizer)[1] if isinstance(self.optimizer, str) else {}
-        fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)}
-        method = replace(method, **{name: value for name, value in fill.items() if name not in named})
+        if isinstance(self.optimizer, str):
+            named = parse_engine(self.optimizer)[1]
+            fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)}
+            method = replace(method, **{name: value for name, value in fill.items() if name not in named})
         start = np.zeros(layout.n_parameters)
         theta, history, _ = method.minimize(total, start, time_limit=self.time_limit, on_step=on_step)
         self._history: History = history
         if history.stopped == "max_iterations":
-            warn(ConvergenceWarning(f"ChainCRF stopped after max_iter={self.max_iter} iterations; more may help"))
+            more = f"more than max_iter={method.max_iterations} may help"
+            warn(ConvergenceWarning(out_of_iterations("ChainCRF", history, more)))
         elif history.stopped == "no_progress":
             warn(ConvergenceWarning(no_progress("ChainCRF", history)))
         return np.asarray(theta)
@@ -161,8 +164,9 @@ class ChainCRF(Estimator):
                 raise ModelError(f"only labels that are texts or numbers can be saved, got {label!r}")
         told = {
             "classes": list(model.classes),
-            "attributes": model.attributes.names,
+            "attributes": list(model.attributes.numbering),
             "columns": model.attributes.columns,
+            "sparse": model.attributes.is_sparse,
             "stopped": history.stopped,
         }
         pattern, transition = model.templates.state.pattern, model.templates.transition
@@ -188,8 +192,8 @@ class ChainCRF(Estimator):
             crf.forbidden = [tuple(pair) for pair in crf.forbidden]
         crf._check_parameters()
         classes = tuple(told["classes"])
-        attributes = Attributes(Numbering(told["attributes"]), told["columns"])
-        if len(attributes) != len(told["attributes"]):
+        attributes = Attributes(Numbering(told["attributes"]), told["columns"], told["sparse"])
+        if len(attributes.numbering) != len(told["attributes"]):
             raise ModelError("an attribute comes twice")
         allowed = Allowed(*(arrays[key] for key in Allowed._fields)) if "transitions" in arrays else None
         pattern = Pattern(arrays["rows"], arrays["columns"])
@@ -277,12 +281,7 @@ class ChainCRF(Estimator):
         return split(self._probabilities(features), features)
 
     def _probabilities(self, features: Features) -> Array:
-        model = self._model()
-        if not features.lengths.any():
-            return np.zeros((0, model.n_labels))
-        found = model.infer(features, "variables", n_threads=thread_count(self.n_jobs)).probabilities
-        assert found is not None
-        return found.reshape(-1, model.n_labels)
+        return self._model().marginals(features, thread_count(self.n_jobs))
 
     def predict_kbest(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k most probable labellings of each sequence with their probabilities, best first."""
@@ -309,22 +308,14 @@ class ChainCRF(Estimator):
         model = self._model()
         features = model.attributes.transform(X)
         codes = Labels(model.classes).transform(y, features.lengths)
-        if not len(codes):
-            return np.zeros(0)
-        free = model.infer(features, "log_partition", n_threads=thread_count(self.n_jobs)).log_partitions
-        evidence = Evidence(codes)
-        known = model.infer(
-            features, "log_partition", evidence=evidence, n_threads=thread_count(self.n_jobs)
-        ).log_partitions
-        assert free is not None
-        assert known is not None
-        return np.asarray(known - free)
+        n_threads = thread_count(self.n_jobs)
+        free = model.log_partitions(features, None, n_threads)
+        return model.log_partitions(features, codes, n_threads) - free
 
     def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Any = None) -> float:
         """The share of tokens that are labelled right; labels that are None do not count."""
-        found, right = self.predict(X), [list(labels) for labels in y]
-        if [len(labels) for labels in found] != [len(labels) for labels in right]:
-            raise ModelError("X and y must have the same number of sequences, of the same lengths")
+        found = self.predict(X)
+        right = [labels for _, labels in sequences_of_labels(y, np.array([len(labels) for labels in found], np.int64))]
         weights = np.ones(len(found)) if sample_weight is None else check_weights(sample_weight, len(found))
         hits = total = 0.0
         for ours, theirs, weight in zip(found, right, weights.tolist(), strict=True):

@@ -26,8 +26,7 @@ def best_labellings(model: ChainModel, features: Features, k: Any) -> list[list[
         raise ModelError(f"k must be a whole number of at least 1, got {k!r}")
     if not features.lengths.any():
         return [[([], 1.0)] for _ in features.lengths]
-    log_z, unary = np.zeros(len(features.lengths)), model.unary(features)
-    log_z[features.lengths > 0] = model.infer(features, "log_partition").log_partitions
+    log_z, unary = model.log_partitions(features), model.unary(features)
     answers = []
     for n, length in enumerate(features.lengths.tolist()):
         most = min(int(k), model.n_labels**length)

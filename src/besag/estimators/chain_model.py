@@ -3,7 +3,8 @@
     H(x, y) = sum_t sum_{a in x_t} x_ta theta_state[a, y_t] + sum_t theta_transition[y_t, y_t+1] (+ theta_triple[...])
 
 Parameters of attributes live on the (attribute, label) pairs of a Pattern. Log-potentials of a whole batch are one
-sparse product; labelling of first-order chains goes straight from there to a kernel, everything else through a Graph.
+sparse product; labellings, marginals and log Z of first-order chains go straight from there to a kernel, everything
+else through a Graph.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Rebuilt, owned
+from besag.arrays import LARGEST, Array, IntArray, Rebuilt, owned
 from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.errors import ModelError
@@ -23,6 +24,7 @@ from besag.estimators.schemes import Allowed
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
 from besag.infer.chains_best import best_chains
+from besag.infer.chains_marginals import chain_marginals, chain_partitions
 from besag.infer.engine import Engine, Want, make_engine
 from besag.infer.result import Result
 from besag.model.pattern import Pattern, Prepared
@@ -97,9 +99,15 @@ class ChainModel(Rebuilt):
 
     def unary(self, features: Features) -> Array:
         """(T, K): the log-potentials of single labels."""
+        return self._with_ends(self._products(features), features)
+
+    def _products(self, features: Features) -> Array:
         assert self._rows is not None
         values = np.zeros(0) if features.values is None else features.values
-        unary = self._rows.products(features.indptr, features.indices, values)
+        return self._rows.products(features.indptr, features.indices, values)
+
+    def _with_ends(self, unary: Array, features: Features) -> Array:
+        """-inf for labels that may not begin or end a sequence."""
         if self.templates.begin is not None or self.templates.end is not None:
             filled = features.lengths > 0
             _rule_out(unary, self.templates.begin, features.offsets[:-1][filled])
@@ -121,6 +129,45 @@ class ChainModel(Rebuilt):
             raise ModelError(f"sequence {n} has no labelling that the constraints allow")
         return codes
 
+    def marginals(self, features: Features, n_threads: int | None = None) -> Array:
+        """(T, K): the probability of each label at each token."""
+        if not features.lengths.any():
+            return np.zeros((0, self.n_labels))
+        if self.templates.triple is not None:
+            found = self.infer(features, "variables", n_threads=n_threads).probabilities
+            assert found is not None
+            return found.reshape(-1, self.n_labels)
+        unary = self._checked_unary(features)
+        probabilities, log_z = chain_marginals(unary, self.transition_weights, features.offsets, None, n_threads)
+        _refuse_impossible(log_z)
+        return probabilities
+
+    def log_partitions(self, features: Features, codes: IntArray | None = None, n_threads: int | None = None) -> Array:
+        """(N,): log Z of each sequence, 0 of those without tokens; codes (T,): labels that are known, -1 = free.
+
+        Without codes a sequence that has no labelling is an error; with them its log Z is -inf.
+        """
+        if self.templates.triple is None:
+            unary = self._checked_unary(features)
+            log_z = chain_partitions(unary, self.transition_weights, features.offsets, codes, n_threads)
+            if codes is None:
+                _refuse_impossible(log_z)
+            return log_z
+        log_z = np.zeros(len(features.lengths))
+        if features.lengths.any():
+            evidence = None if codes is None else Evidence(codes)
+            found = self.infer(features, "log_partition", evidence=evidence, n_threads=n_threads).log_partitions
+            log_z[features.lengths > 0] = found
+        return log_z
+
+    def _checked_unary(self, features: Features) -> Array:
+        """As unary; ModelError where products are too large to be added up."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            unary = self._products(features)
+        if not (unary.max(initial=0.0) <= LARGEST and unary.min(initial=0.0) >= -LARGEST):
+            raise ModelError(f"template 'state': energies must be at most {LARGEST:g} in size; they overflow")
+        return self._with_ends(unary, features)
+
     def graph(self, features: Features) -> Graph:
         """The union of the chains; sequences without tokens are left out."""
         lengths = features.lengths[features.lengths > 0]
@@ -138,6 +185,11 @@ class ChainModel(Rebuilt):
             n = np.flatnonzero(features.lengths)[int(np.argmin(result.log_partitions))]
             raise ModelError(f"sequence {n} has no labelling that the constraints allow")
         return result
+
+
+def _refuse_impossible(log_z: Array) -> None:
+    if len(log_z) and log_z.min() == -np.inf:
+        raise ModelError(f"sequence {int(np.argmin(log_z))} has no labelling that the constraints allow")
 
 
 def chain_engine(templates: ChainTemplates, **options: Any) -> Engine:

@@ -13,7 +13,6 @@ import importlib
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import is_dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from besag.arrays import AnyArray
 from besag.errors import BesagError, ModelError, ParseError
 from besag.io.files import write_atomically
 from besag.learn.checkpoint import BROKEN
-from besag.learn.optimizer import optimizer_text
+from besag.learn.optimizer import Descending, optimizer_text
 
 FORMAT = "besag estimator 1"
 STORED = {"ChainCRF": "besag.estimators.chain_crf"}
@@ -54,8 +53,8 @@ def _listed(value: Any) -> Any:
     """What JSON cannot say as what it can, else TypeError: sets as lists, sorted; optimisers as text."""
     if isinstance(value, PathLike):
         return fspath(value)
-    if is_dataclass(value) and hasattr(value, "minimize"):
-        return optimizer_text(value)
+    if isinstance(value, Descending):
+        return optimizer_text(value)  # type: ignore[arg-type]
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)
     if isinstance(value, (np.bool_, np.number)):

@@ -5,6 +5,8 @@ A Graph of its own for each sentence would take longer than its inference.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from besag.arrays import Array, IntArray, frozen
@@ -26,12 +28,18 @@ def best_chains(unary: Array, transition: Array, offsets: IntArray, n_threads: i
     kernel = kernel_of(make_viterbi, n_states, compile=compile)
     codes = np.empty(n_tokens, np.int64)
     flat, pairs, offsets = frozen(unary.reshape(-1)), frozen(transition.reshape(-1)), frozen(offsets)
-    if n_tokens <= CHUNK:
-        kernel(flat, pairs, offsets, 0, len(offsets) - 1, codes)
-        return codes
-    cuts = np.searchsorted(offsets, np.arange(0, n_tokens + CHUNK, CHUNK)).clip(max=len(offsets) - 1)
-    run_chunks(lambda i: kernel(flat, pairs, offsets, cuts[i], cuts[i + 1], codes), len(cuts) - 1, n_threads)
+    run_chains(lambda start, stop: kernel(flat, pairs, offsets, start, stop, codes), offsets, n_threads)
     return codes
+
+
+def run_chains(function: Callable[[int, int], object], offsets: IntArray, n_threads: int | None) -> None:
+    """Call function(start, stop) for all chains, in chunks on several threads where they are long or many."""
+    n_tokens, n_chains = int(offsets[-1]), len(offsets) - 1
+    if n_tokens <= CHUNK:
+        function(0, n_chains)
+        return
+    cuts = np.searchsorted(offsets, np.arange(0, n_tokens + CHUNK, CHUNK)).clip(max=n_chains)
+    run_chunks(lambda i: function(cuts[i], cuts[i + 1]), len(cuts) - 1, n_threads)
 
 
 def best_of_chain(unary: Array, transition: Array, k: int) -> tuple[IntArray, Array]:
