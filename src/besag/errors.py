@@ -48,7 +48,7 @@ class ParseError(BesagError, ValueError):
         self.path, self.line, self.column = path, line, column
 
 
-class CapabilityError(BesagError):
+class CapabilityError(BesagError, ValueError):
     """An engine was asked for what it cannot give; the message names one that can."""
 
 

@@ -1,14 +1,19 @@
 """auto: exact where that fits, else an estimate with bounds, and a word about it."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 
 import besag
 from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
+from besag.infer import mean_field as mean_field_engine
+from besag.infer import trw as trw_engine
 from besag.infer.auto import induced, is_hopeless, near_to
 from besag.infer.combined import estimator_of
+from besag.infer.iterate import Limits, is_interrupt, iterate
+from besag.infer.join_graph import JoinGraph, Propagation
 from besag.infer.result import Result
 from besag.kernels.order import neighbours
 from besag.model.model import Model
@@ -135,3 +140,45 @@ def test_a_neighbourhood_and_its_edges() -> None:
     assert sorted(ends[inner[2] : inner[3]].tolist()) == [0, 1, 3, 4]
     closed[7] = True
     assert 2 not in near_to(12, first, others, 6, closed)
+
+
+@pytest.mark.parametrize("part", ["mean_field", "trw"])
+def test_an_interrupt_while_bounds_are_made_ends_it_all(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    """Ctrl-C during one part: the others are not begun, and the estimate takes a moment."""
+    module = {"mean_field": mean_field_engine, "trw": trw_engine}[part]
+    begun = []
+
+    def interrupted(name: str, *given: Any, **more: Any) -> Result:
+        begun.append(name)
+        given[0].step = pressed
+        return iterate(name, *given, **more)
+
+    monkeypatch.setattr(module, "iterate", interrupted)
+    with pytest.warns() as caught:
+        result = random_grid(12).marginals(memory_limit=40_000, time_limit=1000.0)
+    assert {w.category for w in caught} == {ApproximationWarning, ConvergenceWarning}
+    assert (result.diagnostics.stopped, result.diagnostics.converged, begun) == ("interrupted", False, [part])
+    assert result.diagnostics.seconds < 100
+    assert ("trw" in result.diagnostics.engines.values()) == (part == "trw")
+    np.testing.assert_allclose(result.array.sum(-1), 1)
+
+
+def pressed() -> float:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_that_a_kernel_turned_into_another_error() -> None:
+    model, calls = random_grid(12), []
+
+    class Kernel(Propagation):
+        def step(self) -> float:
+            calls.append(None)
+            if len(calls) == 2:
+                raise SystemError("CPUDispatcher(...) returned a result with an exception set") from KeyboardInterrupt()
+            return super().step()
+
+    process = Kernel(JoinGraph(clique_bound=64), model.problem, None, None, 0.0)
+    result = iterate("join_graph", process, frozenset({"variables"}), Limits(50, 1e-6), 0.0)
+    assert (result.diagnostics.stopped, len(calls)) == ("interrupted", 2)
+    np.testing.assert_allclose(result.array.sum(-1), 1)
+    assert not is_interrupt(SystemError("another"))

@@ -2,6 +2,9 @@
 
 import json
 import math
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -320,7 +323,7 @@ def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str], mon
         ("damping=often", "damping must be from 0"),
         ("order=best", "order must be one of"),
         ("dtype=float16", "dtype must be one of"),
-        ("max_iterations=0", "max_iterations must be at least 1, got 0"),
+        ("max_iterations=0", "max_iterations must be a whole number of at least 1, got 0"),
         ("tolerance=-1", "tolerance must be a number from 0 on, got -1"),
     ],
 )
@@ -408,3 +411,36 @@ def test_messages_that_grow_without_end_are_told_and_adaptive_damping_begins_ane
     assert "diverges" not in damped.diagnostics
     assert damped.diagnostics["damping"] > 0
     assert damped.log_partition == pytest.approx(model.log_partition(), abs=1e-9)
+
+
+def test_messages_of_the_best_labelling_are_those_of_min_sum() -> None:
+    model = grid(3, 2, 1.0)
+    sums, best = model.marginals(engine="bp", trace=True), model.map(engine="bp", trace=True)
+    assert not np.allclose(sums.messages["value"], best.messages["value"])
+    assert len(best.trace) == best.diagnostics["iterations"]
+    assert best.energy == model.map(engine="bp").energy
+    chain = besag.chain(np.random.default_rng(0).normal(size=(5, 3)), np.random.default_rng(1).normal(size=(3, 3)))
+    of_tree, of_bp = (chain.map(engine=text, trace=True).messages for text in ("tree", "bp"))
+    keys = ["source", "target", "state"]
+    both = of_tree.merge(of_bp, on=keys, suffixes=("_tree", "_bp"))
+    assert len(both) > 0
+    shifted = both.groupby(["source", "target"])[["value_tree", "value_bp"]].transform(lambda x: x - x.iloc[0])
+    assert_allclose(shifted["value_tree"], shifted["value_bp"], atol=1e-9)
+
+
+def test_many_small_iterations_are_worth_compiling() -> None:
+    """In a process without numba: plain Python to begin with, machine code before it has lost much time."""
+    code = """
+        import sys, warnings, besag
+        from besag.infer import BP
+        warnings.simplefilter("ignore")
+        model = besag.ising((6, 6), -1.5, 0.0)
+        few = model.marginals(engine=BP(max_iterations=3, tolerance=0)).array
+        assert "numba" not in sys.modules
+        many = model.marginals(engine=BP(max_iterations=400, tolerance=0)).array
+        assert "numba" in sys.modules
+        again = model.marginals(engine=BP(max_iterations=400, tolerance=0)).array
+        assert abs(many - again).max() < 1e-12
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

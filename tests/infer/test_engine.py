@@ -9,6 +9,7 @@ import pytest
 import besag
 from besag.errors import CapabilityError, TooLargeError
 from besag.infer.auto import Auto, Exact
+from besag.infer.bp import BP
 from besag.infer.brute import Brute
 from besag.infer.engine import REGISTRY, engine_class, engine_name, engine_text, make_engine, parse_engine
 
@@ -168,3 +169,35 @@ def test_a_graph_too_large_is_refused() -> None:
 def test_counts_in_the_text_of_an_engine_are_checked(option: str) -> None:
     with pytest.raises(CapabilityError, match=f"{option.partition('=')[0]} must be a whole number of at least 1"):
         make_engine(f"junction_tree[{option}]")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("bp[max_iterations=abc]", "max_iterations must be a whole number of at least 1, got 'abc'"),
+        ("bp[max_iterations=2.5]", "max_iterations must be a whole number of at least 1, got 2.5"),
+        ("bp[max_iterations=true]", "max_iterations must be a whole number of at least 1, got True"),
+        ("bp[tolerance=abc]", "tolerance must be a number"),
+        ("bp[tolerance=none]", "tolerance must be a number"),
+        ("mean_field[tolerance=abc]", "tolerance must be a number"),
+        ("trw[damping=adaptive]", "damping must be a number from 0 to below 1, got 'adaptive'"),
+        ("trw[n_forests=abc]", "n_forests must be a whole number"),
+        ("ais[confidence=none]", "confidence must be a number between 0 and 1, got None"),
+        ("auto[seed=abc]", "engine 'auto': seed must be a whole number, got 'abc'"),
+        ("bp[n_threads=-1]", "engine 'bp': n_threads must be a whole number of at least 1, got '-1'"),
+    ],
+)
+def test_options_of_the_wrong_kind(text: str, match: str) -> None:
+    with pytest.raises(CapabilityError, match=match):
+        make_engine(text)
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [BP(n_threads="a"), BP(memory_limit="1GB"), BP(n_threads=-1)],  # type: ignore[arg-type]
+)
+def test_objects_with_options_of_the_wrong_kind(engine: BP) -> None:
+    with pytest.raises(CapabilityError, match=r"engine 'bp': .* must be a whole number of at least 1, got"):
+        besag.ising((2, 2), 0.1).marginals(engine=engine)
+    with pytest.raises(CapabilityError, match="engine must be text"):
+        besag.ising((2, 2), 0.1).marginals(engine=BP)  # type: ignore[arg-type]

@@ -414,3 +414,32 @@ def test_a_large_field_is_not_cut() -> None:
     model = besag.markov_network([2, 2], [(("0",), [0, 2e4]), pair, (("1",), [0, 1e5])])
     result = model.marginals(engine="gibbs", seed=1)
     np.testing.assert_allclose(result["0"], [0.0, 1.0])
+
+
+EQUAL = np.where(np.eye(2, dtype=np.bool_), 0.0, -np.inf)
+BLOCKS = np.where(np.kron(np.eye(2), np.ones((2, 2))) > 0, 0.0, -np.inf)  # states 0 and 1, or 2 and 3
+
+
+@pytest.mark.parametrize("scan", ["chromatic", "systematic", "tree"])
+@pytest.mark.parametrize(
+    ("n_states", "table", "edges", "field"),
+    [(2, EQUAL, ["AB", "BC", "AC"], [2.0, 0.0]), (4, BLOCKS, ["AB", "BC", "AC"], [2.0, 2.0, 0.0, 0.0])],
+)
+def test_no_chain_that_moves_cannot_join_calls_itself_converged(
+    scan: str, n_states: int, table: Any, edges: list[str], field: list[float]
+) -> None:
+    """A cycle of hard equalities, of states or of blocks of them: whichever side all chains begin on, they stay."""
+    factors = [(tuple(edge), table) for edge in edges]
+    model = besag.markov_network(dict.fromkeys("ABC", n_states), [*factors, (("A",), field)])
+    for seed in range(8):
+        with pytest.warns(ConvergenceWarning):
+            told = model.marginals(engine=f"gibbs[scan={scan},n_samples=200]", seed=seed).diagnostics
+        assert not told["converged"]
+        assert told["reducible"]
+
+
+def test_rare_states_do_not_hold_a_chain() -> None:
+    """Hard zeros, but every state has a probability at almost every sweep."""
+    model = besag.markov_network({"A": 2, "B": 2}, [(("A", "B"), [[0.0, -np.inf], [0.0, -5.0]])])
+    told = model.marginals(engine="gibbs[n_samples=2000]").diagnostics
+    assert (told["converged"], told["reducible"]) == (True, False)

@@ -407,7 +407,7 @@ def test_options_are_checked() -> None:
             JoinGraph(clique_bound=bound)  # type: ignore[arg-type]
     with pytest.raises(CapabilityError, match="clique_bound must be a whole number of at least 2, got 'large'"):
         make_engine("join_graph[clique_bound=large]")
-    with pytest.raises(CapabilityError, match="max_iterations must be at least 1, got 0"):
+    with pytest.raises(CapabilityError, match="max_iterations must be a whole number of at least 1, got 0"):
         JoinGraph(max_iterations=0)
     with pytest.raises(CapabilityError, match="tolerance must be a number from 0 on, got -1"):
         JoinGraph(tolerance=-1)

@@ -343,7 +343,7 @@ def test_arrays_are_starts() -> None:
         ({"dtype": "int8"}, "dtype must be float32 or float64, got 'int8'"),
         ({"n_restarts": -1}, "n_restarts must be a whole number from 0 on, got -1"),
         ({"n_restarts": 1.5}, "n_restarts must be a whole number from 0 on, got 1.5"),
-        ({"max_iterations": 0}, "max_iterations must be at least 1, got 0"),
+        ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1, got 0"),
         ({"tolerance": -1.0}, "tolerance must be a number from 0 on, got -1.0"),
     ],
 )

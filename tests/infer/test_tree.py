@@ -80,8 +80,13 @@ def test_a_cyclic_graph_is_refused() -> None:
 
 
 def test_messages_are_traced_for_one_row() -> None:
+    rows = pd.DataFrame({"i": ["0", "1"]})
     with pytest.raises(EvidenceError, match="one row"):
-        CHAIN.marginals(evidence=pd.DataFrame({"i": ["0", "1"]}), trace=True)
+        CHAIN.marginals(evidence=rows, engine="tree", trace=True)
+    looped = CHAIN.marginals(evidence=rows, engine="bp", trace=True)
+    assert len(looped.trace) == looped.diagnostics.iterations
+    with pytest.raises(CapabilityError, match="messages was not asked for"):
+        _ = looped.messages
 
 
 def test_a_long_chain_of_tables_scaled_down() -> None:

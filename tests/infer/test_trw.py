@@ -391,7 +391,7 @@ def test_what_else_is_looked_at_changes_no_answer() -> None:
         ("n_forests=0", "n_forests must be a whole number of at least 1, got 0"),
         ("optimise=2", "optimise must be true or false, got 2"),
         ("dtype=float16", "dtype must be float32 or float64, got 'float16'"),
-        ("max_iterations=0", "max_iterations must be at least 1"),
+        ("max_iterations=0", "max_iterations must be a whole number of at least 1"),
         ("tolerance=-1", "tolerance must be a number from 0 on"),
     ],
 )

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
 from besag.errors import CapabilityError, EvidenceError, ModelError, TooLargeError
+from besag.infer.bp import BP
 from besag.model.model import Model
 from tests.oracle import Enumeration, log_sum
 from tests.strategies import evidence_for, examples, frame_for, models, rows_of
@@ -369,3 +370,31 @@ def test_a_batch_of_one_row_is_a_batch() -> None:
     assert RAIN.joint(["rain"], frame).shape == (1, 2)
     assert RAIN.log_probability(frame).shape == (1,)
     assert RAIN.map(frame).energy.shape == (1,)
+
+
+@pytest.mark.parametrize("engine", ["bp", "trw", "mean_field", "ais"])
+def test_expectations_are_of_those_who_can_give_them(engine: str) -> None:
+    model = besag.ising((3, 3), 0.4, 0.1)
+    with pytest.raises(CapabilityError, match=f"engine '{engine}' gives no expectations of functions; gibbs"):
+        model.expect(lambda y: 1.0, engine=engine)
+    assert model.expect(lambda y: 1.0, engine="gibbs[n_samples=3000]") == pytest.approx(1)
+    assert model.expect(lambda y: 1.0) == pytest.approx(1)
+
+
+def test_time_limits_reach_every_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that ask several questions share the time."""
+    model, seen, infer = besag.ising((3, 3), 0.4, 0.1), list[float | None](), BP.infer
+
+    def noted(self: BP, *given: Any, **more: Any) -> Any:
+        seen.append(more["time_limit"])
+        return infer(self, *given, **more)
+
+    monkeypatch.setattr(BP, "infer", noted)
+    model.joint(["0,0", "1,1"], engine="bp", time_limit=4.0)
+    model.marginal_map(["0,0"], engine="bp", time_limit=np.float32(4.0))  # type: ignore[arg-type]
+    model.log_probability({"0,0": "1"}, engine="bp", time_limit=4)
+    model.marginals(engine="bp", time_limit=4)
+    assert seen == [4, 4, 2, 2, 4]
+    for option, value in (("time_limit", -1), ("memory_limit", "1GB"), ("n_threads", "a"), ("seed", 0.5)):
+        with pytest.raises(CapabilityError, match=f"{option} must be a"):
+            model.marginals(**{option: value})  # type: ignore[arg-type]

@@ -17,8 +17,8 @@ end, weighted by w.
 
 The interval is for `confidence`. With s the standard error of the mean weight over the mean, and t its quantile of
 Student's distribution, it is log Z +- -log(1 - t s). Weights have heavy tails: where that gives no interval, or the
-effective sample size (sum w)^2 / sum w^2 is below LEAST, there is no upper end, and the lower one is Markov's: Z is
-above (1 - confidence) times the estimate with that confidence, whatever the weights are.
+effective sample size (sum w)^2 / sum w^2 is below LEAST, or half of few chains, there is no upper end, and the lower
+one is Markov's: Z is above (1 - confidence) times the estimate with that confidence, whatever the weights are.
 
     R rows, N instances (N = 1 or R = 1), C chains, V variables, S states
 """
@@ -36,7 +36,7 @@ import numpy as np
 from besag.arrays import Array, BoolArray, frozen
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
+from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number
 from besag.infer.gibbs import check_count
 from besag.infer.iterate import Limits, each_step, iterate
 from besag.infer.result import Result
@@ -49,7 +49,7 @@ from besag.kernels.gibbs import make_totals
 from besag.kernels.threads import run_chunks
 
 HARD = 2.0  # nats that a hard zero costs at b = 1/2
-LEAST = 10.0  # effective chains of which an upper end can be told
+LEAST = 10.0  # effective chains of which an upper end can be told, or half of all where they are few
 SHARE = 0.9  # of the time left that temperatures may be expected to take
 
 
@@ -72,7 +72,7 @@ class AIS:
     def __post_init__(self) -> None:
         check_count("n_chains", self.n_chains, 2)
         check_count("n_temperatures", self.n_temperatures, 1)
-        if not 0 < self.confidence < 1:
+        if not (is_number(self.confidence) and 0 < self.confidence < 1):
             raise CapabilityError(f"confidence must be a number between 0 and 1, got {self.confidence!r}")
         check_dtype(self.dtype)
 
@@ -236,7 +236,7 @@ class Annealing:
 
         alpha = 1.0 - self.engine.confidence
         half = t.ppf(1.0 - alpha / 2.0, self.n_chains - 1) * self._relative_error(self._weights_at(1.0))
-        known = (half < 1.0) & (self.effective_sizes() >= LEAST) & ~self.lost()
+        known = (half < 1.0) & (self.effective_sizes() >= min(LEAST, self.n_chains / 2)) & ~self.lost()
         width = -np.log1p(-np.where(known, half, 0.0))
         low = np.where(known, log_z - width, log_z + math.log(alpha))
         high = np.where(known, log_z + width, np.inf)

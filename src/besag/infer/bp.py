@@ -32,7 +32,7 @@ from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, dot, frozen
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.bp_messages import PassedMessages
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.engine import SHOWS, Capabilities, OnStep, Want, check_wants, is_number
 from besag.infer.iterate import Limits, each_step, iterate, warm_state
 from besag.infer.result import Result, factor_offsets
 from besag.infer.setting import Setting
@@ -84,7 +84,8 @@ class BP:
 
     def limits(self, time_limit: float | None) -> Limits:
         """When to stop; changes as small as rounding makes them count as none."""
-        tolerance = max(self.tolerance, FINEST[self.dtype]) if self.tolerance > 0 else self.tolerance
+        asked = self.tolerance
+        tolerance = max(asked, FINEST[self.dtype]) if is_number(asked) and asked > 0 else asked
         return Limits(self.max_iterations, tolerance, time_limit)
 
     def infer(
@@ -103,15 +104,15 @@ class BP:
         if self.k != 1 and "map" in want:
             raise CapabilityError(f"engine 'bp' gives one labelling, not the {self.k} best; junction_tree does")
         limits, setting = self.limits(time_limit), Setting(problem, KINDS, self.memory_limit)
-        answer = None
-        if want & SUMS:
-            process = Process(self, setting, Semiring.SUM, rng, warm)
-            answer = iterate("bp", process, want & SUMS, limits, began, on_step)
+        if "map" in want and want & SUMS <= SHOWS:
+            process = Process(self, setting, Semiring.MAX, rng, warm)
+            return iterate("bp", process, want, limits, began, on_step)
+        process = Process(self, setting, Semiring.SUM, rng, warm)
+        answer = iterate("bp", process, want & SUMS, limits, began, on_step)
         if "map" in want:
-            process = Process(self, setting, Semiring.MAX, rng, warm if answer is None else None)
-            best = iterate("bp", process, frozenset({"map"}), limits, began, None if answer else on_step)
-            answer = best if answer is None else _with_map(answer, best)
-        assert answer is not None
+            process = Process(self, setting, Semiring.MAX, rng, None)
+            best = iterate("bp", process, frozenset({"map"}), limits, began)
+            answer = _with_map(answer, best)
         return answer
 
     def steps(
@@ -218,6 +219,9 @@ class Process:
         elif self.engine.schedule == "sequential" and self.iterations:
             self.order = frozen(self.order[::-1])
         waiting = np.flatnonzero(self.residuals > (self.tolerance if self.tolerance else -1.0))
+        if self.iterations and not self.setting.compile and self.setting.goes_on():
+            for passing in self.passing:
+                passing.domain.compile = True
         threads = 1 if self.setting.n_rows == 1 else self.engine.n_threads
         run_chunks(lambda i: self._advance(int(waiting[i])), len(waiting), threads)
         self.iterations += 1
@@ -272,7 +276,7 @@ class Process:
         result = self.setting.empty(self._bound())
         if "map" in want:
             result = self._labelling(result)
-        if want & {"log_partition", "variables", "factors", "moments"}:
+        if want & {"log_partition", "variables", "factors", "moments"} and self.semiring == Semiring.SUM:
             result = self._sums(result, want)
         if "messages" in want:
             result = replace(result, message_log=self._messages())

@@ -38,6 +38,7 @@ LINKS_A_SECOND = 9_000  # of which join graphs make more than belief propagation
 SHARE = {"below": 0.1, "above": 0.15, "samples": 0.4, "map": 0.3}  # of the time, for what is done besides the estimate
 BOUND_ITERATIONS = 200  # where there is no time limit: the bounds hold at every iterate
 DAMPING = "adaptive"
+QUICKLY = 1e-3  # seconds: one iteration
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,14 @@ def approximate(
     if "map" in want:
         engine = BP(**options, damping=DAMPING)
         parts["map"] = engine.infer(problem, frozenset({"map"}), rng=rng, time_limit=resources.share("map"))
-    if "log_partition" in want:
+    if "log_partition" in want and not _is_interrupted(parts):
         parts |= _bounds(problem, resources, options, rng)
     if want & SUMS:
         left = None if resources.time_limit is None else resources.time_limit - (time.perf_counter() - began)
-        limit = None if left is None else max(left, 1e-3)
+        limit = None if left is None else max(left, QUICKLY)
         estimator = estimator_of(problem, resources.time_limit, **options)
+        if _is_interrupted(parts):
+            estimator, limit = BP(**options), QUICKLY
         parts["estimate"] = _estimate(estimator, problem, want & (SUMS | {"trace"}), limit, warm, rng, on_step)
     return _joined(parts, time.perf_counter() - began)
 
@@ -92,13 +95,20 @@ def _bounds(
         "below": MeanField(**options, max_iterations=iterations),
         "above": TRW(**options, max_iterations=iterations),
     }
-    found = {}
+    found: dict[str, Result] = {}
     for part, engine in engines.items():
+        if _is_interrupted(found):
+            break
         try:
             found[part] = engine.infer(problem, LOG_PARTITION, rng=rng, time_limit=resources.share(part))
         except TooLargeError:  # what cannot be bounded is still estimated
             continue
     return found
+
+
+def _is_interrupted(parts: dict[str, Result]) -> bool:
+    """Whether Ctrl-C was pressed: then what is still to be done is done quickly."""
+    return any(part.diagnostics["stopped"] == "interrupted" for part in parts.values())
 
 
 def _estimate(
@@ -131,6 +141,8 @@ def _joined(parts: dict[str, Result], seconds: float) -> Result:
     told["converged"] = all(
         parts[part].diagnostics["converged"] for part in ("estimate", "map", "samples") if part in parts
     )
+    if _is_interrupted(parts):
+        told |= {"converged": False, "stopped": "interrupted"}
     answer = lead
     if "samples" in parts:
         answer = replace(answer, sampled=parts["samples"].sampled)

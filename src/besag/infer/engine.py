@@ -45,6 +45,16 @@ class Capabilities:
     needs: str = "any graph"
 
 
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number; True and False are not."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number; True and False are not."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
 def check_dtype(dtype: object) -> None:
     """CapabilityError unless it names one of the two types of numbers."""
     if dtype not in ("float32", "float64"):
@@ -105,8 +115,9 @@ def make_engine(spec: str | Engine, **defaults: Any) -> Engine:
     Brute(memory_limit=1000, n_samples=1, k=1)
     """
     if not isinstance(spec, str):
-        if not is_dataclass(spec) or not hasattr(spec, "infer"):
+        if not is_dataclass(spec) or isinstance(spec, type) or not hasattr(spec, "infer"):
             raise CapabilityError(f'engine must be text such as "tree" or an engine object, got {spec!r}')
+        _check_types(spec)
         open_fields = {f.name for f in fields(spec) if getattr(spec, f.name) == _default(f)}
         filled = {k: v for k, v in defaults.items() if k in open_fields and v is not None}
         return replace(spec, **filled) if filled else spec
@@ -119,15 +130,25 @@ def make_engine(spec: str | Engine, **defaults: Any) -> Engine:
             raise CapabilityError(
                 f"engine {name!r} has no option {option!r}; it has {', '.join(sorted(known)) or 'none'}"
             )
-    for option in COUNTS & set(options):
-        value = options[option]
-        if value is not None and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-            raise CapabilityError(
-                f"engine {name!r}: {option} must be a whole number of at least 1, got {texts[option]!r}"
-            )
     filled = {k: v for k, v in defaults.items() if k in known and k not in options and v is not None}
     engine: Engine = kind(**filled, **options)
+    _check_types(engine)
     return engine
+
+
+def _check_types(engine: Engine) -> None:
+    """CapabilityError where an option is not of the kind that its field is declared as."""
+    name = engine_name(engine)
+    for field in fields(engine):  # type: ignore[arg-type]
+        option, value, kinds = field.name, getattr(engine, field.name), str(field.type).split(" | ")
+        if (value is None and "None" in kinds) or (isinstance(value, str) and "str" in kinds):
+            continue
+        least = 1 if option in COUNTS else -np.inf
+        if kinds[0] == "int" and not (is_whole(value) and value >= least):
+            at_least = " of at least 1" if option in COUNTS else ""
+            raise CapabilityError(f"engine {name!r}: {option} must be a whole number{at_least}, got {str(value)!r}")
+        if kinds[0] == "float" and not is_number(value):
+            raise CapabilityError(f"engine {name!r}: {option} must be a number, got {str(value)!r}")
 
 
 def _default(field: Any) -> object:

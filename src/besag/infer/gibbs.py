@@ -11,8 +11,8 @@ state drawn (Rao and Blackwell): never worse, mostly better. Factor marginals an
 Diagnostics: standard_error is the largest of all marginals, r.standard_error(name) those of one variable; r_hat (the
 largest) and effective_size (the least) are of `watched` scalars, a score of each chain akin to its energy and the
 states of some variables. The answer has converged where r_hat < 1.01 and there are 100 effective samples a chain, and
-no variable is held fast: `reducible` says that hard zeros left some variable, which has several states in all, no other
-state than its own in any labelling visited, so that moving one variable at a time may never reach the others.
+no variable is held fast: `reducible` says that hard zeros kept some state of a variable out of every labelling that a
+chain visited, in each of the chains, so that their moves may never reach it.
 
     R rows, C chains, V variables, S states, n sweeps
 """
@@ -153,8 +153,8 @@ def _hint(worst: float, least: float, wanted: float, names: list[str], n_held: i
     if n_held:
         more = ", ..." if n_held > len(names) else ""
         return (
-            f"hard zeros hold {n_held} variables ({', '.join(names)}{more}) fast, so that the chain may be reducible "
-            "and the answer wrong; use scan='tree' or an exact engine"
+            f"hard zeros hold {n_held} variables ({', '.join(names)}{more}) fast: each chain was kept from some of "
+            "their states, so that it may be reducible and the answer wrong; use another scan or an exact engine"
         )
     return (
         f"R-hat is {worst:.4f} (below {MOST} is wanted), effective samples {least:.0f} ({wanted:.0f} is wanted): "

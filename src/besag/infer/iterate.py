@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from besag.errors import CapabilityError
-from besag.infer.engine import OnStep, Want
+from besag.infer.engine import OnStep, Want, is_number, is_whole
 from besag.infer.result import Diagnostics, Result
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class Limits:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.max_iterations >= 1:
-            raise CapabilityError(f"max_iterations must be at least 1, got {self.max_iterations!r}")
-        if self.tolerance is not None and not 0 <= self.tolerance < math.inf:
+        if not is_whole(self.max_iterations) or self.max_iterations < 1:
+            raise CapabilityError(f"max_iterations must be a whole number of at least 1, got {self.max_iterations!r}")
+        if self.tolerance is not None and not (is_number(self.tolerance) and 0 <= self.tolerance < math.inf):
             raise CapabilityError(f"tolerance must be a number from 0 on, got {self.tolerance!r}")
 
 
@@ -151,9 +151,16 @@ def iterate(
                 result = course.seen()
                 if watched and on_step is not None:
                     on_step(result)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         course.stopped = "interrupted"
     return course.told(process.answer(want))
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether Ctrl-C was pressed; within the call of a kernel, numba makes a SystemError of it."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
 
 
 def each_step(engine: str, process: Process, want: frozenset[Want], limits: Limits, began: float) -> Iterator[Result]:

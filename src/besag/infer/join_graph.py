@@ -33,7 +33,7 @@ import numpy as np
 from besag.arrays import Array, Kind
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
+from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_whole
 from besag.infer.forest_chain import OutOfTimeError
 from besag.infer.forest_parts import Part
 from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
@@ -72,7 +72,7 @@ class JoinGraph:
 
     def __post_init__(self) -> None:
         bound: object = self.clique_bound
-        if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 2):
+        if bound is not None and not (is_whole(bound) and int(bound) >= 2):  # type: ignore[call-overload]
             raise CapabilityError(f"clique_bound must be a whole number of at least 2, got {bound!r}")
         Limits(self.max_iterations, self.tolerance)
         check_dtype(self.dtype)

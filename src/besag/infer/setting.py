@@ -48,7 +48,14 @@ class Setting:
             self.problem.table_offsets,
             self.problem.log_potentials,
         )
-        self.compile = worth_compiling(float(self.n_rows) * len(self.problem.log_potentials))
+        sizes = np.diff(self.problem.table_offsets)[self.problem.table_of_factor]
+        self.entries = float(self.n_rows) * float(sizes.sum())
+        self.compile = worth_compiling(self.entries)
+
+    def goes_on(self) -> bool:
+        """Whether to compile, asked before each iteration after the first: many small ones are a large one."""
+        self.compile = self.compile or worth_compiling(self.entries)
+        return self.compile
 
     @cached_property
     def base(self) -> Array:

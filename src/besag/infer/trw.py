@@ -51,7 +51,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, Kind, frozen
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
+from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number, is_whole
 from besag.infer.forests import Scopes, spread_out
 from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
 from besag.infer.result import Result, factor_offsets
@@ -94,9 +94,9 @@ class TRW:
 
     def __post_init__(self) -> None:
         self.limits(None)
-        if not 0 <= self.damping < 1:
+        if not (is_number(self.damping) and 0 <= self.damping < 1):
             raise CapabilityError(f"damping must be a number from 0 to below 1, got {self.damping!r}")
-        if not self.n_forests >= 1 or self.n_forests != int(self.n_forests):
+        if not (is_whole(self.n_forests) and self.n_forests >= 1):
             raise CapabilityError(f"n_forests must be a whole number of at least 1, got {self.n_forests!r}")
         if not isinstance(self.optimise, bool):
             raise CapabilityError(f"optimise must be true or false, got {self.optimise!r}")

@@ -24,7 +24,7 @@ from besag.infer.iterate import warm_state
 from besag.infer.memory import refuse_samples
 from besag.infer.result import Result
 from besag.infer.running import Running
-from besag.infer.samplers import Sampler, SingleSite, single_site
+from besag.infer.samplers import Sampler, single_site
 from besag.infer.scan import sweep_key
 from besag.infer.setting import Setting
 from besag.infer.starts import given_codes, start_codes
@@ -198,14 +198,15 @@ class Walk:
         return np.concatenate(parts) if parts else np.zeros((0, self.n_chains, 0))
 
     def held_variables(self) -> IntArray:
-        """Variables that never had a choice in any sweep of any chain, though more than one state is left to them."""
-        if not isinstance(self.sampler, SingleSite) or not self.setting.has_zeros or self.running.n == 0:
+        """Variables of which every chain has a state that no sweep gave any probability, though it is left to them."""
+        if not self.setting.has_zeros or self.running.n == 0:
             return np.zeros(0, np.int64)
-        offsets, base = self.setting.graph.state_offsets, self.setting.base
-        n_left = np.add.reduceat(base > -np.inf, offsets[:-1], axis=1)
-        seen = np.add.reduceat(self.running.by_chain() > 0, offsets[:-1], axis=2)
-        alone = (seen <= 1).all(axis=1) & np.minimum.reduceat(self.setting.spread(self.possible), offsets[:-1], axis=1)
-        return np.flatnonzero((alone & (n_left > 1)).any(axis=0))
+        first, left = self.setting.graph.state_offsets[:-1], self.setting.base > -np.inf
+        means = self.running.by_chain() / self.running.n
+        missing = [left & (self.sampler.of_states(means[:, c]) <= 0) for c in range(self.n_chains)]
+        held = np.logical_and.reduce([np.logical_or.reduceat(states, first, axis=1) for states in missing])
+        able = np.minimum.reduceat(self.setting.spread(self.possible), first, axis=1)
+        return np.flatnonzero((held & able).any(axis=0))
 
 
 def _thinning(engine: Gibbs) -> tuple[int, int]:

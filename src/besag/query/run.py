@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from besag.errors import ConvergenceWarning, warn
+from besag.errors import CapabilityError, ConvergenceWarning, warn
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
-from besag.infer.engine import SHOWS, Engine, Want, make_engine
+from besag.infer.engine import SHOWS, Engine, Want, is_number, is_whole, make_engine
 from besag.infer.result import Result
 from besag.query.conflict import refuse_impossible
 from besag.query.progress import Progress
@@ -46,26 +46,21 @@ class Options(TypedDict, total=False):
     trace: bool
 
 
-def is_whole(value: object) -> bool:
-    """Whether a value is a whole number; True and False are not."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
 def check_options(options: Options) -> None:
-    """TypeError for an option that does not exist."""
+    """TypeError for an option that does not exist, CapabilityError for one that cannot be."""
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
         raise TypeError(f"unknown options {sorted(unknown)}; there are {', '.join(Options.__annotations__)}")
     for key in ("time_limit", "memory_limit"):
         value: Any = options.get(key)
-        if value is not None and not (isinstance(value, (int, float)) and value > 0):
-            raise ValueError(f"{key} must be a positive number or None, got {value!r}")
+        if value is not None and not (is_number(value) and value > 0):
+            raise CapabilityError(f"{key} must be a positive number or None, got {value!r}")
     threads: Any = options.get("n_threads")
     if threads is not None and not (is_whole(threads) and threads >= 1):
-        raise ValueError(f"n_threads must be a whole number of at least 1 or None, got {threads!r}")
+        raise CapabilityError(f"n_threads must be a whole number of at least 1 or None, got {threads!r}")
     seed: Any = options.get("seed", 0)
     if not (is_whole(seed) and seed >= 0):
-        raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
+        raise CapabilityError(f"seed must be a whole number of at least 0, got {seed!r}")
     if not isinstance(options.get("init"), (Result, type(None))):
         raise TypeError(f"init must be a Result to start from, got {type(options['init']).__name__}")
 
@@ -93,14 +88,15 @@ def run(model: Model, want: set[Want], evidence: Any, options: Options, **engine
     check_options(options)
     engine = engine_from(options, **engine_options)
     read = evidence_for(model, evidence)
-    return run_engine(model, engine, read, traced(engine, frozenset(want), options), options)
+    return run_engine(model, engine, read, traced(engine, frozenset(want), read, options), options)
 
 
-def traced(engine: Engine, want: frozenset[Want], options: Options) -> frozenset[Want]:
-    """A want, with what the engine can show of its work where the options ask for it."""
+def traced(engine: Engine, want: frozenset[Want], evidence: Evidence, options: Options) -> frozenset[Want]:
+    """A want, with what the engine can show of its work where the options ask for it; messages of one row only."""
     if not options.get("trace"):
         return want
-    return want | ((engine.capabilities.wants & SHOWS) or SHOWS)
+    shown = (engine.capabilities.wants & SHOWS) or SHOWS
+    return want | (shown - {"messages"} if evidence.batched and "trace" in shown else shown)
 
 
 def warn_unconverged(result: Result) -> None:
@@ -108,7 +104,8 @@ def warn_unconverged(result: Result) -> None:
     told = result.diagnostics
     if result.energies is not None and (result.energies[:, 0] == np.inf).any():
         warn(ConvergenceWarning(f"{told['engine']} found no labelling that the hard zeros allow; try another engine"))
-    if not told["converged"] and told.get("stopped") in ENDS and told["tolerance"] != 0:
+    stopped = told.get("stopped")
+    if not told["converged"] and stopped in ENDS and (told["tolerance"] != 0 or stopped != "max_iterations"):
         text = f"{told['engine']} {ENDS[told['stopped']]} after {told['iterations']} iterations"
         if told.get("residual") is not None and math.isfinite(told["residual"]):
             text += f", with a residual of {told['residual']:.2g}"

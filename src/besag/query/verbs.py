@@ -18,7 +18,7 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError, EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer.engine import REGISTRY, Want, engine_class, engine_name
+from besag.infer.engine import REGISTRY, Want, engine_class, engine_name, is_whole
 from besag.infer.result import Result
 from besag.query import eliminated
 from besag.query.conflict import refuse_impossible
@@ -29,7 +29,6 @@ from besag.query.run import (
     engine_from,
     evidence_for,
     generator_for,
-    is_whole,
     run,
     run_engine,
     traced,
@@ -51,8 +50,9 @@ def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, 
     names = _names(model, targets)
     check_options(options)
     engine = engine_from(options, targets=names)
-    asked = traced(engine, frozenset[Want]({"variables"}) | (LOG_PARTITION & engine.capabilities.wants), options)
-    result = run_engine(model, engine, evidence_for(model, evidence), asked, options)
+    read, want = evidence_for(model, evidence), frozenset[Want]({"variables"})
+    asked = traced(engine, want | (LOG_PARTITION & engine.capabilities.wants), read, options)
+    result = run_engine(model, engine, read, asked, options)
     own: tuple[str, ...] | None = getattr(engine, "targets", None)  # options of an engine come before keywords
     served = names if own is None else own
     return result if served is None else replace(result, targets=served)
@@ -94,7 +94,8 @@ def clamped(model: Model, indices: list[int], base: Evidence, options: Options) 
         weights = np.repeat(weights, len(states), axis=0)[agrees]
     problem = model.problem.with_evidence(Evidence(observed[agrees], weights, batched=True))
     engine, want = engine_from(options), LOG_PARTITION
-    result = engine.infer(problem, want, rng=generator_for(engine, want, options))
+    rng, time_limit = generator_for(engine, want, options), options.get("time_limit")
+    result = engine.infer(problem, want, rng=rng, time_limit=time_limit)
     values = np.full(len(rows), -np.inf)
     values[agrees] = result.log_partitions
     told = result.diagnostics.extended(rows=base.n_rows)
@@ -168,13 +169,20 @@ def log_probability(model: Model, given: Any, options: Options) -> Any:
     """log p of an assignment or of the rows of a frame, the rest summed out; -inf where it is impossible."""
     check_options(options)
     evidence = read_evidence(model.variables, given)
+    if options.get("time_limit") is not None and not model.is_bayesian_network:
+        options = {**options, "time_limit": options["time_limit"] / 2}  # type: ignore[operator]  # log Z is asked for twice
     log_z = 0.0 if model.is_bayesian_network else log_partition(model, None, options)
     if (evidence.observed >= 0).all() and evidence.log_weights is None:
         values = -model.problem.energy(evidence.observed)
     else:
         problem = model.problem.with_evidence(evidence)
         engine = engine_from(options)
-        answer = engine.infer(problem, LOG_PARTITION, rng=generator_for(engine, LOG_PARTITION, options)).log_partitions
+        answer = engine.infer(
+            problem,
+            LOG_PARTITION,
+            rng=generator_for(engine, LOG_PARTITION, options),
+            time_limit=options.get("time_limit"),
+        ).log_partitions
         assert answer is not None
         values = answer
     return values - log_z if evidence.batched else float(values[0] - log_z)
@@ -204,7 +212,8 @@ def drawn(model: Model, n: Any, evidence: Any, options: Options) -> Result:
         engine = engine_from(options, n_samples=n)
     tells: Want = next(want for want in POSSIBLE if want in engine.capabilities.wants)
     want = frozenset[Want]({"samples", tells})
-    return run_engine(model, engine, evidence_for(model, evidence), traced(engine, want, options), options)
+    read = evidence_for(model, evidence)
+    return run_engine(model, engine, read, traced(engine, want, read, options), options)
 
 
 def energy(model: Model, given: Any) -> Any:
@@ -239,8 +248,13 @@ def expect(model: Model, h: Callable[[dict[str, str]], Any], evidence: Any, opti
     if read.batched:
         raise EvidenceError("expect takes one row of evidence, a dict")
     check_options(options)
-    can = engine_from(options).capabilities
-    if can.bound == "estimate" and "samples" in can.wants:
+    engine = engine_from(options)
+    can = engine.capabilities
+    if can.bound != "exact" and "samples" not in can.wants:
+        raise CapabilityError(
+            f"engine {engine_name(engine)!r} gives no expectations of functions; gibbs, auto and the exact engines do"
+        )
+    if can.bound == "estimate":
         codes, counts = np.unique(
             run(model, {"variables", "samples"}, read, options).samples, axis=0, return_counts=True
         )
