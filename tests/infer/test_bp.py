@@ -21,6 +21,12 @@ from besag.model.model import Model
 SCHEDULES = ("synchronous", "sequential", "residual")
 
 
+def set_worth(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
+    """From how many table entries on pairs of variables have kernels of their own."""
+    for name in ("WORTH_A_KERNEL", "WORTH_PAIRS"):
+        monkeypatch.setattr(kernels_bp, name, entries)
+
+
 def grid(side: int, n_states: int, coupling: float, seed: int = 0) -> Model:
     """A grid of random unary and pairwise tables."""
     rng = np.random.default_rng(seed)
@@ -86,9 +92,9 @@ def test_kernels_for_one_number_of_states_and_for_any_agree(
 ) -> None:
     model = grid(20, n_states, 0.5)
     engine = f"bp[dtype={dtype},max_iterations=7,tolerance=0]"
-    monkeypatch.setattr("besag.kernels.bp.WORTH_A_KERNEL", 10)
+    set_worth(monkeypatch, 10)
     fast, fast_map = model.marginals(engine=engine), model.map(engine=engine)
-    monkeypatch.setattr("besag.kernels.bp.WORTH_A_KERNEL", 10**9)
+    set_worth(monkeypatch, 10**9)
     same = grid(20, n_states, 0.5)
     slow, slow_map = same.marginals(engine=engine), same.map(engine=engine)
     rounding = 1e-12 if dtype == "float64" else 1e-5
@@ -378,7 +384,7 @@ def test_a_state_too_small_for_its_type_that_hard_zeros_leave_alone(
     monkeypatch: pytest.MonkeyPatch, schedule: str, worth: int, edges: Any, tables: Any, unary: Any, dtype: str
 ) -> None:
     """The product of messages about it is below what weights hold, and hard zeros then rule out the others."""
-    monkeypatch.setattr(kernels_bp, "WORTH_A_KERNEL", worth)
+    set_worth(monkeypatch, worth)
     factors = [((str(u), str(v)), table) for (u, v), table in zip(edges, tables, strict=True)]
     factors += [((str(v),), table) for v, table in enumerate(unary)]
     model = besag.markov_network([2] * len(unary), factors)

@@ -22,7 +22,8 @@ DTYPES = {"float64": 1e-12, "float32": 2e-5}
 
 @pytest.fixture(autouse=True)
 def small_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bp, "WORTH_A_KERNEL", 0)
+    for name in ("WORTH_A_KERNEL", "WORTH_PAIRS"):
+        monkeypatch.setattr(bp, name, 0)
 
 
 def passing_of(model: Model, semiring: Semiring, dtype: str, n_threads: int = 1) -> Passing:

@@ -36,6 +36,7 @@ CHUNK = 2**17  # entries of messages or tables that a thread takes at a time, at
 MAX_CHUNKS = 32
 MAX_CONSTANT = 64  # states, up to which kernels are specialised to their number
 WORTH_A_KERNEL = 2**16  # table entries: below this a kernel for one K alone is not worth its compilation
+WORTH_PAIRS = 2**11  # the same for K = 2, whose kernels every user of grids has compiled once
 
 
 class Domain:
@@ -85,7 +86,7 @@ class Domain:
             self.semiring != Semiring.LOG_SUM
             and self.compile
             and self.arity == 2
-            and len(self.links.variables) * n * n >= WORTH_A_KERNEL
+            and len(self.links.variables) * n * n >= (WORTH_PAIRS if n == 2 else WORTH_A_KERNEL)
             and n <= MAX_CONSTANT
             and bool((sizes == n).all() and (np.diff(self.links.link_offsets) == 2).all())
             and bool((self.kinds == Kind.TABLE).all())
