@@ -305,12 +305,15 @@ def test_many_threads_and_chunks_give_the_same_bound(monkeypatch: pytest.MonkeyP
 
 
 def test_the_kernel_of_a_number_of_states_answers_as_the_general_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(2)
-    unary, pairwise = rng.normal(size=(9, 9, 3)), rng.normal(size=(3, 3))
-    for model in (besag.grid((9, 9), 3, unary, pairwise), besag.grid((9, 9), 3, unary, besag.potts(3), -2.0)):
+    rng, models = np.random.default_rng(2), list[Model]()
+    for n in (2, 3):
+        unary, pairwise = rng.normal(size=(9, 9, n)), rng.normal(size=(n, n))
+        models += [besag.grid((9, 9), n, unary, pairwise), besag.grid((9, 9), n, unary, besag.potts(n), -2.0)]
+    for model in models:
         general = ask(model, tolerance=0, max_iterations=7)
         with monkeypatch.context() as changed:
             changed.setattr(trw, "WORTHWHILE", 1)
+            changed.setattr(trw, "WORTH_PAIRS", 1)
             own = ask(model, tolerance=0, max_iterations=7)
         assert_allclose(own.probabilities, general.probabilities, atol=1e-12)
         assert_allclose(own.log_partition, general.log_partition, rtol=1e-12)

@@ -35,7 +35,8 @@ from besag.kernels.threads import run_chunks
 Pick: TypeAlias = Callable[[AnyArray], Array]  # (A, S) -> (R, S): the best start of each row or instance
 
 MAX_CONSTANT = 64  # states, as a constant of a kernel
-WORTHWHILE = 1_000_000  # table entries of a sweep, from which a kernel of its own pays
+WORTHWHILE = 2**16  # table entries of a sweep, from which a kernel for one number of states pays
+WORTH_PAIRS = 2**12  # the same for two states, whose kernel is compiled once for all
 FACTORS_PER_CHUNK = 1 << 15
 
 
@@ -129,7 +130,7 @@ class Naive:
     def _pair_kernel(self) -> Callable[..., None] | None:
         """The kernel of pairwise factors of one size; None where they are of other kinds, or too few."""
         factors, plan, n = self.setting.factors, self.schedule, self.size
-        worthwhile = self.setting.compile and plan.work >= WORTHWHILE
+        worthwhile = self.setting.compile and plan.work >= (WORTH_PAIRS if n == 2 else WORTHWHILE)
         if not (worthwhile and 2 <= n <= MAX_CONSTANT and not self.hard):
             return None
         if n == 2:

@@ -66,6 +66,7 @@ from besag.kernels.trw_beliefs import Averages, make_beliefs
 
 MAX_CONSTANT = 32  # more states than this reach the kernels at run time
 WORTHWHILE = 2**21  # work of a sweep from which a kernel of its own for each number of states pays
+WORTH_PAIRS = 2**14  # the same for two states
 VARIABLES_OF_CHUNK = 1 << 14  # whose totals are made anew at a time
 CHECK_EVERY = 10
 ROUNDING = 1e-12  # relative distance of two bounds that are the same number
@@ -159,9 +160,9 @@ class Sweeps:
     def _constants(self) -> tuple[int, int]:
         """The states of all variables and the kind of all factors, where a kernel of their own pays; else 0 and -1."""
         kinds = self.setting.problem.kinds[self.plan.order]
-        if not (2 <= self.plan.n_states <= MAX_CONSTANT and self.plan.work >= WORTHWHILE and (kinds == kinds[0]).all()):
-            return 0, -1
-        return self.plan.n_states, int(kinds[0])
+        n = self.plan.n_states
+        pays = self.plan.work >= (WORTH_PAIRS if n == 2 else WORTHWHILE)
+        return (n, int(kinds[0])) if pays and 2 <= n <= MAX_CONSTANT and (kinds == kinds[0]).all() else (0, -1)
 
     def _refuse(self, cells: int | None) -> None:
         """TooLargeError where messages, or factor marginals of so many cells, would not fit."""
