@@ -141,7 +141,7 @@ class Total:
         return total
 
     def _groups(self) -> Iterator[slice]:
-        """Shards that are evaluated together: so many gradients are held at a time, two a thread to even out its work."""
+        """Shards that are evaluated together: so many gradients are held at a time, two a thread to even out work."""
         n_threads = available_threads() if self.n_threads is None else self.n_threads
         width = 2 * n_threads if n_threads > 1 else 1
         return (slice(start, start + width) for start in range(0, len(self.shards), width))
