@@ -395,6 +395,7 @@ def test_time_limits_reach_every_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     model.log_probability({"0,0": "1"}, engine="bp", time_limit=4)
     model.marginals(engine="bp", time_limit=4)
     assert seen == [4, 4, 2, 2, 4]
+    assert model.marginals(engine="bp[damping=0.1]", memory_limit=2e9).bound == "estimate"  # type: ignore[arg-type]
     for option, value in (("time_limit", -1), ("memory_limit", "1GB"), ("n_threads", "a"), ("seed", 0.5)):
         with pytest.raises(CapabilityError, match=f"{option} must be a"):
             model.marginals(**{option: value})  # type: ignore[arg-type]

@@ -132,7 +132,8 @@ def make_engine(spec: str | Engine, **defaults: Any) -> Engine:
             )
     filled = {k: v for k, v in defaults.items() if k in known and k not in options and v is not None}
     engine: Engine = kind(**filled, **options)
-    _check_types(engine)
+    if options:
+        _check_types(engine)
     return engine
 
 

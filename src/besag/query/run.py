@@ -67,7 +67,9 @@ def check_options(options: Options) -> None:
 
 def engine_from(options: Options, **more: Any) -> Engine:
     """The engine that the options name, with what they fill in."""
-    fill = {key: options.get(key) for key in ("memory_limit", "n_threads", "seed")}
+    fill: dict[str, Any] = {key: options.get(key) for key in ("memory_limit", "n_threads", "seed")}
+    if isinstance(fill["memory_limit"], float):  # as in 2e9
+        fill["memory_limit"] = int(fill["memory_limit"])
     return make_engine(options.get("engine", "auto"), **fill, **more)
 
 
