@@ -5,7 +5,8 @@
 `copy` is the least that an iteration can cost where tables and messages do not fit into the caches: it moves them once.
 The build cases go from arrays to the marginals after one iteration: what a contestant needs before it can iterate,
 compilation included; besag's kernels come from its cache on disk, as they do from the second process on. What one build
-takes is its added memory: the peak of PGMax grows with every build, since JAX keeps what it has compiled.
+adds to the memory of its process stands under added MB: the peak of PGMax grows with every build, since JAX keeps what
+it has compiled, and besag's builds get the pages of those before. docs/design.md has a first build of each.
 """
 
 from __future__ import annotations
