@@ -164,8 +164,9 @@ class _Rows:
             rows, columns = np.nonzero(matrix)
             counts, weights = np.bincount(rows, minlength=len(matrix)), matrix[rows, columns]
         else:
-            matrix = matrix.copy()
-            matrix.eliminate_zeros()
+            if not matrix.data.all():  # zeros that are stored
+                matrix = matrix.copy()
+                matrix.eliminate_zeros()
             counts, columns, weights = np.diff(matrix.indptr), matrix.indices, matrix.data
         self._lengths.append(len(counts))
         self._counts.frombytes(counts.astype(np.int64).tobytes())

@@ -49,7 +49,7 @@ from besag.kernels.gibbs import make_totals
 from besag.kernels.threads import run_chunks
 
 HARD = 2.0  # nats that a hard zero costs at b = 1/2
-LEAST = 10.0  # effective chains of which an upper end can be told, or half of all where they are few
+LEAST = 10.0  # effective chains that are enough; half of all where they are few
 SHARE = 0.9  # of the time left that temperatures may be expected to take
 
 
@@ -214,6 +214,10 @@ class Annealing:
         w, _ = self._scaled(self._weights_at(1.0))
         return np.asarray(w.sum(axis=1) ** 2 / (w**2).sum(axis=1))
 
+    def _enough(self) -> float:
+        """Effective chains of which an upper end can be told."""
+        return min(LEAST, self.n_chains / 2)
+
     def answer(self, want: frozenset[Want]) -> Result:
         """The estimate as it stands."""
         setting, at_end = self.setting, self._weights_at(1.0)
@@ -236,7 +240,7 @@ class Annealing:
 
         alpha = 1.0 - self.engine.confidence
         half = t.ppf(1.0 - alpha / 2.0, self.n_chains - 1) * self._relative_error(self._weights_at(1.0))
-        known = (half < 1.0) & (self.effective_sizes() >= min(LEAST, self.n_chains / 2)) & ~self.lost()
+        known = (half < 1.0) & (self.effective_sizes() >= self._enough()) & ~self.lost()
         width = -np.log1p(-np.where(known, half, 0.0))
         low = np.where(known, log_z - width, log_z + math.log(alpha))
         high = np.where(known, log_z + width, np.inf)
@@ -289,7 +293,7 @@ class Annealing:
                 "take more n_temperatures, or an exact engine"
             )
         told = result.diagnostics
-        good = self.finished and told["effective_size"] >= max(LEAST, self.n_chains / 10)
+        good = self.finished and told["effective_size"] >= max(self._enough(), self.n_chains / 10)
         told = told.extended(converged=good, stopped="converged" if good else told["stopped"])
         if not good:
             carry = f"{told['effective_size']:.1f} of {self.n_chains} chains carry the weight"

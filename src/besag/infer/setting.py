@@ -27,6 +27,7 @@ from besag.kernels.prepare import Factors
 from besag.kernels.support import allowed_states
 
 LARGEST_SINGLE = 1e30  # log-potentials up to which sums in float32 are finite
+SMALL_TABLE = 4  # entries that a factor is taken to have at the least, though many may share a table
 FEW_STATES = 8  # of every variable, up to which their sums are added up state by state
 
 
@@ -48,8 +49,7 @@ class Setting:
             self.problem.table_offsets,
             self.problem.log_potentials,
         )
-        sizes = np.diff(self.problem.table_offsets)[self.problem.table_of_factor]
-        self.entries = float(self.n_rows) * float(sizes.sum())
+        self.entries = float(self.n_rows) * max(len(self.problem.log_potentials), SMALL_TABLE * graph.n_factors)
         self.compile = worth_compiling(self.entries)
 
     def goes_on(self) -> bool:

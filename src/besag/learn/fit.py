@@ -203,7 +203,8 @@ def out_of_iterations(who: str, history: History, more: str) -> str:
     last = history.rows[-1]
     rose = len(history.rows) > 1 and last.step == 0
     advice = "values have risen on the way: give it smaller steps, as in gradient_descent[step=0.01]" if rose else more
-    return f"{who} stopped after {len(history.rows) - 1} iterations, its gradient norm {last.grad_norm:.3g}; {advice}"
+    n_made = len(history.rows) - 1 - rose  # the way back to the best is a row, and no iteration
+    return f"{who} stopped after {n_made} iterations, its gradient norm {last.grad_norm:.3g}; {advice}"
 
 
 def no_progress(who: str, history: History) -> str:
