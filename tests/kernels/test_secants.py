@@ -13,41 +13,43 @@ SCALED = pytest.mark.parametrize("scaled", [0, 1])
 N, R = 2 * secants.BLOCK + 37, 3
 
 
-def drawn(scaled: int) -> tuple[np.ndarray, list[np.ndarray], np.ndarray, np.ndarray]:
+PRECISION = pytest.mark.parametrize("precision", [np.float32, np.float64])
+
+
+def drawn(scaled: int, precision: type) -> tuple[np.ndarray, list[np.ndarray], np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     vectors = [frozen(rng.normal(size=N)) for _ in range(5)]
-    root = rng.uniform(0.5, 2.0, size=N)
-    return rng.normal(size=(2 * R + 1, N)), vectors, frozen(root if scaled else np.zeros(0)), root
+    root = rng.uniform(0.5, 2.0, size=N) if scaled else np.ones(N)
+    return rng.normal(size=(2 * R, N)).astype(precision), vectors, frozen(root if scaled else np.zeros(0)), root
 
 
 @MODES
 @SCALED
-def test_a_pair_and_its_products(scaled: int, compile: bool) -> None:
-    rows, vectors, root, scale = drawn(scaled)
-    scale = scale if scaled else np.ones(N)
+@PRECISION
+def test_a_pair_and_its_products(scaled: int, compile: bool, precision: type) -> None:
+    rows, vectors, root, scale = drawn(scaled, precision)
     theta, next_theta, slope, next_slope, gradient = vectors
     expected = rows.copy()
-    expected[1], expected[1 + R], expected[-1] = (
-        (next_theta - theta) * scale,
-        (next_slope - slope) / scale,
-        gradient / scale,
-    )
-    products = np.zeros((2 * R + 1, 3))
+    expected[1], expected[1 + R] = (next_theta - theta) * scale, (next_slope - slope) / scale
+    products = np.zeros((2 * R, 3))
     add_pair = kernel_of(secants.make_add_pair, scaled, compile=compile)
     for start, stop in ((0, 1500), (1500, N)):
         add_pair(1, *vectors, root, start, stop, rows, products)
-    assert_allclose(rows, expected, rtol=1e-14)
-    assert_allclose(products, expected @ expected[[1, 1 + R, -1]].T, rtol=1e-12, atol=1e-13)
+    assert_allclose(rows, expected, rtol=4 * np.finfo(precision).eps)
+    stored = rows.astype(np.float64)
+    others = np.stack([stored[1], stored[1 + R], gradient / scale])
+    assert_allclose(products, stored @ others.T, rtol=1e-12, atol=1e-11)
 
 
 @MODES
 @SCALED
-def test_a_combination(scaled: int, compile: bool) -> None:
-    rows, vectors, root, scale = drawn(scaled)
-    scale = scale if scaled else np.ones(N)
+@PRECISION
+def test_a_combination(scaled: int, compile: bool, precision: type) -> None:
+    rows, vectors, root, scale = drawn(scaled, precision)
     coefficients = frozen(np.array([0.5, 0.0, -2.0, 1.5, 0.0, 3.0]))
     result = np.empty(N)
     combine = kernel_of(secants.make_combine, scaled, compile=compile)
     for start, stop in ((0, 1030), (1030, N)):
         combine(coefficients, 0.7, vectors[0], root, frozen(rows), start, stop, result)
-    assert_allclose(result, (0.7 * vectors[0] / scale + coefficients @ rows[:-1]) / scale, rtol=1e-12)
+    expected = (0.7 * vectors[0] / scale + coefficients @ rows.astype(np.float64)) / scale
+    assert_allclose(result, expected, rtol=1e-12, atol=1e-13)

@@ -1,8 +1,8 @@
 """log Z of chains and its gradient in one pass over the data: what training a chain CRF costs.
 
 A chain has log-potentials  x_t theta  of its labels, and one table of transitions. Token t has attributes with full
-rows of parameters, row[first_row[t]:first_row[t + 1]], and single parameters single[first_single[t]:...] on labels
-`label`, all with their values where these are not one (`besag.learn.occurrences`). With e_t = exp(x_t theta - their
+rows of parameters, row[first_row[t]:first_row[t + 1]], and single parameters: single[first_single[t]:...] is number
+W + label; all with their values where these are not one (`besag.learn.occurrences`). With e_t = exp(x_t theta - their
 largest) and T = exp(transition), normalised as one goes,
 
     a_0 = e_0 / c_0,   a_t = (a_t-1 T) e_t / c_t          log Z = sum_t log c_t + the largest
@@ -10,7 +10,7 @@ largest) and T = exp(transition), normalised as one goes,
     p(y_t-1, y_t) = a_t-1 T (e_t b_t / c_t)               all times the weight of the sequence, which b carries
 
 Nothing of the size of the data is stored: the work space of one sequence stays in the cache, and what leaves the kernel
-is the gradient: `rows` (R, W), `singles` (nnz,) and `pairs` (1, W, W), the last to be multiplied by T at the end; W is
+is the gradient: `rows` (R, W), `singles` (S,) and `pairs` (1, W, W), the last to be multiplied by T at the end; W is
 K, padded.
 
 Range, as in `besag.kernels.pair_passes`: weights may be no smaller than DELTA of the largest. Where no transition is
@@ -27,7 +27,7 @@ from typing import TypeAlias
 import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
-from besag.kernels.compile import gathering, inlined
+from besag.kernels.compile import at, gathering, inlined
 from besag.kernels.exponential import exp_below
 from besag.kernels.pair_passes import (
     DELTA,
@@ -50,13 +50,12 @@ LOWEST = math.log(DELTA)
 def token_products(
     n: int,
     weighted: int,
-    first_row: IntArray,
+    first_row: AnyArray,
     row: AnyArray,
     row_value: Array,
     rows: Array,
-    first_single: IntArray,
+    first_single: AnyArray,
     single: AnyArray,
-    label: AnyArray,
     single_value: Array,
     singles: Array,
     t: int,
@@ -68,20 +67,20 @@ def token_products(
     for j in range(first_row[t], first_row[t + 1]):
         add_row(n, unary, 0, rows, int(row[j]) * n, row_value[j] if weighted else 1.0)
     for j in range(first_single[t], first_single[t + 1]):
-        unary[label[j]] += (single_value[j] if weighted else 1.0) * singles[single[j]]
+        number, label = at(single[j]) // at(n), at(single[j]) % at(n)
+        unary[label] += (single_value[j] if weighted else 1.0) * singles[number]
 
 
 @gathering
 def token_moments(
     n: int,
     weighted: int,
-    first_row: IntArray,
+    first_row: AnyArray,
     row: AnyArray,
     row_value: Array,
     rows: Array,
-    first_single: IntArray,
+    first_single: AnyArray,
     single: AnyArray,
-    label: AnyArray,
     single_value: Array,
     singles: Array,
     t: int,
@@ -91,7 +90,8 @@ def token_moments(
     for j in range(first_row[t], first_row[t + 1]):
         add_row(n, rows, int(row[j]) * n, marginal, 0, row_value[j] if weighted else 1.0)
     for j in range(first_single[t], first_single[t + 1]):
-        singles[single[j]] += (single_value[j] if weighted else 1.0) * marginal[label[j]]
+        number, label = at(single[j]) // at(n), at(single[j]) % at(n)
+        singles[number] += (single_value[j] if weighted else 1.0) * marginal[label]
 
 
 @inlined
@@ -134,12 +134,11 @@ def make_gradient(n_states: int, weighted: int, checked: int) -> Kernel:
     width = padded(n_states)
 
     def kernel(
-        first_row: IntArray,
+        first_row: AnyArray,
         row: AnyArray,
         row_value: Array,
-        first_single: IntArray,
+        first_single: AnyArray,
         single: AnyArray,
-        label: AnyArray,
         single_value: Array,
         weight_rows: Array,
         weight_singles: Array,
@@ -171,7 +170,6 @@ def make_gradient(n_states: int, weighted: int, checked: int) -> Kernel:
                     weight_rows,
                     first_single,
                     single,
-                    label,
                     single_value,
                     weight_singles,
                     origin + t,
@@ -210,7 +208,6 @@ def make_gradient(n_states: int, weighted: int, checked: int) -> Kernel:
                     rows,
                     first_single,
                     single,
-                    label,
                     single_value,
                     singles,
                     origin + t,

@@ -1,49 +1,63 @@
-"""Parameters of a pattern on their way to `chain_gradient` and back.
+"""Parameters of chains on their way to `chain_gradient` and back, and how often each is seen in the data.
 
-Parameters are sorted by (row, column); order (nnz,) says where each is in theta, and is empty where they are in order
-there. place (nnz,) says where it is in the full rows, flat, or -1 where it is a single one. Each kernel does the
-parameters from start to stop.
+`which` (M,) says what parameters a kernel is about, as places in theta.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from besag.arrays import Array, IntArray
+from besag.arrays import AnyArray, Array, IntArray
 
 
 def make_laid_out() -> Callable[..., None]:
-    """Kernel: theta (nnz,) -> log-potentials as full rows and single ones."""
+    """Kernel: log-potentials of parameters, to place (M,) of `out`, or one after the other where place is ()."""
 
-    def laid_out(
-        order: IntArray, place: IntArray, start: int, stop: int, theta: Array, rows: Array, singles: Array
-    ) -> None:
-        for j in range(start, stop):
-            singles[j] = -theta[order[j] if len(order) > 0 else j]
-            if place[j] >= 0:
-                rows[place[j]] = singles[j]
+    def laid_out(which: IntArray, place: IntArray, theta: Array, out: Array) -> None:
+        for j in range(len(which)):
+            out[place[j] if len(place) > 0 else j] = -theta[which[j]]
 
     return laid_out
 
 
-def make_collected() -> Callable[..., None]:
-    """Kernel: gradient (nnz,) less what is in the used rooms: rows (G, R W), singles (G, nnz)."""
+def make_taken_off() -> Callable[..., None]:
+    """Kernel: gradient less the slopes (M,) of the parameters from start to stop."""
 
-    def collected(
-        order: IntArray,
-        place: IntArray,
-        start: int,
-        stop: int,
-        used: IntArray,
-        rows: Array,
-        singles: Array,
-        gradient: Array,
-    ) -> None:
+    def taken_off(which: IntArray, start: int, stop: int, slopes: Array, gradient: Array) -> None:
         for j in range(start, stop):
-            at = order[j] if len(order) > 0 else j
-            total = gradient[at]
-            for g in used:
-                total -= rows[g, place[j]] if place[j] >= 0 else singles[g, j]
-            gradient[at] = total
+            gradient[which[j]] -= slopes[j]
 
-    return collected
+    return taken_off
+
+
+def make_counted() -> Callable[..., None]:
+    """Kernel: adds what tokens with labels codes (T,), weights (T,), have of each parameter.
+
+    Token t has attributes[first[t]:first[t + 1]], values () where all are one. Attribute a has the parameters
+    [starts[a], starts[a + 1]) on the labels `elements`, in order.
+    """
+
+    def counted(
+        first: IntArray,
+        attributes: AnyArray,
+        values: Array,
+        codes: IntArray,
+        weights: Array,
+        starts: IntArray,
+        elements: IntArray,
+        counts: Array,
+    ) -> None:
+        for t in range(len(codes)):
+            for j in range(first[t], first[t + 1]):
+                low, high = starts[attributes[j]], starts[attributes[j] + 1]
+                end = high
+                while low < high:
+                    middle = (low + high) // 2
+                    if elements[middle] < codes[t]:
+                        low = middle + 1
+                    else:
+                        high = middle
+                if low < end and elements[low] == codes[t]:
+                    counts[low] += weights[t] * (values[j] if len(values) > 0 else 1.0)
+
+    return counted

@@ -1,7 +1,7 @@
 """The vectors of L-BFGS, streamed through the cache block by block: all products with a new pair, and a combination.
 
-    rows (2 R + 1, P)    s of R pairs, y of R pairs, and the gradient, in the variables root * theta
-    root (P,)            the square root of the metric that L-BFGS begins with; () for none
+    rows (2 R, P)    s of R pairs and y of R pairs, in the variables root * theta, in single or double precision
+    root (P,)        the square root of the metric that L-BFGS begins with; () for none
 
 Kernels work on columns [start, stop), without the interpreter's lock.
 """
@@ -10,14 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from besag.arrays import Array
+import numpy as np
+
+from besag.arrays import AnyArray, Array
 from besag.kernels.compile import at
 
 BLOCK = 1024  # columns of all rows that are in the second cache together
 
 
 def make_add_pair(scaled: int) -> Callable[..., None]:
-    """s and y of slot `free` and the gradient are written, and `products` (2 R + 1, 3) of all rows with them added."""
+    """s and y of slot `free` are written; `products` (2 R, 3) of all rows with them and the gradient are added.
+
+    The products are those of s and y as they are stored, so that rounding changes what the pair is, and nothing else.
+    """
 
     def add_pair(
         free: int,
@@ -29,24 +34,28 @@ def make_add_pair(scaled: int) -> Callable[..., None]:
         root: Array,
         start: int,
         stop: int,
-        rows: Array,
+        rows: AnyArray,
         products: Array,
     ) -> None:
-        n_rows = len(rows)
-        s, y, g = rows[free], rows[free + n_rows // 2], rows[n_rows - 1]
+        own_s, own_y = rows[free], rows[free + len(rows) // 2]
+        s, y, g = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
         for begin in range(start, stop, BLOCK):
-            end = min(begin + BLOCK, stop)
-            for i in range(begin, end):
-                scale = root[at(i)] if scaled else 1.0
-                s[at(i)] = (next_theta[at(i)] - theta[at(i)]) * scale
-                y[at(i)] = (next_slope[at(i)] - slope[at(i)]) / scale
-                g[at(i)] = gradient[at(i)] / scale
-            for r in range(n_rows):
+            n = min(BLOCK, stop - begin)
+            for i in range(n):
+                j = at(begin + i)
+                scale = root[j] if scaled else 1.0
+                own_s[j] = (next_theta[j] - theta[j]) * scale
+                own_y[j] = (next_slope[j] - slope[j]) / scale
+                g[i] = gradient[j] / scale
+            for i in range(n):
+                s[i], y[i] = own_s[at(begin + i)], own_y[at(begin + i)]
+            for r in range(len(rows)):
                 row, with_s, with_y, with_g = rows[r], 0.0, 0.0, 0.0
-                for i in range(begin, end):
-                    with_s += row[at(i)] * s[at(i)]
-                    with_y += row[at(i)] * y[at(i)]
-                    with_g += row[at(i)] * g[at(i)]
+                for i in range(n):
+                    value = row[at(begin + i)]
+                    with_s += value * s[i]
+                    with_y += value * y[i]
+                    with_g += value * g[i]
                 products[r, 0] += with_s
                 products[r, 1] += with_y
                 products[r, 2] += with_g
@@ -55,14 +64,14 @@ def make_add_pair(scaled: int) -> Callable[..., None]:
 
 
 def make_combine(scaled: int) -> Callable[..., None]:
-    """result = (gamma gradient / root + sum over rows of coefficient times row) / root; the last row is left out."""
+    """result = (gamma gradient / root + sum over rows of coefficient times row) / root."""
 
     def combine(
         coefficients: Array,
         gamma: float,
         gradient: Array,
         root: Array,
-        rows: Array,
+        rows: AnyArray,
         start: int,
         stop: int,
         result: Array,

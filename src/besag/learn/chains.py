@@ -3,80 +3,61 @@
 `besag.learn.likelihood` on a union of chains says the same in half again the time: there, log-potentials, marginals and
 gradients of all tokens are arrays of their own, here they live as long as their sequence is in the cache. Where the
 range of floating-point numbers does not suffice, a shard goes through the general way.
+
+What a thread reads and writes token by token is its own, at its Desk: caches that have to agree on who has written a
+line last cost two threads a third of their time. M parameters are in full rows, the same for all shards; a shard has S
+single ones. Its gradient leaves the desk as a Slope of M + S numbers, and slopes are taken off in the order of shards:
+threads decide who makes them, and nothing else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, dot, frozen
+from besag.arrays import Array, IntArray, dot, frozen
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs, windows
 from besag.data.dataset import Batch
 from besag.data.sequences import Sequences
-from besag.data.streamed import StoredSequences
 from besag.infer.engine import make_engine
 from besag.kernels.chain_gradient import make_gradient, padded
-from besag.kernels.chain_parameters import make_collected, make_laid_out
+from besag.kernels.chain_parameters import make_counted, make_laid_out, make_taken_off
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.pair_passes import DELTA
 from besag.kernels.threads import run_chunks
+from besag.learn.chain_work import NOTHING, Kept, Phase, Shard, Work, kept_work, loaded
 from besag.learn.differences import hessian_product
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Product
-from besag.learn.occurrences import Occurrences, occurrences_of
 from besag.model.pattern import Pattern, Plan
 
-Shard: TypeAlias = Sequences | StoredSequences
-NOTHING = frozen(np.zeros(0, np.int64))
-CHUNK = 1 << 15  # parameters that a thread lays out or collects at a time
-
-
-class Phase(NamedTuple):
-    """Sequences as the kernel reads them: occurrences, offsets (N + 1,), weights (N,), and known labels or ()."""
-
-    occurrences: Occurrences
-    offsets: IntArray
-    weights: Array
-    known: IntArray
-
-
-class Work(NamedTuple):
-    """What a shard keeps between calls: all of its sequences, and those with unknown labels."""
-
-    free: Phase
-    clamped: Phase | None
-
-
-class StoredWork(NamedTuple):
-    """A shard's compiled sequences in a file."""
-
-    path: Path
-
-    def load(self) -> Work:
-        """From the file."""
-        with np.load(self.path, allow_pickle=False) as file:
-            phases = [_unpacked(file, prefix) for prefix in ("free", "clamped")]
-        assert phases[0] is not None
-        return Work(phases[0], phases[1])
+CHUNK = 1 << 16  # parameters whose slopes a thread takes off at a time
+Pooled = TypeVar("Pooled")
 
 
 class Desk(NamedTuple):
-    """Room for log-potentials, and for G gradients: full rows, single parameters, transitions (G, 1, W, W)."""
+    """Where a thread works: log-potentials of full rows (R W,) and of single parameters, the gradient of rows (R W,)."""
 
     weight_rows: Array
     weight_singles: Array
     rows: Array
-    singles: Array
+
+
+class Slope(NamedTuple):
+    """The gradient of sum_n w_n log Z_n of a shard by its log-potentials.
+
+    room: of the parameters in rows (M,), then of the single ones (S,) named here. pairs (W, W): of transitions.
+    """
+
+    room: Array
+    singles: IntArray
     pairs: Array
-
-
-Kept: TypeAlias = Work | StoredWork
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,10 +71,12 @@ class Transitions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainLikelihood:
-    """An Objective on Sequences, for templates without triples."""
+    """An Objective on Sequences, for templates without triples whose pattern is sorted."""
 
     templates: ChainTemplates
-    desks: list[Desk] = field(default_factory=list)  # that nobody sits at
+    # Nobody sits at these desks, and nobody needs these (M + S,): fresh pages take as long as their use.
+    desks: list[Desk] = field(default_factory=list)
+    rooms: list[Array] = field(default_factory=list)
 
     @property
     def pattern(self) -> Pattern:
@@ -108,26 +91,23 @@ class ChainLikelihood:
 
     def statistics(self, batch: Shard) -> Array:
         """(P,): how often attributes and labels, and labels and labels, are seen together, in complete sequences."""
-        batch = _loaded(batch)
-        k, plan, phase = self.n_labels, self._plan(), self._phase(batch, NOTHING)
-        codes = batch.codes[batch.offsets[batch.start] : batch.offsets[batch.stop]]
-        unknown = np.concatenate([[0], np.cumsum(codes < 0)])[phase.offsets]
-        of_token = np.repeat(np.where(np.diff(unknown) == 0, phase.weights, 0.0), np.diff(phase.offsets))
-        states = phase.occurrences.statistics(plan, padded(k), np.maximum(codes, 0), of_token)
-        left, right = windows(phase.offsets, 2).T
-        pairs = np.bincount(np.maximum(codes[left], 0) * k + np.maximum(codes[right], 0), of_token[left], k * k)
-        return self._vector(states, pairs.astype(np.float64))
-
-    def _vector(self, states: Array, pairs: Array) -> Array:
-        """(P,), from parameters of states in the plan's order and of transitions."""
-        layout, plan = self.templates.layout(), self._plan()
-        vector = np.empty(layout.n_parameters)
-        if plan.order is None:
-            vector[layout["state"]] = states
-        else:
-            vector[layout["state"]][plan.order] = states
-        vector[layout["transition"]] = pairs
-        return vector
+        batch = loaded(batch)
+        k, layout, plan, features = self.n_labels, self.templates.layout(), self._plan(), batch.features
+        offsets = batch.offsets[batch.start : batch.stop + 1]
+        codes = batch.codes[offsets[0] : offsets[-1]]
+        unknown = np.concatenate([[0], np.cumsum(codes < 0)])[offsets - offsets[0]]
+        of_sequence = np.where(np.diff(unknown) == 0, batch.weights[batch.start : batch.stop], 0.0)
+        of_token = np.repeat(of_sequence, np.diff(offsets))
+        counts = np.zeros(layout.n_parameters)
+        first = frozen(features.indptr[offsets[0] : offsets[-1] + 1])
+        values = np.zeros(0) if features.values is None else features.values
+        counted = kernel_of(make_counted, compile=worth_compiling(float(first[-1] - first[0])))
+        given = (frozen(codes), frozen(of_token), plan.starts, plan.elements)
+        counted(first, features.indices, frozen(values), *given, counts[layout["state"]])
+        left, right = windows(offsets - offsets[0], 2).T
+        together = np.maximum(codes[left], 0) * k + np.maximum(codes[right], 0)
+        counts[layout["transition"]] = np.bincount(together, of_token[left], k * k)
+        return counts
 
     def add(
         self,
@@ -138,26 +118,103 @@ class ChainLikelihood:
         n_threads: int | None,
     ) -> tuple[list[float], list[Kept]]:
         """sum_n w_n log Z_n of each batch, less that of the known labels where some are unknown, and the gradients."""
-        kept, desk = self._all_kept(batches, states, n_threads), self._desk(len(batches))
-        transitions, values = self._transitions(theta), [math.nan] * len(batches)
-        order = _folded(len(batches))
+        kept, transitions = self._all_kept(batches, states, n_threads), self._transitions(theta)
+        values, slopes = [math.nan] * len(kept), dict[int, Slope]()
         if transitions is not None:
-            self._lay_out(theta, desk, n_threads)
-
-            def evaluate(chunk: int) -> None:
-                i = order[chunk]
-                values[i] = self._evaluated(desk, i, transitions, kept[i])
-
-            run_chunks(evaluate, len(batches), n_threads)
-        slopes = self._generally(theta, batches, values, n_threads)
-        n_runs = len(batches) if slopes else 1  # one by one where some went the general way: all are added in order
-        for run in np.split(np.arange(len(batches)), n_runs):
-            if run[0] in slopes:
-                gradient += slopes[run[0]]
+            values, slopes = self._evaluated(theta, transitions, kept, n_threads)
+        others = self._generally(theta, batches, values, n_threads)
+        # One by one where some went the general way: all are added in order.
+        n_runs = len(kept) if others else 1
+        for run in np.split(np.arange(len(kept)), n_runs):
+            if run[0] in others:
+                gradient += others[run[0]]
             elif transitions is not None:
-                self._collect(desk, frozen(run), transitions, gradient, n_threads)
-        self.desks.append(desk)
+                self._take_off([slopes[i] for i in run], transitions, gradient, n_threads)
         return values, kept
+
+    def _evaluated(
+        self, theta: Array, transitions: Transitions, kept: list[Kept], n_threads: int | None
+    ) -> tuple[list[float], dict[int, Slope]]:
+        """Value and slope of each shard; NaN where numbers do not suffice."""
+        own, order = frozen(theta[self.templates.layout()["state"]]), _folded(len(kept))
+        values, slopes = [math.nan] * len(kept), dict[int, Slope]()
+        desks = dict[int, Desk]()  # by thread
+
+        def evaluate(chunk: int) -> None:
+            i, thread = order[chunk], threading.get_ident()
+            if thread not in desks:
+                desks[thread] = self._desk(own)
+            values[i], slopes[i] = self._evaluate(desks[thread], own, transitions, kept[i].load())
+
+        run_chunks(evaluate, len(kept), n_threads)
+        self.desks.extend(desks.values())
+        return values, slopes
+
+    def _desk(self, theta: Array) -> Desk:
+        """A desk where the log-potentials of rows are laid out."""
+        plan, width = self._plan(), padded(self.n_labels)
+        desk = _taken(self.desks)
+        if desk is None:
+            n = plan.n_rows * width
+            desk = Desk(np.zeros(n), np.zeros(len(self.pattern) - len(plan.kept)), np.zeros(n))
+        self._laid_out(plan.kept, plan.places, theta, desk.weight_rows)
+        return desk
+
+    def _laid_out(self, which: IntArray, place: IntArray, theta: Array, out: Array) -> None:
+        kernel_of(make_laid_out, compile=worth_compiling(float(len(which))))(which, place, theta, out)
+
+    def _evaluate(self, desk: Desk, theta: Array, transitions: Transitions, work: Work) -> tuple[float, Slope]:
+        """The value of a shard, NaN where numbers do not suffice, and its gradient."""
+        plan, width, n_singles = self._plan(), padded(self.n_labels), len(work.singles)
+        room, n_rows = _taken(self.rooms), len(plan.kept)
+        if room is None:
+            room = np.empty(len(self.pattern))
+        of_rows, of_singles, pairs = room[:n_rows], room[n_rows : n_rows + n_singles], np.zeros((1, width, width))
+        self._laid_out(work.singles, NOTHING, theta, desk.weight_singles)
+        desk.rows[...], of_singles[...], value = 0.0, 0.0, 0.0
+        for phase in (work.free, work.clamped):
+            if phase is not None:
+                value += self._add_phase(desk, transitions, phase, of_singles, pairs)
+        np.take(desk.rows, plan.places, out=of_rows, mode="clip")
+        return value, Slope(room, work.singles, pairs[0])
+
+    def _add_phase(
+        self, desk: Desk, transitions: Transitions, phase: Phase, of_singles: Array, pairs: Array
+    ) -> float:
+        """sum_n w_n log Z_n, NaN where numbers do not suffice, with known labels as evidence; adds marginals."""
+        k, log_z, tables = self.n_labels, np.zeros(len(phase.weights)), transitions.tables
+        free = len(phase.known) == 0 and (tables[:, :k, :k] > 0).all() and (transitions.ends == 0).all()
+        compile = worth_compiling(float(len(phase.occurrences.row) + phase.offsets[-1] * k) * k)
+        weighted = len(phase.occurrences.row_value) + len(phase.occurrences.single_value) > 0
+        kernel = kernel_of(make_gradient, k, int(weighted), int(not free), compile=compile)
+        weights = (frozen(desk.weight_rows), frozen(desk.weight_singles))
+        given = (*weights, transitions.ends, tables, phase.offsets, phase.weights, phase.known)
+        if kernel(*phase.occurrences, *given, desk.rows, of_singles, pairs, log_z) >= 0:
+            return math.nan
+        log_z += transitions.shift * (np.diff(phase.offsets) - 1)
+        return dot(log_z, phase.weights)
+
+    def _take_off(
+        self, slopes: Sequence[Slope], transitions: Transitions, gradient: Array, n_threads: int | None
+    ) -> None:
+        """The gradient by theta, which is minus that by log-potentials; the rooms of the slopes are free again."""
+        k, layout, n, in_rows = self.n_labels, self.templates.layout(), len(self.pattern), self._plan().kept
+        own = gradient[layout["state"]]
+        parts = list[tuple[IntArray, Array]]()
+        for slope in slopes:
+            parts += (in_rows, frozen(slope.room)), (slope.singles, frozen(slope.room[len(in_rows) :]))
+        bounds = np.arange(0, n + CHUNK, CHUNK)
+        cuts = [list(pairwise(np.searchsorted(which, bounds).tolist())) for which, _ in parts]
+        kernel = kernel_of(make_taken_off, compile=worth_compiling(float(n)))
+
+        def take_off(chunk: int) -> None:
+            for (which, values), cut in zip(parts, cuts, strict=True):
+                kernel(which, *cut[chunk], values, own)
+
+        run_chunks(take_off, len(bounds) - 1, n_threads)
+        for slope in slopes:
+            gradient[layout["transition"]] -= (slope.pairs * transitions.tables[0])[:k, :k].reshape(-1)
+            self.rooms.append(slope.room)
 
     def _generally(
         self, theta: Array, batches: Sequence[Shard], values: list[float], n_threads: int | None
@@ -172,28 +229,6 @@ class ChainLikelihood:
         run_chunks(evaluate, len(failed), n_threads)
         return slopes
 
-    def _in_chunks(self, make: Callable[[], Callable[..., None]], n_threads: int | None, *given: Any) -> None:
-        """A kernel of `besag.kernels.chain_parameters` on all parameters of states."""
-        plan, n = self._plan(), len(self.pattern)
-        chunks = [(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK)]
-        kernel = kernel_of(make, compile=worth_compiling(float(n)))
-        order = NOTHING if plan.order is None else plan.order
-        run_chunks(lambda c: kernel(order, plan.place, *chunks[c], *given), len(chunks), n_threads)
-
-    def _lay_out(self, theta: Array, desk: Desk, n_threads: int | None) -> None:
-        own = frozen(theta[self.templates.layout()["state"]])
-        self._in_chunks(make_laid_out, n_threads, own, desk.weight_rows, desk.weight_singles)
-
-    def _collect(
-        self, desk: Desk, used: IntArray, transitions: Transitions, gradient: Array, n_threads: int | None
-    ) -> None:
-        """The gradient less what is in the used rooms."""
-        layout, k = self.templates.layout(), self.n_labels
-        given = (used, frozen(desk.rows), frozen(desk.singles), gradient[layout["state"]])
-        self._in_chunks(make_collected, n_threads, *given)
-        for i in used:
-            gradient[layout["transition"]] -= (desk.pairs[i, 0] * transitions.tables[0])[:k, :k].reshape(-1)
-
     def hessian_vector(self, theta: Array, batch: Shard) -> Product:
         """Products with the Hessian at theta."""
         work = self._kept(batch)
@@ -203,7 +238,7 @@ class ChainLikelihood:
             self.add(point, [batch], [work], slope, 1)
             return slope
 
-        sizes = self._sizes(_loaded(batch))
+        sizes = self._sizes(loaded(batch))
         return hessian_product(gradient, theta, lambda vector: float(np.abs(vector * sizes).max(initial=0.0)))
 
     def _sizes(self, batch: Sequences) -> Array | float:
@@ -221,14 +256,9 @@ class ChainLikelihood:
         return sizes
 
     def _plan(self) -> Plan:
-        return self.pattern.plan(self.templates.state.n_inputs, padded(self.n_labels))
-
-    def _work(self, batch: Sequences) -> Work:
-        hidden = _with_unknown_labels(batch)
-        clamped = None if hidden is None else self._phase(hidden, hidden.codes)
-        if clamped is not None:
-            clamped = clamped._replace(weights=frozen(-clamped.weights))
-        return Work(self._phase(batch, NOTHING), clamped)
+        plan = self.pattern.plan(self.templates.state.n_inputs, padded(self.n_labels))
+        assert plan.order is None
+        return plan
 
     def _all_kept(self, batches: Sequence[Shard], states: Sequence[Kept | None], n_threads: int | None) -> list[Kept]:
         kept = list(states)
@@ -240,55 +270,7 @@ class ChainLikelihood:
         return [state for state in kept if state is not None]
 
     def _kept(self, batch: Shard) -> Kept:
-        """Compiled sequences: in memory, or beside the file that the sequences are in."""
-        work = self._work(_loaded(batch))
-        if isinstance(batch, Sequences):
-            return work
-        path = batch.path.with_suffix(".compiled.npz")
-        np.savez(path, **_packed("free", work.free), **_packed("clamped", work.clamped))  # type: ignore[arg-type]
-        return StoredWork(path)
-
-    def _desk(self, n: int) -> Desk:
-        """Room for n gradients; where there is some from before, the same: fresh pages take as long as their use."""
-        try:
-            desk = self.desks.pop()
-        except IndexError:
-            desk = None
-        if desk is not None and len(desk.rows) >= n:
-            return desk
-        n_rows, n_singles, width = self._plan().n_rows, len(self.pattern), padded(self.n_labels)
-        weights = np.zeros(n_rows * width), np.zeros(n_singles)
-        rooms = np.zeros((n, n_rows * width)), np.zeros((n, n_singles)), np.zeros((n, 1, width, width))
-        return Desk(*weights, *rooms)
-
-    def _phase(self, batch: Sequences, known: IntArray) -> Phase:
-        offsets = batch.offsets[batch.start : batch.stop + 1]
-        weights = batch.weights[batch.start : batch.stop]
-        return Phase(occurrences_of(batch, self._plan()), frozen(offsets - offsets[0]), frozen(weights), known)
-
-    def _evaluated(self, desk: Desk, i: int, transitions: Transitions, kept: Kept) -> float:
-        """The value of a shard, whose gradient goes into room i; NaN where numbers do not suffice."""
-        room, value = (desk.rows[i], desk.singles[i], desk.pairs[i]), 0.0
-        for array in room:
-            array[...] = 0.0
-        work = kept if isinstance(kept, Work) else kept.load()
-        for phase in (work.free, work.clamped):
-            value += 0.0 if phase is None else self._add_phase(desk, room, transitions, phase)
-        return value
-
-    def _add_phase(self, desk: Desk, room: tuple[Array, ...], transitions: Transitions, phase: Phase) -> float:
-        """sum_n w_n log Z_n, NaN where numbers do not suffice, with known labels as evidence; marginals to the room."""
-        k, log_z, tables = self.n_labels, np.zeros(len(phase.weights)), transitions.tables
-        free = len(phase.known) == 0 and (tables[:, :k, :k] > 0).all() and (transitions.ends == 0).all()
-        compile = worth_compiling(float(len(phase.occurrences.row) + phase.offsets[-1] * k) * k)
-        weighted = len(phase.occurrences.row_value) + len(phase.occurrences.single_value) > 0
-        kernel = kernel_of(make_gradient, k, int(weighted), int(not free), compile=compile)
-        weights = (frozen(desk.weight_rows), frozen(desk.weight_singles))
-        given = (*weights, transitions.ends, tables, phase.offsets, phase.weights, phase.known)
-        if kernel(*phase.occurrences, *given, *room, log_z) >= 0:
-            return math.nan
-        log_z += transitions.shift * (np.diff(phase.offsets) - 1)
-        return dot(log_z, phase.weights)
+        return kept_work(batch, self._plan(), padded(self.n_labels))
 
     def _transitions(self, theta: Array) -> Transitions | None:
         """None where numbers do not suffice."""
@@ -312,7 +294,7 @@ class ChainLikelihood:
 
     def _batch(self, shard: Shard) -> Batch:
         """The same on a Graph."""
-        batch = _loaded(shard)
+        batch = loaded(shard)
         part = batch.batch(np.arange(len(batch)))
         names = [str(k) for k in range(self.n_labels)]
         inputs = csr_inputs(part.features, self.templates.state.n_inputs)
@@ -326,30 +308,9 @@ def _folded(n: int) -> list[int]:
     return [n - 1 - i // 2 if i % 2 else i // 2 for i in range(n)]
 
 
-def _loaded(batch: Shard) -> Sequences:
-    return batch if isinstance(batch, Sequences) else batch.load()
-
-
-def _packed(prefix: str, phase: Phase | None) -> dict[str, AnyArray]:
-    """The arrays of a phase by name."""
-    if phase is None:
-        return {}
-    arrays = phase.occurrences._asdict() | {name: getattr(phase, name) for name in Phase._fields[1:]}
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
-
-
-def _unpacked(file: Any, prefix: str) -> Phase | None:
-    if f"{prefix}.offsets" not in file.files:
+def _taken(pool: list[Pooled]) -> Pooled | None:
+    """What was put aside last; None where there is nothing."""
+    try:
+        return pool.pop()
+    except IndexError:
         return None
-    found = {name: frozen(file[f"{prefix}.{name}"]) for name in (*Occurrences._fields, *Phase._fields[1:])}
-    occurrences = Occurrences(**{name: found.pop(name) for name in Occurrences._fields})
-    return Phase(occurrences, **found)
-
-
-def _with_unknown_labels(batch: Sequences) -> Sequences | None:
-    """The sequences of a batch with unknown labels; None where there is none."""
-    offsets = batch.offsets
-    unknown = np.concatenate([[0], np.cumsum(batch.codes < 0)])
-    count = unknown[offsets[1:]] - unknown[offsets[:-1]]
-    found = np.flatnonzero(count[batch.start : batch.stop])
-    return batch.batch(found) if len(found) else None

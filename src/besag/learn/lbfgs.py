@@ -7,7 +7,8 @@ products: with S g, Y g, S Y' and Y Y' at hand, they give the coefficients of
 
     H g = gamma g + sum_i a_i s_i + sum_i b_i y_i
 
-so that an iteration reads the pairs twice: once for the products with the new s, y and g, once for this sum.
+so that an iteration reads the pairs twice: once for the products with the new s, y and g, once for this sum. Many
+parameters have their pairs in single precision: H is then made of those, exactly, and g stays as it is.
 
 With l1 > 0, g is the pseudo-gradient; a direction may not leave it, theta not the orthant in which it began the step:
 what would change its sign becomes zero. y stays the change of the smooth part's gradient.
@@ -22,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, dot, frozen, norm
+from besag.arrays import AnyArray, Array, IntArray, dot, frozen, norm
 from besag.errors import CapabilityError
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.secants import make_add_pair, make_combine
@@ -42,7 +43,8 @@ from besag.learn.optimizer import (
 )
 
 METRICS = ("diagonal", "identity")
-FLAT = 1e-12  # s'y / (||s|| ||y||) below which a pair says nothing of the curvature
+FLAT = {np.float64: 1e-12, np.float32: 1e-6}  # s'y / (||s|| ||y||) below which a pair says nothing of the curvature
+SINGLE_FROM = 1 << 16  # parameters, from which pairs are in single precision: half the memory is half the time
 PATIENCE = 5  # iterations without the least value or gradient so far, after which rounding is all that is left
 CHUNK = 1 << 15  # columns of the pairs that one thread takes on
 
@@ -73,7 +75,7 @@ class LBFGS(Descending):
 
 
 class _Pairs:
-    """The last pairs, in rows of one array: s, y and, last of all, the gradient.
+    """The last pairs, in rows of one array: s, then y.
 
     There is room for one pair more than H is made of, so that a Point and the one after it can both be used. What a
     Point keeps of them: slots, the rows of its pairs, oldest first; dots, (2 R, 2 R), products of rows; projections,
@@ -83,7 +85,8 @@ class _Pairs:
     def __init__(self, memory: int, n_parameters: int, n_threads: int | None) -> None:
         self.memory, self.n_rows, self.n_threads = memory, memory + 1, n_threads
         self.n_chunks = math.ceil(n_parameters / CHUNK)
-        self.rows = np.zeros((2 * self.n_rows + 1, n_parameters))
+        self.precision: type[np.float32 | np.float64] = np.float32 if n_parameters >= SINGLE_FROM else np.float64
+        self.rows: AnyArray = np.zeros((2 * self.n_rows, n_parameters), self.precision)
         self.root: Array | None = None  # of the diagonal D
 
     def nothing(self) -> dict[str, Kept]:
@@ -110,13 +113,13 @@ class _Pairs:
         given = (free, *(frozen(vector) for vector in (*ends, *slopes, gradient)), self._root())
         add_pair = self._kernel(make_add_pair)
         self._in_chunks(lambda chunk, start, stop: add_pair(*given, start, stop, self.rows, parts[chunk]))
-        products = parts.sum(axis=0)  # (2 R + 1, 3): every row with s, y and g
+        products = parts.sum(axis=0)  # (2 R, 3): every row with s, y and g
         for column, place in enumerate((free, free + self.n_rows)):
-            dots[place, :] = dots[:, place] = products[:-1, column]
+            dots[place, :] = dots[:, place] = products[:, column]
         sy = products[free, 1]
-        if sy > FLAT * np.sqrt(products[free, 0] * products[free + self.n_rows, 1]):
+        if sy > FLAT[self.precision] * np.sqrt(products[free, 0] * products[free + self.n_rows, 1]):
             slots = np.append(slots, free)[-self.memory :]
-        return {"slots": slots, "dots": dots, "projections": products[:-1, 2].copy()}
+        return {"slots": slots, "dots": dots, "projections": products[:, 2].copy()}
 
     def _root(self) -> Array:
         return frozen(np.zeros(0) if self.root is None else self.root)

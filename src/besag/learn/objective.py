@@ -30,6 +30,7 @@ State: TypeAlias = Any  # what an objective carries from one call to the next: m
 Product: TypeAlias = Callable[[Array], Array]
 Given = TypeVar("Given")
 Found = TypeVar("Found")
+TOGETHER = 4  # shards that are evaluated together at least
 RANK = 1e-9  # of the largest eigenvalue of a Hessian: below it a direction counts as one in which nothing changes
 
 
@@ -108,11 +109,17 @@ def add_each(
     gradient: Array,
     n_threads: int | None,
 ) -> tuple[list[float], list[State]]:
-    """`Objective.add` by way of the value, gradient and next state of each batch, on several threads."""
-    found = _each(lambda own: evaluate(*own), list(zip(batches, states, strict=True)), n_threads)
-    for _, slope, _ in found:
+    """`Objective.add` by way of the value, gradient and next state of each batch, on several threads.
+
+    One thread alone holds one gradient at a time.
+    """
+    given, values, following = list(zip(batches, states, strict=True)), list[float](), list[State]()
+    found = map(evaluate, batches, states) if n_threads == 1 else _each(lambda own: evaluate(*own), given, n_threads)
+    for value, slope, state in found:
         gradient += slope
-    return [value for value, _, _ in found], [state for _, _, state in found]
+        values.append(value)
+        following.append(state)
+    return values, following
 
 
 class Total:
@@ -141,9 +148,9 @@ class Total:
         return total
 
     def _groups(self) -> Iterator[slice]:
-        """Shards that are evaluated together: so many gradients are held at a time, two a thread to even out work."""
+        """Shards that are evaluated together, of which gradients are held: two a thread to even out work, or a few."""
         n_threads = available_threads() if self.n_threads is None else self.n_threads
-        width = 2 * n_threads if n_threads > 1 else 1
+        width = max(2 * n_threads, TOGETHER)
         return (slice(start, start + width) for start in range(0, len(self.shards), width))
 
     def value_and_grad(self, theta: Array) -> tuple[float, Array]:

@@ -7,7 +7,6 @@ done by `besag.kernels.pattern` from the arrays below, which depend on the patte
     starts (D + 1,)    where the parameters of an input column begin
     row_of (D,)        the number of its full row, -1 where it has few parameters
     places (M,)        where in the full rows, flat, the parameters `kept` (M,) belong
-    place (nnz,)       the same for every parameter, -1 where it has none
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ class Plan(NamedTuple):
     row_of: IntArray
     kept: IntArray
     places: IntArray
-    place: IntArray
     n_rows: int
 
 
@@ -128,8 +126,6 @@ def _plan_of(rows: IntArray, columns: IntArray, n_inputs: int, n_basis: int) -> 
     row_of = np.where(full, np.cumsum(full) - 1, -1)
     kept = np.flatnonzero(full[rows])
     places = row_of[rows[kept]] * n_basis + columns[kept]
-    place = np.full(len(rows), -1, np.int64)
-    place[kept] = places
     starts = offsets_of(counts)
     return Plan(
         order=None if order is None else frozen(order),
@@ -138,7 +134,6 @@ def _plan_of(rows: IntArray, columns: IntArray, n_inputs: int, n_basis: int) -> 
         row_of=frozen(row_of),
         kept=frozen(kept),
         places=frozen(places),
-        place=frozen(place),
         n_rows=int(full.sum()),
     )
 
