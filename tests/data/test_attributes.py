@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from besag.data.attributes import Attributes, Features
+from besag.data.attributes import Attributes, Features, GrowingAttributes
 from besag.data.labels import Labels
 from besag.data.numbering import Numbering
 from besag.errors import ModelError
@@ -378,3 +378,19 @@ def test_names_are_numbered_the_same_however_many_at_a_time(monkeypatch: pytest.
         assert again.values.tolist() == features.values.tolist()
     assert found[0] == found[1] == found[2]
     assert found[0][3] == [1.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
+
+
+def test_names_that_are_no_texts_are_found_among_those_that_are_new() -> None:
+    """Of names that are known only the hash is looked at, which bytes share with the same text."""
+    attributes, features = Attributes.fit([[["a"], [b"a", np.str_("b"), b"c"]], [["a"]]])
+    assert attributes.names == ["a", "b", "c"]
+    assert {type(name) for name in attributes.names} == {str}
+    assert features.indices.tolist() == [0, 0, 1, 2, 0]
+    assert attributes.transform([[[b"a", b"new", "c"]]]).indices.tolist() == [0, 2]
+    for unread in (1, ["a"], {"a": 1.0}):
+        with pytest.raises(ModelError, match=r"sequence 2, position 1: expected the name of an attribute"):
+            attributes.transform([[["a"]], [["a"], ["a"]], [["a", "b"], ["a", unread]]])
+    growing = GrowingAttributes()
+    growing.add([[["a"]], [["b"]]])
+    with pytest.raises(ModelError, match=r"sequence 3, position 2: expected the name of an attribute"):
+        growing.add([[["c"]], [["a"], ["b"], ["c", None]]])

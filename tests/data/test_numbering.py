@@ -58,3 +58,14 @@ def test_room_is_for_names_and_not_for_how_often_they_come() -> None:
     numbering = Numbering(["a", "b"] * 100_000)
     assert numbering.names == ["a", "b"]
     assert len(numbering._keys) <= 8 * BLOCK
+
+
+def test_what_is_no_text_leaves_nothing_behind() -> None:
+    numbering = Numbering(["a"])
+    for names in (["b", 3], ["b", None, "c"], [["a"]]):
+        with pytest.raises(TypeError):
+            numbering.add(names)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a text, got 3"):
+        numbering.find(["a", 3])  # type: ignore[list-item]
+    assert numbering.add(["c", "a", "b"]).tolist() == [1, 0, 2]
+    assert numbering.names == ["a", "c", "b"]

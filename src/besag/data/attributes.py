@@ -31,10 +31,11 @@ from besag.arrays import Array, IntArray, Rebuilt, frozen, offsets_of
 from besag.data.numbering import Numbering
 from besag.errors import ModelError
 
-Numbered: TypeAlias = Callable[[Iterable[str]], NDArray[np.int32]]  # names -> numbers, -1 for those to leave out
+# Names -> numbers, -1 for those to leave out; TypeError where one that has no number yet is not a text.
+Numbered: TypeAlias = Callable[[Iterable[str]], NDArray[np.int32]]
 
 BLOCK = 1 << 13  # names that are numbered at a time
-_CONTAINERS, _TEXT, _NUMBERS = {list, tuple, set, frozenset, str}, {str}, {float, int, bool}
+_CONTAINERS, _NUMBERS = {list, tuple, set, frozenset, str}, {float, int, bool}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +107,7 @@ class GrowingAttributes:
 
     def add(self, sequences: Iterable[Any]) -> Features:
         """More sequences, as arrays."""
-        rows = _Rows(self._numbering.add)
+        rows = _Rows(self._numbering.add, self._n)
         for sequence in iterated(sequences):
             matrix = _matrix(sequence)
             if self._n == 0:
@@ -124,10 +125,10 @@ class GrowingAttributes:
 class _Rows:
     """The arrays while they grow: flat C arrays, never lists of Python numbers."""
 
-    __slots__ = ("_counts", "_indices", "_lengths", "_names", "_numbered", "_values")
+    __slots__ = ("_counts", "_first", "_indices", "_lengths", "_names", "_numbered", "_values")
 
-    def __init__(self, numbered: Numbered) -> None:
-        self._numbered = numbered
+    def __init__(self, numbered: Numbered, first: int = 0) -> None:
+        self._numbered, self._first = numbered, first  # the number of the first sequence
         self._names = list[str]()  # the newest, which have no numbers yet: many at a time get them faster
         self._indices, self._counts, self._lengths = array("i"), array("q"), array("q")
         self._values = array("d")  # empty until some weight is not 1
@@ -142,7 +143,7 @@ class _Rows:
             return
         items = _listed(n, sequence)
         self._lengths.append(len(items))
-        if _all_texts(items):
+        if set(map(type, items)) <= _CONTAINERS:
             self._name(chain.from_iterable(items), map(len, items))
         else:
             names, weights, counts = _read(n, items)
@@ -156,8 +157,23 @@ class _Rows:
             self._number()
 
     def _number(self) -> None:
-        self._indices.frombytes(self._numbered(self._names).tobytes())
+        try:
+            numbers = self._numbered(self._names)
+        except TypeError:
+            numbers = self._numbered([self._text(entry, name) for entry, name in enumerate(self._names)])
+        self._indices.frombytes(numbers.tobytes())
         self._names.clear()
+
+    def _text(self, entry: int, name: Any) -> str:
+        """One of the names that have no numbers yet."""
+        try:
+            return _text(name)
+        except (TypeError, ValueError) as error:
+            token = int(np.searchsorted(np.cumsum(self._counts), len(self._indices) + entry, side="right"))
+            ends = np.cumsum(self._lengths)
+            n = int(np.searchsorted(ends, token, side="right"))
+            position = token - int(ends[n]) + self._lengths[n]
+            raise ModelError(f"sequence {self._first + n}, position {position}: {error}") from None
 
     def _add_matrix(self, n: int, matrix: Any) -> None:
         if isinstance(matrix, np.ndarray):
@@ -233,11 +249,6 @@ def _listed(n: int, sequence: Any) -> Sequence[Any]:
             "a single sequence is given as [sequence]"
         )
     return list(sequence)
-
-
-def _all_texts(items: Sequence[Any]) -> bool:
-    """Whether all items are lists of str, which need no look at single attributes."""
-    return set(map(type, items)) <= _CONTAINERS and set(map(type, chain.from_iterable(items))) <= _TEXT
 
 
 def _read(n: int, items: Sequence[Any]) -> tuple[list[str], Array, list[int]]:

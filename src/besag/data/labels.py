@@ -18,6 +18,7 @@ from besag.graph.evidence import is_missing
 from besag.text import did_you_mean, shortened
 
 _UNSEEN = -2
+_PLAIN = {str, int, type(None)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,11 @@ def sequences_of_labels(
             raise ModelError(f"sequence {n} of y: expected a list of labels, got {shown(labels)}")
         if lengths is not None and n - first < len(lengths) and len(listed) != lengths[n - first]:
             raise ModelError(f"sequence {n}: X has {lengths[n - first]} items, and y has {len(listed)} labels")
-        try:
-            hash(tuple(listed))
-        except TypeError as error:
-            raise ModelError(f"sequence {n}: expected labels, each a str or an int: {error}") from None
+        if not set(map(type, listed)) <= _PLAIN:
+            try:
+                hash(tuple(listed))
+            except TypeError as error:
+                raise ModelError(f"sequence {n}: expected labels, each a str or an int: {error}") from None
         yield n, listed
     if lengths is not None and n + 1 - first != len(lengths):
         raise ModelError(f"X has {first + len(lengths)} sequences, and y has {n + 1}")
@@ -121,7 +123,10 @@ def sequences_of_labels(
 def _plain(labels: Any) -> list[Any]:
     """Labels as Python's own str and int; None where an array of integers has -1."""
     if not isinstance(labels, np.ndarray):
-        return [label.item() if isinstance(label, np.generic) else label for label in labels]
+        given = list(labels)
+        if set(map(type, given)) <= _PLAIN:
+            return given
+        return [label.item() if isinstance(label, np.generic) else label for label in given]
     listed: list[Any] = labels.tolist()
     return [None if label == -1 else label for label in listed] if labels.dtype.kind == "i" else listed
 
