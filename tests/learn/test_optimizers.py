@@ -31,6 +31,7 @@ ALL = (
     "lbfgs[memory=3]",
     "lbfgs[memory=3,metric=identity]",
     "newton_cg",
+    "sgd[batch_size=7,max_iterations=8]",
     "sgd[batch_size=7,evaluate_every=2,averaging=true,max_iterations=8]",
     "sgd[batch_size=7,schedule=cosine,max_iterations=8]",
     "momentum[batch_size=7,averaging=true,max_iterations=8]",

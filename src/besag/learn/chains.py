@@ -42,7 +42,7 @@ Pooled = TypeVar("Pooled")
 
 
 class Desk(NamedTuple):
-    """Where a thread works: log-potentials of full rows (R W,) and of single parameters, the gradient of rows (R W,)."""
+    """Where a thread works: log-potentials of full rows (R W,) and of single parameters; the gradient of rows."""
 
     weight_rows: Array
     weight_singles: Array
@@ -178,9 +178,7 @@ class ChainLikelihood:
         np.take(desk.rows, plan.places, out=of_rows, mode="clip")
         return value, Slope(room, work.singles, pairs[0])
 
-    def _add_phase(
-        self, desk: Desk, transitions: Transitions, phase: Phase, of_singles: Array, pairs: Array
-    ) -> float:
+    def _add_phase(self, desk: Desk, transitions: Transitions, phase: Phase, of_singles: Array, pairs: Array) -> float:
         """sum_n w_n log Z_n, NaN where numbers do not suffice, with known labels as evidence; adds marginals."""
         k, log_z, tables = self.n_labels, np.zeros(len(phase.weights)), transitions.tables
         free = len(phase.known) == 0 and (tables[:, :k, :k] > 0).all() and (transitions.ends == 0).all()
