@@ -12,21 +12,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from besag.arrays import AnyArray, Array
-from besag.data import dataset as unions
 from besag.data.attributes import Attributes, Features
-from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
+from besag.data.chains import ChainTemplates
 from besag.data.dataset import check_weights
 from besag.data.labels import Labels, sequences_of_labels
 from besag.data.numbering import Numbering
-from besag.data.sequences import Sequences
 from besag.errors import ConvergenceWarning, ModelError, warn
 from besag.estimators.base import Estimator, check_choice
-from besag.estimators.chain_data import Training, refuse_forbidden, seen_pairs, training_data
+from besag.estimators.chain_data import (
+    Data,
+    dataset_of,
+    held_out_data,
+    refuse_forbidden,
+    seen_pairs,
+    training_data,
+)
 from besag.estimators.chain_model import (
     ChainModel,
     all_pairs,
@@ -43,10 +49,10 @@ from besag.learn.chains import ChainLikelihood
 from besag.learn.fit import no_progress, out_of_iterations
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.likelihood import Likelihood
+from besag.learn.minimum import minimum
 from besag.learn.objective import Dataset, Objective, Total, thread_count
 from besag.learn.optimizer import Optimizer, read_optimizer
 from besag.learn.penalty import penalty_of
-from besag.model.layout import Layout
 from besag.model.pattern import Pattern
 
 if TYPE_CHECKING:
@@ -92,14 +98,25 @@ class ChainCRF(Estimator):
         self.time_limit, self.n_jobs, self.scratch = time_limit, n_jobs, scratch
 
     def fit(
-        self, X: Iterable[Any], y: Iterable[Any], sample_weight: Any = None, *, on_step: OnIteration | None = None
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any],
+        sample_weight: Any = None,
+        *,
+        held_out: tuple[Iterable[Any], Iterable[Any]] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        on_step: OnIteration | None = None,
     ) -> Self:
         """Learns from sequences X and their labels y; None is a label that is not known.
 
-        Both may be generators. sample_weight (N,): of the sequences. on_step is called with each row of the history and
-        the parameters, and ends the fit by returning True.
+        Both may be generators. sample_weight (N,): of the sequences. held_out: (X, y) whose loss is watched; the fit
+        ends when it grows, with the weights where it was least. checkpoint: a file in which the fit leaves where it
+        stands when it ends, be it by time_limit or Ctrl-C, and from which it goes on where there is one, on the same
+        data. on_step is called with each row of the history and the parameters, and ends the fit by returning True.
         """
         self._check_parameters()
+        if checkpoint is not None:
+            _check_file(checkpoint)
         with training_data(X, y, sample_weight, self.scratch) as training:
             attributes, classes = training.attributes, training.labels.classes
             n, k = len(attributes), len(classes)
@@ -109,7 +126,11 @@ class ChainCRF(Estimator):
             every = self.pairs == "all" or not attributes.is_sparse
             pattern = all_pairs(n, k) if every else seen_pairs(training.parts(), n, k)
             templates = chain_templates(n, k, pattern, self.order, allowed)
-            theta = self._learn(templates.layout(), *_objective(templates, training), on_step)
+            total = self._total(templates, training.data)
+            watched = None
+            if held_out is not None:
+                watched = dataset_of(templates, held_out_data(held_out, attributes, classes, allowed))
+            theta = self._learn(total, watched, checkpoint, on_step)
         self.model_: ChainModel = ChainModel(classes, attributes, templates, theta)
         return self
 
@@ -135,22 +156,44 @@ class ChainCRF(Estimator):
         if self.order == 2 and self.scratch is not None:
             raise ModelError("order=2 learns in memory: leave scratch out")
 
-    def _learn(self, layout: Layout, loss: Objective, data: Dataset, on_step: OnIteration | None) -> Array:
-        total = Total(loss, data, penalty_of(layout, self.l1, self.l2), n_threads=thread_count(self.n_jobs))
+    def _total(self, templates: ChainTemplates, data: Data) -> Total:
+        """What is to be minimised: by a kernel of its own for first-order chains."""
+        loss: Objective = ChainLikelihood(templates)
+        if templates.triple is not None:
+            loss = Likelihood(chain_engine(templates, n_threads=1))
+        penalty = penalty_of(templates.layout(), self.l1, self.l2)
+        return Total(loss, dataset_of(templates, data), penalty, n_threads=thread_count(self.n_jobs))
+
+    def _learn(
+        self,
+        total: Total,
+        held_out: Dataset | None,
+        checkpoint: str | PathLike[str] | None,
+        on_step: OnIteration | None,
+    ) -> Array:
         method: Any = read_optimizer(self.optimizer)
         if isinstance(self.optimizer, str):
             named = parse_engine(self.optimizer)[1]
             fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)}
             method = replace(method, **{name: value for name, value in fill.items() if name not in named})
-        start = np.zeros(layout.n_parameters)
-        theta, history, _ = method.minimize(total, start, time_limit=self.time_limit, on_step=on_step)
-        self._history: History = history
-        if history.stopped == "max_iterations":
+        found = minimum(
+            total,
+            method,
+            np.zeros(len(total.statistics)),
+            held_out=held_out,
+            time_limit=self.time_limit,
+            on_step=on_step,
+            resume=checkpoint if checkpoint is not None and Path(checkpoint).exists() else None,
+        )
+        if checkpoint is not None:
+            found.checkpoint.save(checkpoint)
+        self._history: History = found.history
+        if found.history.stopped == "max_iterations":
             more = f"more than max_iter={method.max_iterations} may help"
-            warn(ConvergenceWarning(out_of_iterations("ChainCRF", history, more)))
-        elif history.stopped == "no_progress":
-            warn(ConvergenceWarning(no_progress("ChainCRF", history)))
-        return np.asarray(theta)
+            warn(ConvergenceWarning(out_of_iterations("ChainCRF", found.history, more)))
+        elif found.history.stopped == "no_progress":
+            warn(ConvergenceWarning(no_progress("ChainCRF", found.history)))
+        return np.asarray(found.theta)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes what was learnt to one file, without pickle; `besag.load` reads it."""
@@ -332,14 +375,9 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _objective(templates: ChainTemplates, training: Training) -> tuple[Objective, Dataset]:
-    """What is to be minimised: by a kernel of its own for first-order chains."""
-    data = training.data
-    if templates.triple is None:
-        return ChainLikelihood(templates), data
-    assert isinstance(data, Sequences)
-    names = [str(k) for k in range(templates.state.shape[0])]
-    inputs = csr_inputs(data.features, templates.state.n_inputs)
-    graph = chain_graph(templates, names, data.features.lengths, inputs)
-    engine = chain_engine(templates, n_threads=1)
-    return Likelihood(engine), unions.Dataset(unions.Batch(graph, data.codes, data.weights))
+def _check_file(path: Any) -> None:
+    """ModelError, before any work is done, where a checkpoint could not be written."""
+    if not isinstance(path, (str, PathLike)):
+        raise ModelError(f"checkpoint must be the path of a file, got {path!r}")
+    if Path(path).is_dir() or not Path(path).parent.is_dir():
+        raise ModelError(f"checkpoint must be a file in a folder that is there, got {str(path)!r}")

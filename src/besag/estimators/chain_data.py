@@ -1,4 +1,4 @@
-"""Training data of a chain CRF: vectorised in memory, or in the files of a scratch folder; and what is seen in them."""
+"""Data of a chain CRF: vectorised in memory, or in the files of a scratch folder; and what is seen in them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from besag.arrays import BoolArray, IntArray
-from besag.data.attributes import Attributes
+from besag.data import dataset as unions
+from besag.data.attributes import Attributes, Features, shown
+from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.data.labels import Labels
 from besag.data.sequences import Sequences, sequences_of
 from besag.data.streamed import StreamedSequences, stream
 from besag.errors import ModelError
 from besag.estimators.schemes import Allowed
+from besag.learn.objective import Dataset
 from besag.model.pattern import Pattern
 
 BLOCK = 1 << 16  # tokens that are looked at together
@@ -43,10 +46,7 @@ def training_data(X: Iterable[Any], y: Iterable[Any], weights: Any, scratch: Any
     """Sequences and labels as arrays; files live as long as the context."""
     if scratch is None:
         attributes, features = Attributes.fit(X)
-        if not len(features.lengths):
-            raise ModelError("X has no sequences")
-        if features.lengths.min() == 0:
-            raise ModelError(f"sequence {int(np.argmin(features.lengths))} is empty: leave it out of X and y")
+        _refuse_empty(features)
         labels, codes = Labels.fit(y, features.lengths)
         yield Training(attributes, labels, sequences_of(features, codes, weights))
         return
@@ -54,6 +54,39 @@ def training_data(X: Iterable[Any], y: Iterable[Any], weights: Any, scratch: Any
         raise ModelError(f"scratch must be a folder that is there, got {scratch!r}")
     with TemporaryDirectory(prefix="besag", dir=scratch) as folder:
         yield Training(*stream(X, y, Path(folder), weights))
+
+
+def held_out_data(given: Any, attributes: Attributes, classes: tuple[Any, ...], allowed: Allowed | None) -> Sequences:
+    """Sequences to watch, read as those to label are; ModelError where they are not (X, y)."""
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise ModelError(f"held_out must be a pair (X, y) of sequences and labels, got {shown(given)}")
+    try:
+        features = attributes.transform(given[0])
+        _refuse_empty(features)
+        data = sequences_of(features, Labels(classes).transform(given[1], features.lengths))
+        if allowed is not None:
+            refuse_forbidden([data], allowed, classes)
+    except ModelError as error:
+        raise ModelError(f"held_out: {error}") from None
+    return data
+
+
+def _refuse_empty(features: Features) -> None:
+    if not len(features.lengths):
+        raise ModelError("X has no sequences")
+    if features.lengths.min() == 0:
+        raise ModelError(f"sequence {int(np.argmin(features.lengths))} is empty: leave it out of X and y")
+
+
+def dataset_of(templates: ChainTemplates, data: Data) -> Dataset:
+    """Sequences as the objective takes them: second-order chains as a Graph."""
+    if templates.triple is None:
+        return data
+    assert isinstance(data, Sequences)
+    names = [str(k) for k in range(templates.state.shape[0])]
+    inputs = csr_inputs(data.features, templates.state.n_inputs)
+    graph = chain_graph(templates, names, data.features.lengths, inputs)
+    return unions.Dataset(unions.Batch(graph, data.codes, data.weights))
 
 
 def seen_pairs(parts: Iterable[Sequences], n_attributes: int, n_labels: int) -> Pattern:

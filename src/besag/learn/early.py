@@ -10,10 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from besag.arrays import Array
-from besag.data.dataset import Dataset
 from besag.learn.checkpoint import Kept
 from besag.learn.history import Iteration
-from besag.learn.objective import Total
+from besag.learn.objective import Dataset, Total
 from besag.learn.penalty import Penalty
 
 PATIENCE = 5  # iterations without a lower loss on the held-out data
@@ -42,6 +41,11 @@ class HeldOut:
             self.least, self.best, self.waited = loss, theta.copy(), 0
         else:
             self.waited += 1
+        return self.is_over
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the loss has not become lower for too long."""
         return self.waited >= PATIENCE
 
     def packed(self) -> dict[str, Kept]:

@@ -9,8 +9,7 @@ codes (N, V) with -1 = unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from os import PathLike
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +19,10 @@ from besag.data.dataset import Dataset
 from besag.data.structured import StructuredData
 from besag.errors import ApproximationWarning, CapabilityError, ConvergenceWarning, ModelError, warn
 from besag.infer.engine import Engine, make_engine
-from besag.learn.checkpoint import Checkpoint, load_checkpoint
-from besag.learn.early import PREFIX, HeldOut
-from besag.learn.history import History, Iteration, OnIteration
+from besag.learn.checkpoint import Checkpoint
+from besag.learn.history import History, OnIteration
 from besag.learn.likelihood import Likelihood
+from besag.learn.minimum import Resume, minimum
 from besag.learn.objective import Total, thread_count
 from besag.learn.optimizer import Optimizer, optimizer_name, read_optimizer
 from besag.learn.penalty import Strength, penalty_of
@@ -103,7 +102,7 @@ def fit(
     time_limit: float | None = None,
     n_threads: int | None = None,
     on_step: OnIteration | None = None,
-    resume: Checkpoint | str | PathLike[str] | None = None,
+    resume: Resume | None = None,
 ) -> Fit:
     """Learns theta, from zeros or from `theta` on, and gives the model with it.
 
@@ -118,68 +117,26 @@ def fit(
     """
     total = _total(objective, model, data, l1=l1, l2=l2, engine=engine, weights=weights, n_threads=n_threads)
     start = np.zeros(model.layout.n_parameters) if theta is None else model.layout.check_theta(theta)
-    method, before = read_optimizer(optimizer), _resumed(total, resume)
-    kept, watch = ({} if before is None else before.kept), None
-    if held_out is not None:
-        watch = HeldOut(total, read_data(model, held_out, None), start if before is None else before.theta, kept)
-    if before is not None:
-        before = replace(before, kept={name: value for name, value in kept.items() if not name.startswith(PREFIX)})
-    found, history, checkpoint = method.minimize(
-        total, start, time_limit=time_limit, on_step=_watching(on_step, watch), resume=before
-    )
-    last = found
-    if watch is not None:
-        found, checkpoint = watch.best, replace(checkpoint, kept={**checkpoint.kept, **watch.packed()})
-    value = history.value if found is last else total.value(found)
+    method = read_optimizer(optimizer)
+    others = None if held_out is None else read_data(model, held_out, None)
+    found = minimum(total, method, start, held_out=others, time_limit=time_limit, on_step=on_step, resume=resume)
     likelihood = total.objective
     assert isinstance(likelihood, Likelihood)
     result = Fit(
-        model.with_theta(found),
-        found,
-        value,
-        history.converged and bool(np.array_equal(found, last)),
-        history.stopped or "",
+        model.with_theta(found.theta),
+        found.theta,
+        found.history.value,
+        found.history.converged,
+        found.history.stopped or "",
         likelihood.is_exact,
-        history,
-        checkpoint,
+        found.history,
+        found.checkpoint,
     )
     _warn(result, optimizer_name(method))
     return result
 
 
 _total = objective  # `fit` has an argument of the same name
-
-
-def _resumed(total: Total, given: Checkpoint | str | PathLike[str] | None) -> Checkpoint | None:
-    """The checkpoint, from its file where it is in one; ModelError where it is of other data or another penalty."""
-    if given is None:
-        return None
-    resume = load_checkpoint(given) if isinstance(given, (str, PathLike)) else given
-    if not isinstance(resume, Checkpoint):
-        raise ModelError(f"resume must be a checkpoint or the path of one, got {type(resume).__name__}")
-    _check_resumed(total, resume)
-    return resume
-
-
-def _check_resumed(total: Total, resume: Checkpoint) -> None:
-    """Not where the last row was not evaluated, or an iteration is under way: then nothing is known of theta."""
-    was, theta = resume.rows[-1].value, np.asarray(resume.kept.get("average", resume.theta))
-    if resume.kept.get("position", 0) or not np.isfinite(was) or len(theta) != len(total.statistics):
-        return
-    now = total.value(theta)
-    if not np.isclose(was, now, rtol=1e-9, atol=1e-9):
-        raise ModelError(f"resume is of other data or another penalty: the value there was {was}, now it is {now}")
-
-
-def _watching(on_step: OnIteration | None, watch: HeldOut | None) -> OnIteration | None:
-    if watch is None:
-        return on_step
-
-    def both(row: Iteration, theta: Array) -> bool:
-        ended = bool(on_step(row, theta)) if on_step is not None else False
-        return watch(row, theta) or ended
-
-    return both
 
 
 def _warn(result: Fit, optimizer: str) -> None:
@@ -201,9 +158,10 @@ def _warn(result: Fit, optimizer: str) -> None:
 def out_of_iterations(who: str, history: History, more: str) -> str:
     """What to say of a fit that was not done after the iterations it had."""
     last = history.rows[-1]
-    rose = len(history.rows) > 1 and last.step == 0
+    went_back = len(history.rows) > 1 and last.step == 0  # to the best: a row, and no iteration
+    rose = went_back and last.value < history.rows[-2].value
     advice = "values have risen on the way: give it smaller steps, as in gradient_descent[step=0.01]" if rose else more
-    n_made = len(history.rows) - 1 - rose  # the way back to the best is a row, and no iteration
+    n_made = len(history.rows) - 1 - went_back
     return f"{who} stopped after {n_made} iterations, its gradient norm {last.grad_norm:.3g}; {advice}"
 
 
