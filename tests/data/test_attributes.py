@@ -380,8 +380,7 @@ def test_names_are_numbered_the_same_however_many_at_a_time(monkeypatch: pytest.
     assert found[0][3] == [1.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
 
 
-def test_names_that_are_no_texts_are_found_among_those_that_are_new() -> None:
-    """Of names that are known only the hash is looked at, which bytes share with the same text."""
+def test_names_that_are_no_texts_have_their_places_told() -> None:
     attributes, features = Attributes.fit([[["a"], [b"a", np.str_("b"), b"c"]], [["a"]]])
     assert attributes.names == ["a", "b", "c"]
     assert {type(name) for name in attributes.names} == {str}

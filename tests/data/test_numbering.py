@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from besag.data.numbering import BLOCK, Numbering
+from besag.data.numbering import BLOCK, Numbering, hashed
 
 NAMES = st.lists(st.text(max_size=3), max_size=40)
 
@@ -38,7 +38,7 @@ def test_many_names_in_both_modes(monkeypatch: pytest.MonkeyPatch, compile: bool
     assert numbering.find([]).dtype == np.int32
 
 
-def test_another_process_hashes_otherwise() -> None:
+def test_another_process_finds_the_same() -> None:
     code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).find(['b', 'c', 'a']).tolist())"
     sent = pickle.dumps(Numbering(["a", "b"]))
     done = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
@@ -46,12 +46,37 @@ def test_another_process_hashes_otherwise() -> None:
 
 
 def test_hashes_that_share_a_place() -> None:
-    class Same(str):
-        def __hash__(self) -> int:
-            return int(self) * 64
+    same = [str(i) for i in range(3_000) if hashed([str(i)])[0] % 64 == 5]
+    assert len(same) > 30
+    numbering = Numbering(same[:20])
+    assert len(numbering._keys) == 64
+    assert numbering.find([same[7], same[19], same[20]]).tolist() == [7, 19, -1]
 
-    numbering = Numbering([Same(str(i)) for i in range(20)])
-    assert numbering.find([Same("7"), Same("19"), Same("20")]).tolist() == [7, 19, -1]
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_hashes_are_those_of_fowler_noll_and_vo(monkeypatch: pytest.MonkeyPatch, compile: bool) -> None:
+    monkeypatch.setattr("besag.data.numbering.worth_compiling", lambda _: compile)
+
+    def expected(name: bytes) -> int:
+        h = 0xCBF29CE484222325
+        for byte in name:
+            h = ((h ^ byte) * 0x100000001B3) % 2**64
+        h %= 2**62
+        return h ^ (h >> 31)
+
+    names = ["", "a", "ab", "w[0]=Köln", "\U0001f600", "x" * 300, "\ud800"]
+    texts = [name.encode("utf-8", "surrogatepass") for name in names]
+    assert hashed(names).tolist() == list(map(expected, texts))
+    assert hashed(["a", "b\0c", "\0", ""]).tolist() == list(map(expected, [b"a", b"b\xc0\x80c", b"\xc0\x80", b""]))
+    assert hashed([]).tolist() == []
+
+
+def test_zeros_within_names() -> None:
+    names = ["a\0b", "a", "b", "", "\0", "a\0", "\0a", "a\0\0b"]
+    numbering = Numbering(names)
+    assert numbering.names == names
+    assert numbering.find([*names, "\0\0"]).tolist() == [*range(8), -1]
+    assert [numbering.find([name]).tolist() for name in names] == [[i] for i in range(8)]
 
 
 def test_room_is_for_names_and_not_for_how_often_they_come() -> None:
@@ -60,12 +85,18 @@ def test_room_is_for_names_and_not_for_how_often_they_come() -> None:
     assert len(numbering._keys) <= 8 * BLOCK
 
 
-def test_what_is_no_text_leaves_nothing_behind() -> None:
+def test_what_is_no_text_changes_nothing() -> None:
     numbering = Numbering(["a"])
-    for names in (["b", 3], ["b", None, "c"], [["a"]]):
+    for names in (["b", 3], ["b", None, "c"], [["a"]], [b"a"]):
         with pytest.raises(TypeError):
             numbering.add(names)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="expected a text, got 3"):
-        numbering.find(["a", 3])  # type: ignore[list-item]
+        with pytest.raises(TypeError):
+            numbering.find(names)  # type: ignore[arg-type]
     assert numbering.add(["c", "a", "b"]).tolist() == [1, 0, 2]
     assert numbering.names == ["a", "c", "b"]
+
+
+def test_names_of_derived_types_become_plain() -> None:
+    numbering = Numbering([np.str_("a"), "b"])
+    assert [type(name) for name in numbering.names] == [str, str]
+    assert numbering.find(["a", np.str_("b")]).tolist() == [0, 1]

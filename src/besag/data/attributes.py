@@ -31,7 +31,7 @@ from besag.arrays import Array, IntArray, Rebuilt, frozen, offsets_of
 from besag.data.numbering import Numbering
 from besag.errors import ModelError
 
-# Names -> numbers, -1 for those to leave out; TypeError where one that has no number yet is not a text.
+# Names -> numbers, -1 for those to leave out; TypeError where one is not a text.
 Numbered: TypeAlias = Callable[[Iterable[str]], NDArray[np.int32]]
 
 BLOCK = 1 << 13  # names that are numbered at a time

@@ -1,8 +1,12 @@
-"""A table from hashes to numbers: C places, a power of two and more than half of them free.
+"""A table from hashes to numbers: C places, a power of two and more than half of them free; and the hashes of names.
 
 A hash h belongs at place h mod C, or at the next free one; numbers (C,) int32 is -1 at free places, keys (C,) int64 the
 hash of the others. Reading thousands of names in one go, the processor fetches many places at a time, where a dict
 waits for each.
+
+The hash of a name is that of Fowler, Noll and Vo (FNV-1a) over the bytes of its text, h := (h xor byte) PRIME, cut to
+62 bits and folded at the end. So many low bits of a product are the same where integers wrap and where they grow, and
+LLVM, which is told that they do neither, may not leave out the cut.
 """
 
 from __future__ import annotations
@@ -12,6 +16,10 @@ from collections.abc import Callable
 from besag.arrays import AnyArray, IntArray
 from besag.kernels.compile import inlined
 
+BITS_62 = 2**62 - 1
+BASIS = 0xCBF29CE484222325 & BITS_62
+PRIME = 0x100000001B3
+
 
 @inlined
 def place_of(key: int, keys: IntArray, numbers: AnyArray) -> int:
@@ -20,6 +28,27 @@ def place_of(key: int, keys: IntArray, numbers: AnyArray) -> int:
     while numbers[place] >= 0 and keys[place] != key:
         place = (place + 1) & (len(keys) - 1)
     return place
+
+
+def make_hashed() -> Callable[..., int]:
+    """Kernel: hashes (n,) of n names, whose bytes are `text`, int8, each with a zero after it; returns how many zeros.
+
+    Where these are more than n, some are within names, and the hashes mean nothing.
+    """
+
+    def hashed(text: AnyArray, hashes: IntArray) -> int:
+        n, h = 0, BASIS
+        for i in range(len(text)):
+            byte = int(text[i]) & 255  # int64: with unsigned words, numba would compute in floating point
+            if byte != 0:
+                h = ((h ^ byte) * PRIME) & BITS_62
+                continue
+            if n < len(hashes):
+                hashes[n] = h ^ (h >> 31)
+            n, h = n + 1, BASIS
+        return n
+
+    return hashed
 
 
 def make_find() -> Callable[..., None]:
