@@ -237,3 +237,44 @@ def test_data_as_a_generator_or_a_single_instance() -> None:
     assert besag.fit(model, data[0], l2=1.0).objective == besag.fit(model, data[:1], l2=1.0).objective
     with pytest.raises(ModelError, match="there are instances 0 to 3, got 9"):
         besag.Dataset.union(data).batch([1, 9])
+
+
+def test_a_fit_prints_in_a_line() -> None:
+    data = instances(2, 10)
+    found = besag.fit(model_of(data[0]), data, l2=1.0)
+    assert repr(found).startswith(f"Fit({len(found.theta)} parameters, objective=")
+    assert repr(found).endswith(f"stopped='converged' after {found.log.n_iterations} iterations)")
+    made = found.log.n_iterations
+    assert repr(found.checkpoint) == f"Checkpoint(lbfgs after {made} iterations, {len(found.theta)} parameters)"
+
+
+def test_the_history_has_the_loss_on_held_out_data(tmp_path: Path) -> None:
+    data = instances(7, 16)
+    model, given = model_of(data[0]), {"l2": 1e-3, "held_out": data[8:]}
+    found = besag.fit(model, data[:8], **given)
+    nothing = besag.objective("likelihood", model, data[8:])
+    losses = found.history["held_out"]
+    assert found.stopped == "early_stopping"
+    assert losses.iloc[0] == pytest.approx(nothing.value(np.zeros(len(found.theta))), rel=1e-12)
+    assert losses.iloc[-1] == losses.min() == pytest.approx(nothing.value(found.theta), rel=1e-12)
+    assert (found.history["step"].iloc[-1], found.log.n_iterations) == (0.0, len(losses) - 2)
+    with pytest.warns(ConvergenceWarning, match="stopped after 3 iterations.*give it more"):
+        part = besag.fit(model, data[:8], **given, optimizer="lbfgs[max_iterations=3]")
+    part.checkpoint.save(tmp_path / "fit.npz")
+    rest = besag.fit(model, data[:8], **given, resume=tmp_path / "fit.npz")
+    assert rest.history["held_out"].tolist() == losses.tolist()
+    with pytest.warns(ConvergenceWarning):
+        blind = besag.fit(model, data[:8], l2=1e-3, optimizer="lbfgs[max_iterations=3]")
+    late = besag.fit(model, data[:8], **given, resume=blind.checkpoint).history["held_out"]
+    assert late.isna().tolist() == [True] * 3 + [False] * (len(late) - 3)
+
+
+def test_values_that_rise_are_told_whatever_ends_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, ticks = instances(2, 10), iter(range(10**6))
+    for text in ("gradient_descent[step=3.0]", "gradient_descent[step=3.0,max_iterations=20]"):
+        with pytest.warns(ConvergenceWarning, match="values have risen on the way"):
+            besag.fit(model_of(data[0]), data, l2=1.0, optimizer=text)
+    monkeypatch.setattr("besag.learn.optimizer.time.perf_counter", lambda: float(next(ticks)))
+    with pytest.warns(ConvergenceWarning, match="values have risen on the way"):
+        found = besag.fit(model_of(data[0]), data, l2=1.0, optimizer="gradient_descent[step=3.0]", time_limit=9.0)
+    assert found.stopped == "time_limit"

@@ -19,6 +19,7 @@ from besag.learn.optimizer import REGISTRY, optimizer_name, read_optimizer
 from besag.learn.penalty import Penalty
 
 SMOOTH = (
+    "gradient_descent[tolerance=1e-7,max_iterations=5000]",
     "steepest_descent[tolerance=1e-7,max_iterations=5000]",
     "gradient_descent[step=0.02,tolerance=1e-7,max_iterations=5000]",
     "lbfgs[tolerance=1e-8]",
@@ -28,6 +29,7 @@ SMOOTH = (
 ALL = (
     "steepest_descent",
     "gradient_descent[step=0.02]",
+    "gradient_descent",
     "lbfgs[memory=3]",
     "lbfgs[memory=3,metric=identity]",
     "newton_cg",
@@ -269,7 +271,7 @@ def test_stochastic_methods_with_l1_by_proximal_steps(text: str) -> None:
 @pytest.mark.parametrize("name", ["steepest_descent", "gradient_descent", "newton_cg"])
 def test_l1_is_refused_by_methods_for_smooth_functions(name: str) -> None:
     problem = Logistic(l1=0.1)
-    with pytest.raises(CapabilityError, match=f"'{name}' cannot minimise with l1 > 0; lbfgs can"):
+    with pytest.raises(CapabilityError, match=f"'{name}' cannot minimise with l1 > 0; lbfgs and sgd can"):
         read_optimizer(name).minimize(problem, problem.start)
 
 

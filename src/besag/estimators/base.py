@@ -39,7 +39,8 @@ class Estimator:
         return self
 
     def __repr__(self) -> str:
-        chosen = [f"{k}={v!r}" for k, v in self.get_params().items() if v is not self._defaults()[k]]
+        usual = self._defaults()
+        chosen = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(usual[k])]
         return f"{type(self).__name__}({', '.join(chosen)})"
 
     def __sklearn_tags__(self) -> Any:

@@ -23,7 +23,7 @@ from besag.data.chains import ChainTemplates
 from besag.data.dataset import check_weights
 from besag.data.labels import Labels, sequences_of_labels
 from besag.data.numbering import Numbering
-from besag.errors import ConvergenceWarning, ModelError, warn
+from besag.errors import ModelError
 from besag.estimators.base import Estimator, check_choice
 from besag.estimators.chain_data import (
     Data,
@@ -46,10 +46,9 @@ from besag.estimators.schemes import SCHEMES, Allowed, allowed_of
 from besag.graph.evidence import is_missing
 from besag.infer.engine import parse_engine
 from besag.learn.chains import ChainLikelihood
-from besag.learn.fit import no_progress, out_of_iterations
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.likelihood import Likelihood
-from besag.learn.minimum import minimum
+from besag.learn.minimum import minimum, warn_of_end
 from besag.learn.objective import Dataset, Objective, Total, thread_count
 from besag.learn.optimizer import Optimizer, read_optimizer
 from besag.learn.penalty import penalty_of
@@ -188,11 +187,7 @@ class ChainCRF(Estimator):
         if checkpoint is not None:
             found.checkpoint.save(checkpoint)
         self._history: History = found.history
-        if found.history.stopped == "max_iterations":
-            more = f"more than max_iter={method.max_iterations} may help"
-            warn(ConvergenceWarning(out_of_iterations("ChainCRF", found.history, more)))
-        elif found.history.stopped == "no_progress":
-            warn(ConvergenceWarning(no_progress("ChainCRF", found.history)))
+        warn_of_end("ChainCRF", found.history, f"more than max_iter={method.max_iterations} may help")
         return np.asarray(found.theta)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -211,6 +206,7 @@ class ChainCRF(Estimator):
             "columns": model.attributes.columns,
             "sparse": model.attributes.is_sparse,
             "stopped": history.stopped,
+            "went_back": history.went_back,
         }
         pattern, transition = model.templates.state.pattern, model.templates.transition
         assert pattern is not None
@@ -220,6 +216,7 @@ class ChainCRF(Estimator):
             "rows": pattern.rows,
             "columns": pattern.columns,
             "history": rows,
+            "held_out": np.array(history.held_out, np.float64),
         }
         if transition.support is not None:
             arrays["transitions"] = transition.support
@@ -243,7 +240,8 @@ class ChainCRF(Estimator):
         templates = chain_templates(len(attributes), len(classes), pattern, crf.order, allowed)
         crf.model_ = ChainModel(classes, attributes, templates, arrays["theta"])
         rows = [Iteration(int(number), *rest) for number, *rest in arrays["history"].tolist()]
-        crf._history = History(rows, told["stopped"])
+        held_out = arrays["held_out"].tolist()
+        crf._history = History(rows, told["stopped"], went_back=told["went_back"], held_out=held_out)
         return crf
 
     # What was learnt -------------------------------------------------------------------------------------------------
@@ -255,7 +253,7 @@ class ChainCRF(Estimator):
 
     @property
     def history_(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step."""
+        """Columns iteration, seconds, value, grad_norm, step, and held_out where there are such data."""
         self._check_fitted()
         return self._history.to_frame()
 
@@ -269,13 +267,19 @@ class ChainCRF(Estimator):
     def n_iter_(self) -> int:
         """Iterations of the optimiser."""
         self._check_fitted()
-        return self._history.rows[-1].iteration if self._history.rows else 0
+        return self._history.n_iterations
 
     @property
     def converged_(self) -> bool:
         """Whether the optimiser reached its tolerance."""
         self._check_fitted()
         return self._history.converged
+
+    @property
+    def stopped_(self) -> str | None:
+        """Why the fit ended: converged, max_iterations, time_limit, interrupted, no_progress or early_stopping."""
+        self._check_fitted()
+        return self._history.stopped
 
     @property
     def state_features_(self) -> dict[tuple[str, Any], float]:

@@ -171,14 +171,12 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
     if not bracket:
         return name, {}
     if not rest.endswith("]"):
-        raise CapabilityError(
-            f"engine text {text!r} opens a bracket and does not close it; write name[option=value,...]"
-        )
+        raise CapabilityError(f"{text!r} opens a bracket and does not close it; write name[option=value,...]")
     options = {}
     for part in filter(None, (piece.strip() for piece in re.split(r",(?=\s*\w+\s*=)", rest[:-1]))):
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not option:
-            raise CapabilityError(f"engine text {text!r}: expected option=value, got {part!r}")
+            raise CapabilityError(f"{text!r}: expected option=value, got {part!r}")
         options[option] = value
     return name.strip(), options
 

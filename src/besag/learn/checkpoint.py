@@ -46,6 +46,9 @@ class Checkpoint:
     rows: tuple[Iteration, ...]
     kept: Mapping[str, Kept]
 
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.optimizer} after {self.iteration} iterations, {len(self.theta)} parameters)"
+
     def save(self, path: str | PathLike[str]) -> None:
         """Into a file, from which `besag.fit(..., resume=path)` goes on."""
         save_checkpoint(self, path)
@@ -78,7 +81,8 @@ def load_checkpoint(path: str | PathLike[str]) -> Checkpoint:
             arrays = {name: archive[name] for name in archive.files}
         return _read(arrays)
     except BROKEN as error:
-        raise ParseError(f"expected a checkpoint of besag, but it cannot be read: {error}", path=fspath(path)) from None
+        why = "it is no archive" if "pickled" in str(error) else str(error)  # numpy would advise to run what is in it
+        raise ParseError(f"expected a checkpoint of besag, but it cannot be read: {why}", path=fspath(path)) from None
 
 
 def _read(arrays: dict[str, AnyArray]) -> Checkpoint:

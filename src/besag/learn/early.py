@@ -5,6 +5,7 @@ A checkpoint holds both, so that a fit that is resumed with the same held-out da
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -22,21 +23,25 @@ PREFIX = "held_out."  # of what a checkpoint holds
 class HeldOut:
     """The loss on held-out data at every iteration; `best` is the theta where it was least.
 
-    start: the theta that the fit begins with. kept: of the checkpoint that it is resumed from.
+    start: the theta that the fit begins with, after `first` iterations. kept: of the checkpoint that it is resumed
+    from, whose losses there are nan where nothing was held out.
     """
 
-    def __init__(self, total: Total, data: Dataset, start: Array, kept: Mapping[str, Kept]) -> None:
+    def __init__(self, total: Total, data: Dataset, start: Array, first: int, kept: Mapping[str, Kept]) -> None:
         none = Penalty(np.zeros(1), np.zeros(1))
         self.total = Total(total.objective, data, none, n_threads=total.n_threads)
         if PREFIX + "best" in kept:
-            best, least, waited = (kept[PREFIX + name] for name in ("best", "least", "waited"))
+            best, least, waited, losses = (kept[PREFIX + name] for name in ("best", "least", "waited", "losses"))
             self.best, self.least, self.waited = np.asarray(best, np.float64), float(least), int(waited)
+            self.losses: list[float] = np.asarray(losses, np.float64).tolist()
         else:
             self.best, self.least, self.waited = start, self.total.value_and_grad(start)[0], 0
+            self.losses = [math.nan] * first + [self.least]
 
     def __call__(self, row: Iteration, theta: Array) -> bool:
         """Whether to end the fit."""
         loss = self.total.value_and_grad(theta)[0]
+        self.losses.append(loss)
         if loss < self.least:
             self.least, self.best, self.waited = loss, theta.copy(), 0
         else:
@@ -50,4 +55,5 @@ class HeldOut:
 
     def packed(self) -> dict[str, Kept]:
         """What a checkpoint has to hold."""
-        return {PREFIX + "best": self.best, PREFIX + "least": self.least, PREFIX + "waited": self.waited}
+        numbers: dict[str, Kept] = {PREFIX + "least": self.least, PREFIX + "waited": self.waited}
+        return {PREFIX + "best": self.best, PREFIX + "losses": np.array(self.losses), **numbers}

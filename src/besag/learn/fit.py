@@ -17,12 +17,12 @@ import numpy as np
 from besag.arrays import Array
 from besag.data.dataset import Dataset
 from besag.data.structured import StructuredData
-from besag.errors import ApproximationWarning, CapabilityError, ConvergenceWarning, ModelError, warn
+from besag.errors import ApproximationWarning, CapabilityError, ModelError, warn
 from besag.infer.engine import Engine, make_engine
 from besag.learn.checkpoint import Checkpoint
 from besag.learn.history import History, OnIteration
 from besag.learn.likelihood import Likelihood
-from besag.learn.minimum import Resume, minimum
+from besag.learn.minimum import Resume, minimum, warn_of_end
 from besag.learn.objective import Total, thread_count
 from besag.learn.optimizer import Optimizer, optimizer_name, read_optimizer
 from besag.learn.penalty import Strength, penalty_of
@@ -38,8 +38,9 @@ OBJECTIVES = ("likelihood",)
 class Fit:
     """What was learnt: the model with theta, the value of the objective there, and how it came about.
 
-    checkpoint: what `resume=` goes on from; `checkpoint.save(path)` keeps it in a file. is_exact: False
-    where inference was approximate, and with it value and gradient.
+    stopped: converged, max_iterations, time_limit, interrupted, no_progress or early_stopping. is_exact: False where
+    inference was approximate, and with it value and gradient. checkpoint: what `resume=` goes on from;
+    `checkpoint.save(path)` keeps it in a file.
     """
 
     model: Model
@@ -53,8 +54,12 @@ class Fit:
 
     @property
     def history(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step."""
+        """Columns iteration, seconds, value, grad_norm, step, and held_out where there are such data."""
         return self.log.to_frame()
+
+    def __repr__(self) -> str:
+        about = f"objective={self.objective:.6g}, stopped={self.stopped!r} after {self.log.n_iterations} iterations"
+        return f"Fit({len(self.theta)} parameters, {about})"
 
 
 def objective(
@@ -148,29 +153,9 @@ def _warn(result: Fit, optimizer: str) -> None:
                 'engine="exact" gives exact ones, or refuses'
             )
         )
-    if result.stopped == "max_iterations":
-        more = f"give it more, as in {optimizer}[max_iterations={2 * (len(result.log.rows) - 1)}]"
-        warn(ConvergenceWarning(out_of_iterations("the optimiser", result.log, more)))
-    elif result.stopped == "no_progress" and result.is_exact:
-        warn(ConvergenceWarning(no_progress("the optimiser", result.log)))
-
-
-def out_of_iterations(who: str, history: History, more: str) -> str:
-    """What to say of a fit that was not done after the iterations it had."""
-    last = history.rows[-1]
-    went_back = len(history.rows) > 1 and last.step == 0  # to the best: a row, and no iteration
-    rose = went_back and last.value < history.rows[-2].value
-    advice = "values have risen on the way: give it smaller steps, as in gradient_descent[step=0.01]" if rose else more
-    n_made = len(history.rows) - 1 - went_back
-    return f"{who} stopped after {n_made} iterations, its gradient norm {last.grad_norm:.3g}; {advice}"
-
-
-def no_progress(who: str, history: History) -> str:
-    """What to say of a fit that ended because no step made the value smaller."""
-    return (
-        f"{who} found no step that makes the value smaller, after {len(history.rows) - 1} iterations and at a gradient "
-        f"norm of {history.rows[-1].grad_norm:.3g}; inputs of very different sizes may be why: scale them"
-    )
+    if result.is_exact or result.stopped != "no_progress":  # an approximation may have no minimum where it seems
+        more = f"give it more, as in {optimizer}[max_iterations={2 * max(result.log.n_iterations, 1)}]"
+        warn_of_end("the optimiser", result.log, more)
 
 
 def read_data(model: Model, data: Any, weights: Any) -> Dataset:

@@ -1,9 +1,9 @@
 """Gradient descent with a constant step tau, 004: theta := theta - tau gradient of f at theta.
 
-Below 2 over the largest curvature of f each step makes f smaller; with a larger tau values may rise. No step is
-refused for that; the theta of the smallest value is returned, the last one where values differ by rounding only, and
-where it is not the last one, the last row of the history goes back to it. Where the value is no number any more, it
-ends.
+Below 2 over the largest curvature of f each step makes f smaller; with a larger tau values may rise. Where no tau is
+given, it is 1 over the largest curvature at the start, by power iterations on the Hessian. No step is refused: the
+theta of the smallest value is returned, the last one where values differ by rounding only, and where it is not the last
+one, the last row of the history goes back to it. Where the value is no number any more, it ends.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from besag.learn.line_search import is_no_larger
 from besag.learn.objective import Function
 from besag.learn.optimizer import Descending, Method, Point, check_counts, check_numbers, check_positive, refuse_l1
 
+POWERS = 20
+
 
 @dataclass(frozen=True, slots=True)
 class GradientDescent(Descending):
-    """Constant steps. step: tau, which scales the gradient of the sum over all instances."""
+    """Constant steps. step: tau, which scales the gradient of the sum over all instances; None: see the module."""
 
-    step: float = 0.1
+    step: float | None = None
     max_iterations: int = 1000
     tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
         check_counts(self, "max_iterations")
         check_numbers(self, "tolerance")
-        check_positive(self, "step")
+        if self.step is not None:
+            check_positive(self, "step")
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)
@@ -43,12 +46,22 @@ class _Process(Method):
     def begin(self, theta: Array) -> Point:
         point = Method.begin(self, theta)
         best = {"best_theta": theta, "best_value": point.value, "best_norm": point.grad_norm}
-        return point._replace(kept={**point.kept, **best})
+        tau = self.optimizer.step or 1.0 / self._largest_curvature(theta, point.kept["gradient"])
+        return point._replace(kept={**point.kept, **best, "tau": tau})
+
+    def _largest_curvature(self, theta: Array, gradient: Array) -> float:
+        product, vector, size = self.function.hessian_vector(theta), gradient, norm(gradient)
+        for _ in range(POWERS):
+            if not 0.0 < size < math.inf:
+                return 1.0  # flat, or no number: nothing to go by
+            vector = product(vector / size)
+            size = norm(vector)
+        return size
 
     def step(self, point: Point) -> Point:
         kept = dict(point.kept)
         with np.errstate(over="ignore", invalid="ignore"):
-            theta = point.theta - self.optimizer.step * kept["gradient"]
+            theta = point.theta - kept["tau"] * kept["gradient"]
             value, gradient = self.function.value_and_grad(theta)
         if not math.isfinite(value):
             return point._replace(iteration=point.iteration + 1, step=0.0)
@@ -56,7 +69,7 @@ class _Process(Method):
         if is_no_larger(value, kept["best_value"]):
             best_value = min(value, kept["best_value"])
             kept.update(best_theta=theta, best_value=best_value, best_norm=norm(gradient))
-        return Point(point.iteration + 1, theta, value, norm(gradient), self.optimizer.step, kept)
+        return Point(point.iteration + 1, theta, value, norm(gradient), kept["tau"], kept)
 
     def answer(self, point: Point) -> Array:
         best: Array = point.kept["best_theta"]

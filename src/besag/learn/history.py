@@ -29,16 +29,27 @@ OnIteration: TypeAlias = Callable[[Iteration, Array], bool | None]  # of (row, t
 
 @dataclass(slots=True)
 class History:
-    """Rows so far; `stopped` is converged, max_iterations, time_limit, interrupted, no_progress or early_stopping."""
+    """Rows so far; `stopped` is converged, max_iterations, time_limit, interrupted, no_progress or early_stopping.
+
+    went_back: whether the last row is no iteration, but the way back to a theta that was left behind. held_out: the
+    loss on held-out data at each row, where there are some.
+    """
 
     rows: list[Iteration] = field(default_factory=list)
     stopped: str | None = None
     began: float = field(default_factory=time.perf_counter)
+    went_back: bool = False
+    held_out: list[float] = field(default_factory=list)
 
     @property
     def converged(self) -> bool:
         """Whether the tolerance was reached."""
         return self.stopped == "converged"
+
+    @property
+    def n_iterations(self) -> int:
+        """How many were made."""
+        return self.rows[-1].iteration - self.went_back if self.rows else 0
 
     @property
     def seconds(self) -> float:
@@ -57,8 +68,14 @@ class History:
         self.rows.append(row)
         return row
 
+    def go_back(self, value: float, grad_norm: float) -> None:
+        """A last row, of step 0, for a theta that was left behind."""
+        self.add(value, grad_norm, 0.0)
+        self.went_back = True
+
     def to_frame(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step."""
+        """Columns iteration, seconds, value, grad_norm, step, and held_out where there are such data."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows, columns=list(Iteration._fields))
+        frame = pd.DataFrame(self.rows, columns=list(Iteration._fields))
+        return frame.assign(held_out=self.held_out) if self.held_out else frame

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from besag.arrays import Array, norm
-from besag.errors import ModelError
+from besag.errors import ConvergenceWarning, ModelError, warn
 from besag.learn.checkpoint import Checkpoint, load_checkpoint
 from besag.learn.early import PREFIX, HeldOut
 from besag.learn.history import History, Iteration, OnIteration
@@ -45,7 +45,8 @@ def minimum(
     before = None if resume is None else _resumed(total, resume)
     kept, watch = ({} if before is None else before.kept), None
     if held_out is not None:
-        watch = HeldOut(total, held_out, start if before is None else before.theta, kept)
+        begin, first = (start, 0) if before is None else (before.theta, before.iteration)
+        watch = HeldOut(total, held_out, begin, first, kept)
     if before is not None:
         before = replace(before, kept={name: value for name, value in kept.items() if not name.startswith(PREFIX)})
     is_over = watch is not None and watch.is_over  # before a checkpoint: not a step more
@@ -60,9 +61,31 @@ def minimum(
     if not np.array_equal(watch.best, found):
         value, gradient = total.value_and_grad(watch.best)
         slope = pseudo_gradient(total, watch.best, gradient)
-        history.add(value + total.penalty.absolute(watch.best), norm(slope), 0.0)
+        history.go_back(value + total.penalty.absolute(watch.best), norm(slope))
         history.stopped = "early_stopping" if history.converged else history.stopped
+    history.held_out = [*watch.losses, watch.least][: len(history.rows)]
     return Minimum(watch.best, history, checkpoint)
+
+
+def warn_of_end(who: str, history: History, more: str) -> None:
+    """A ConvergenceWarning where a fit ended without having got there; more: what to do if it was merely too short."""
+    count, norm = history.n_iterations, history.rows[-1].grad_norm
+    if _has_risen(history):
+        text = f"{who} stopped after {count} iterations, its gradient norm {norm:.3g}; values have risen on the way: "
+        text += "give it smaller steps, as in gradient_descent[step=0.01]"
+    elif history.stopped == "max_iterations":
+        text = f"{who} stopped after {count} iterations, its gradient norm {norm:.3g}; {more}"
+    elif history.stopped == "no_progress":
+        text = f"{who} found no step that makes the value smaller, after {count} iterations and at a gradient norm of "
+        text += f"{norm:.3g}; inputs of very different sizes may be why: scale them"
+    else:
+        return
+    warn(ConvergenceWarning(text))
+
+
+def _has_risen(history: History) -> bool:
+    """Whether a lower value was left behind."""
+    return history.went_back and history.rows[-1].value < history.rows[-2].value
 
 
 def _resumed(total: Total, given: Resume) -> Checkpoint:

@@ -173,7 +173,7 @@ def check_choice(optimizer: object, option: str, allowed: tuple[object, ...]) ->
 def refuse_l1(optimizer: object, function: Function) -> None:
     """CapabilityError where the function is not smooth."""
     if not function.penalty.is_smooth:
-        raise CapabilityError(f"optimizer {optimizer_name(optimizer)!r} cannot minimise with l1 > 0; lbfgs can")
+        raise CapabilityError(f"optimizer {optimizer_name(optimizer)!r} cannot minimise with l1 > 0; lbfgs and sgd can")
 
 
 def pseudo_gradient(function: Function, theta: Array, gradient: Array) -> Array:
@@ -334,7 +334,7 @@ def _complete(method: Method, point: Point, history: History) -> None:
     """
     number, answer = point.iteration + point.is_within, method.elsewhere(point)
     if answer is not None:
-        history.add(*answer, 0.0)
+        history.go_back(*answer)
     if len(history.rows) > number and not math.isnan(history.rows[number].value):
         return
     try:

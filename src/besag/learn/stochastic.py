@@ -37,7 +37,7 @@ class Stochastic(Descending):
     """What all have in common.
 
     step, schedule, decay: see `besag.learn.schedules`; None: the usual ones of the method. max_iterations: epochs.
-    batch_size: None for 32, or a fiftieth of the instances where that is less. seed: of the order of instances.
+    batch_size: None for 32, or a twentieth of the instances where that is less. seed: of the order of instances.
     evaluate_every: epochs from one evaluation of all data to the next; rows between have nan, the last one never has.
     """
 
@@ -73,7 +73,7 @@ class Stochastic(Descending):
 
     def size(self, n: int) -> int:
         """How many of n instances make a batch."""
-        return max(1, min(32, n // 50)) if self.batch_size is None else self.batch_size
+        return max(1, min(32, n // 20)) if self.batch_size is None else self.batch_size
 
     def check_own(self) -> None:
         """Of the options that only one method has."""
