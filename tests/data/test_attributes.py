@@ -1,5 +1,6 @@
 """Attributes as python-crfsuite reads them, arrays, labels, and what is refused."""
 
+import enum
 import pickle
 from collections import Counter, UserDict
 from decimal import Decimal
@@ -393,3 +394,24 @@ def test_names_that_are_no_texts_have_their_places_told() -> None:
     growing.add([[["a"]], [["b"]]])
     with pytest.raises(ModelError, match=r"sequence 3, position 2: expected the name of an attribute"):
         growing.add([[["c"]], [["a"], ["b"], ["c", None]]])
+
+
+class Tag(str, enum.Enum):  # noqa: UP042
+    """What str() says of it is not the text that it is."""
+
+    NOUN = "n"
+
+
+def test_names_of_types_derived_from_str_are_the_text_that_they_are() -> None:
+    attributes, features = Attributes.fit([[[Tag.NOUN], ["n"], {Tag.NOUN: 1.0}, {"tag": Tag.NOUN}, ["Tag.NOUN"]]])
+    assert attributes.names == ["n", "tag:n", "Tag.NOUN"]
+    assert {type(name) for name in attributes.names} == {str}
+    assert features.indices.tolist() == [0, 0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("sequence", [np.array(3), {"a"}, frozenset(), {"a": 1.0}, 3])
+def test_what_has_no_order_is_no_sequence(sequence: Any) -> None:
+    with pytest.raises(ModelError, match="sequence 0: expected a list with one item for each token"):
+        Attributes.fit([sequence])
+    with pytest.raises(ModelError, match="sequence 0 of y: expected a list of labels"):
+        Labels.fit([sequence])

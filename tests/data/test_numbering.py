@@ -100,3 +100,10 @@ def test_names_of_derived_types_become_plain() -> None:
     numbering = Numbering([np.str_("a"), "b"])
     assert [type(name) for name in numbering.names] == [str, str]
     assert numbering.find(["a", np.str_("b")]).tolist() == [0, 1]
+
+
+def test_texts_whose_bytes_python_hashes_alike_are_two_names() -> None:
+    """Python hashes how a text lies in memory: in one, two or four bytes a letter."""
+    names = ["no", "\u6f6e", "é", "Ã©"]
+    assert Numbering(names).names == names
+    assert len(set(hashed(names).tolist())) == 4

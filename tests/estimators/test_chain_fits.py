@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 import besag
 from besag.errors import ConvergenceWarning, ModelError, ParseError
 from besag.estimators.chain_model import ChainModel
+from besag.learn.early import HeldOut
 
 
 def sequences(seed: int, n: int) -> tuple[list[Any], list[list[str]]]:
@@ -112,3 +113,30 @@ def test_held_out_data_that_cannot_be_watched(held_out: Any, match: str) -> None
 def test_checkpoints_that_could_not_be_written_are_refused_before_the_fit(path: Any, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="checkpoint must be"):
         besag.ChainCRF().fit(X, Y, checkpoint=path if isinstance(path, int) else tmp_path / path)
+
+
+@pytest.mark.parametrize("optimizer", ["lbfgs", "sgd", "adam[max_iterations=9]", "gradient_descent"])
+@pytest.mark.parametrize("within", ["on_step", "loss"])
+@pytest.mark.parametrize("last", [2, 5, 6])
+def test_ctrl_c_while_data_are_held_out_loses_no_iteration(
+    last: int, within: str, optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {"l2": 0.01, "optimizer": optimizer, "max_iter": 25}
+    whole, parts, file, calls = besag.ChainCRF(**given), besag.ChainCRF(**given), tmp_path / "fit.npz", iter(range(99))
+    fitted(whole, OTHERS)
+    look = HeldOut.__call__
+
+    def pressed(*_: Any) -> None:
+        if next(calls) == last:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if within == "loss":
+            patch.setattr(HeldOut, "__call__", lambda self, theta: pressed() or look(self, theta))
+        parts.fit(X, Y, held_out=OTHERS, checkpoint=file, on_step=pressed if within == "on_step" else None)
+    assert parts.stopped_ == "interrupted"
+    assert not parts.history_["held_out"].isna().any()
+    fitted(parts, OTHERS, file)
+    assert_array_equal(parts.model_.theta, whole.model_.theta)
+    columns = ["iteration", "value", "step", "held_out"]
+    assert parts.history_[columns].equals(whole.history_[columns])

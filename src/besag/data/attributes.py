@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from besag.arrays import Array, IntArray, Rebuilt, frozen, offsets_of
-from besag.data.numbering import Numbering
+from besag.data.numbering import Numbering, plain
 from besag.errors import ModelError
 
 # Names -> numbers, -1 for those to leave out; TypeError where one is not a text.
@@ -239,11 +239,17 @@ def _kind(columns: int | None) -> str:
     return "a list of items" if columns is None else f"an array of {columns} columns"
 
 
+def has_order(given: Any) -> bool:
+    """Whether something can be gone through from its first element to its last."""
+    unordered = isinstance(given, (set, frozenset, Mapping)) or getattr(given, "ndim", 1) == 0
+    return hasattr(given, "__iter__") and not unordered
+
+
 def _listed(n: int, sequence: Any) -> Sequence[Any]:
     """The items of a sequence."""
     if isinstance(sequence, (list, tuple)):
         return sequence
-    if isinstance(sequence, (str, bytes, Mapping)) or not hasattr(sequence, "__iter__"):
+    if not has_order(sequence) or isinstance(sequence, (str, bytes)):
         raise ModelError(
             f"sequence {n}: expected a list with one item for each token, got {type(sequence).__name__}; "
             "a single sequence is given as [sequence]"
@@ -303,7 +309,7 @@ def _flatten_value(value: Any, name: str, names: list[str], weights: list[float]
 def _text(name: Any) -> str:
     """An attribute as str; bytes are UTF-8."""
     if isinstance(name, str):
-        return str(name)
+        return plain(name)
     if isinstance(name, bytes):
         return name.decode()
     raise TypeError(f"expected the name of an attribute, a str, got {shown(name)}")

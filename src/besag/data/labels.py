@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import IntArray
-from besag.data.attributes import iterated, shown
+from besag.data.attributes import has_order, iterated, shown
 from besag.errors import ModelError
 from besag.graph.evidence import is_missing
 from besag.text import did_you_mean, shortened
@@ -105,7 +105,7 @@ def sequences_of_labels(
     """The number and the labels of each sequence, None where one is not known: as many as there are tokens."""
     n = first - 1
     for n, labels in enumerate(iterated(sequences), first):
-        listed = _plain(labels) if hasattr(labels, "__iter__") else None
+        listed = _plain(labels) if has_order(labels) else None
         if listed is None:
             raise ModelError(f"sequence {n} of y: expected a list of labels, got {shown(labels)}")
         if lengths is not None and n - first < len(lengths) and len(listed) != lengths[n - first]:

@@ -71,7 +71,7 @@ class Numbering:
         found, first = self._add(block, len(self))
         if len(first):
             new = list(map(given.__getitem__, (first + start).tolist()))
-            self.names.extend(new if set(map(type, new)) <= {str} else map(str, new))
+            self.names.extend(new if set(map(type, new)) <= {str} else map(plain, new))
             self._hashes.frombytes(block[first].tobytes())
         return found
 
@@ -93,6 +93,11 @@ def _places(n: int) -> tuple[IntArray, NDArray[np.int32]]:
 
 def _listed(names: Iterable[str]) -> list[str]:
     return names if isinstance(names, list) else list(names)
+
+
+def plain(name: str) -> str:
+    """The text itself, where a name is of a type derived from str: what str() of an enumeration says is another."""
+    return str.__str__(name)
 
 
 def hashed(names: list[str]) -> IntArray:

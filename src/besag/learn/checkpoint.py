@@ -46,6 +46,11 @@ class Checkpoint:
     rows: tuple[Iteration, ...]
     kept: Mapping[str, Kept]
 
+    @property
+    def shown(self) -> Array:
+        """The theta that the last row speaks of: the average, where there is one."""
+        return np.asarray(self.kept.get("average", self.theta), np.float64)
+
     def __repr__(self) -> str:
         return f"Checkpoint({self.optimizer} after {self.iteration} iterations, {len(self.theta)} parameters)"
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from besag.arrays import Array
-from besag.learn.checkpoint import Kept
-from besag.learn.history import Iteration
+from besag.learn.checkpoint import Checkpoint, Kept
 from besag.learn.objective import Dataset, Total
 from besag.learn.penalty import Penalty
 
@@ -38,8 +37,8 @@ class HeldOut:
             self.best, self.least, self.waited = start, self.total.value_and_grad(start)[0], 0
             self.losses = [math.nan] * first + [self.least]
 
-    def __call__(self, row: Iteration, theta: Array) -> bool:
-        """Whether to end the fit."""
+    def __call__(self, theta: Array) -> bool:
+        """Whether to end the fit, after one more iteration."""
         loss = self.total.value_and_grad(theta)[0]
         self.losses.append(loss)
         if loss < self.least:
@@ -47,6 +46,11 @@ class HeldOut:
         else:
             self.waited += 1
         return self.is_over
+
+    def catch_up(self, checkpoint: Checkpoint) -> None:
+        """Looks at the last iteration of a checkpoint where Ctrl-C came in between."""
+        if len(self.losses) <= checkpoint.iteration:
+            self(checkpoint.shown)
 
     @property
     def is_over(self) -> bool:

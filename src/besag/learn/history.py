@@ -31,14 +31,14 @@ OnIteration: TypeAlias = Callable[[Iteration, Array], bool | None]  # of (row, t
 class History:
     """Rows so far; `stopped` is converged, max_iterations, time_limit, interrupted, no_progress or early_stopping.
 
-    went_back: whether the last row is no iteration, but the way back to a theta that was left behind. held_out: the
-    loss on held-out data at each row, where there are some.
+    went_back: how many of the last rows are no iterations, but the way back to a theta that was left behind. held_out:
+    the loss on held-out data at each row, where there are some.
     """
 
     rows: list[Iteration] = field(default_factory=list)
     stopped: str | None = None
     began: float = field(default_factory=time.perf_counter)
-    went_back: bool = False
+    went_back: int = 0
     held_out: list[float] = field(default_factory=list)
 
     @property
@@ -71,7 +71,7 @@ class History:
     def go_back(self, value: float, grad_norm: float) -> None:
         """A last row, of step 0, for a theta that was left behind."""
         self.add(value, grad_norm, 0.0)
-        self.went_back = True
+        self.went_back += 1
 
     def to_frame(self) -> pd.DataFrame:
         """Columns iteration, seconds, value, grad_norm, step, and held_out where there are such data."""

@@ -6,6 +6,8 @@ the answer, the way back to it is the last row of the history, of step 0, and no
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from typing import NamedTuple, TypeAlias
@@ -47,6 +49,8 @@ def minimum(
     if held_out is not None:
         begin, first = (start, 0) if before is None else (before.theta, before.iteration)
         watch = HeldOut(total, held_out, begin, first, kept)
+        if before is not None:
+            watch.catch_up(before)
     if before is not None:
         before = replace(before, kept={name: value for name, value in kept.items() if not name.startswith(PREFIX)})
     is_over = watch is not None and watch.is_over  # before a checkpoint: not a step more
@@ -57,13 +61,17 @@ def minimum(
     history.stopped = "early_stopping" if is_over else history.stopped
     if watch is None:
         return Minimum(found, history, checkpoint)
+    with suppress(KeyboardInterrupt):  # pressed again: left to who resumes
+        watch.catch_up(checkpoint)
     checkpoint = replace(checkpoint, kept={**checkpoint.kept, **watch.packed()})
+    unseen = len(history.rows) - len(watch.losses)
+    history.held_out = watch.losses + [math.nan] * unseen
     if not np.array_equal(watch.best, found):
         value, gradient = total.value_and_grad(watch.best)
         slope = pseudo_gradient(total, watch.best, gradient)
         history.go_back(value + total.penalty.absolute(watch.best), norm(slope))
         history.stopped = "early_stopping" if history.converged else history.stopped
-    history.held_out = [*watch.losses, watch.least][: len(history.rows)]
+        history.held_out.append(watch.least)
     return Minimum(watch.best, history, checkpoint)
 
 
@@ -85,7 +93,7 @@ def warn_of_end(who: str, history: History, more: str) -> None:
 
 def _has_risen(history: History) -> bool:
     """Whether a lower value was left behind."""
-    return history.went_back and history.rows[-1].value < history.rows[-2].value
+    return history.went_back > 0 and history.rows[-1].value < history.rows[-2].value
 
 
 def _resumed(total: Total, given: Resume) -> Checkpoint:
@@ -99,7 +107,7 @@ def _resumed(total: Total, given: Resume) -> Checkpoint:
 
 def _check_resumed(total: Total, resume: Checkpoint) -> None:
     """Not where the last row was not evaluated, or an iteration is under way: then nothing is known of theta."""
-    was, theta = resume.rows[-1].value, np.asarray(resume.kept.get("average", resume.theta))
+    was, theta = resume.rows[-1].value, resume.shown
     if resume.kept.get("position", 0) or not np.isfinite(was) or len(theta) != len(total.statistics):
         return
     now = total.value(theta)
@@ -113,6 +121,6 @@ def _watching(on_step: OnIteration | None, watch: HeldOut | None) -> OnIteration
 
     def both(row: Iteration, theta: Array) -> bool:
         ended = bool(on_step(row, theta)) if on_step is not None else False
-        return watch(row, theta) or ended
+        return watch(theta) or ended
 
     return both
