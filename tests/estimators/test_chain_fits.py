@@ -1,5 +1,6 @@
 """Fits of chain CRFs that are watched, end early, and go on later."""
 
+import importlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import besag
 from besag.errors import ConvergenceWarning, ModelError, ParseError
 from besag.estimators.chain_model import ChainModel
 from besag.learn.early import HeldOut
+
+importlib.import_module("numba")  # fits are compared to the last bit: none begins in plain Python
 
 
 def sequences(seed: int, n: int) -> tuple[list[Any], list[list[str]]]:
