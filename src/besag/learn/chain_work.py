@@ -15,6 +15,7 @@ from besag.model.pattern import Plan
 
 Shard: TypeAlias = Sequences | StoredSequences
 NOTHING = frozen(np.zeros(0, np.int64))
+CHUNK = 1 << 16  # parameters whose slopes a thread takes off at a time
 
 
 class Phase(NamedTuple):
@@ -27,11 +28,15 @@ class Phase(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a shard keeps between calls: all of its sequences, those with unknown labels, its single parameters (S,)."""
+    """What a shard keeps between calls: all of its sequences, and those with unknown labels.
+
+    singles (S,): its single parameters, sorted; cuts: where in them each CHUNK of all parameters begins.
+    """
 
     free: Phase
     clamped: Phase | None
     singles: IntArray
+    cuts: IntArray
 
     def load(self) -> Work:
         """It is here."""
@@ -47,9 +52,9 @@ class StoredWork(NamedTuple):
         """From the file."""
         with np.load(self.path, allow_pickle=False) as file:
             free, clamped = (_unpacked(file, prefix) for prefix in ("free", "clamped"))
-            singles = frozen(file["singles"])
+            singles, cuts = (frozen(file[name]) for name in ("singles", "cuts"))
         assert free is not None
-        return Work(free, clamped, singles)
+        return Work(free, clamped, singles, cuts)
 
 
 Kept: TypeAlias = Work | StoredWork
@@ -67,7 +72,7 @@ def kept_work(shard: Shard, plan: Plan, width: int) -> Kept:
         return work
     path = shard.path.with_suffix(".compiled.npz")
     arrays = _packed("free", work.free) | _packed("clamped", work.clamped)
-    np.savez(path, singles=work.singles, **arrays)  # type: ignore[arg-type]
+    np.savez(path, singles=work.singles, cuts=work.cuts, **arrays)  # type: ignore[arg-type]
     return StoredWork(path)
 
 
@@ -76,7 +81,13 @@ def _compiled(batch: Sequences, plan: Plan, width: int) -> Work:
     clamped = None if hidden is None else _phase(hidden, plan, singles, width, hidden.codes)
     if clamped is not None:
         clamped = clamped._replace(weights=frozen(-clamped.weights))
-    return Work(_phase(batch, plan, singles, width, NOTHING), clamped, singles.which)
+    free = _phase(batch, plan, singles, width, NOTHING)
+    return Work(free, clamped, singles.which, cuts_of(singles.which, len(plan.elements)))
+
+
+def cuts_of(which: IntArray, n: int) -> IntArray:
+    """Where in sorted parameters, of n in all, each CHUNK begins, and where the last one ends."""
+    return frozen(np.searchsorted(which, np.arange(0, n + CHUNK, CHUNK)))
 
 
 def _phase(batch: Sequences, plan: Plan, singles: Singles, width: int, known: IntArray) -> Phase:

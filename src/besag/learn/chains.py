@@ -16,7 +16,6 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -31,13 +30,12 @@ from besag.kernels.chain_parameters import make_counted, make_laid_out, make_tak
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.pair_passes import DELTA
 from besag.kernels.threads import run_chunks
-from besag.learn.chain_work import NOTHING, Kept, Phase, Shard, Work, kept_work, loaded
+from besag.learn.chain_work import NOTHING, Kept, Phase, Shard, Work, cuts_of, kept_work, loaded
 from besag.learn.differences import hessian_product
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Product
 from besag.model.pattern import Pattern, Plan
 
-CHUNK = 1 << 16  # parameters whose slopes a thread takes off at a time
 Pooled = TypeVar("Pooled")
 
 
@@ -52,11 +50,13 @@ class Desk(NamedTuple):
 class Slope(NamedTuple):
     """The gradient of sum_n w_n log Z_n of a shard by its log-potentials.
 
-    room: of the parameters in rows (M,), then of the single ones (S,) named here. pairs (W, W): of transitions.
+    room: of the parameters in rows (M,), then of the single ones (S,) of its Work, with their cuts. pairs (W, W): of
+    transitions.
     """
 
     room: Array
     singles: IntArray
+    cuts: IntArray
     pairs: Array
 
 
@@ -176,7 +176,7 @@ class ChainLikelihood:
             if phase is not None:
                 value += self._add_phase(desk, transitions, phase, of_singles, pairs)
         np.take(desk.rows, plan.places, out=of_rows, mode="clip")
-        return value, Slope(room, work.singles, pairs[0])
+        return value, Slope(room, work.singles, work.cuts, pairs[0])
 
     def _add_phase(self, desk: Desk, transitions: Transitions, phase: Phase, of_singles: Array, pairs: Array) -> float:
         """sum_n w_n log Z_n, NaN where numbers do not suffice, with known labels as evidence; adds marginals."""
@@ -198,18 +198,17 @@ class ChainLikelihood:
         """The gradient by theta, which is minus that by log-potentials; the rooms of the slopes are free again."""
         k, layout, n, in_rows = self.n_labels, self.templates.layout(), len(self.pattern), self._plan().kept
         own = gradient[layout["state"]]
-        parts = list[tuple[IntArray, Array]]()
+        cuts, parts = cuts_of(in_rows, n), list[tuple[IntArray, IntArray, Array]]()
         for slope in slopes:
-            parts += (in_rows, frozen(slope.room)), (slope.singles, frozen(slope.room[len(in_rows) :]))
-        bounds = np.arange(0, n + CHUNK, CHUNK)
-        cuts = [list(pairwise(np.searchsorted(which, bounds).tolist())) for which, _ in parts]
+            parts.append((in_rows, cuts, frozen(slope.room)))
+            parts.append((slope.singles, slope.cuts, frozen(slope.room[len(in_rows) :])))
         kernel = kernel_of(make_taken_off, compile=worth_compiling(float(n)))
 
         def take_off(chunk: int) -> None:
-            for (which, values), cut in zip(parts, cuts, strict=True):
-                kernel(which, *cut[chunk], values, own)
+            for which, cuts, values in parts:
+                kernel(which, int(cuts[chunk]), int(cuts[chunk + 1]), values, own)
 
-        run_chunks(take_off, len(bounds) - 1, n_threads)
+        run_chunks(take_off, len(cuts) - 1, n_threads)
         for slope in slopes:
             gradient[layout["transition"]] -= (slope.pairs * transitions.tables[0])[:k, :k].reshape(-1)
             self.rooms.append(slope.room)

@@ -46,8 +46,8 @@ class Penalty(Rebuilt):
 
     def smooth(self, theta: Array) -> tuple[float, Array]:
         """The part of l2, and its gradient."""
-        gradient = self.l2 * theta
-        return dot(gradient, theta), 2.0 * gradient
+        gradient = (2.0 * self.l2) * theta
+        return 0.5 * dot(gradient, theta), gradient
 
 
 def penalty_of(layout: Layout, l1: Strength = 0.0, l2: Strength = 0.0) -> Penalty:
