@@ -415,3 +415,11 @@ def test_what_has_no_order_is_no_sequence(sequence: Any) -> None:
         Attributes.fit([sequence])
     with pytest.raises(ModelError, match="sequence 0 of y: expected a list of labels"):
         Labels.fit([sequence])
+
+
+@pytest.mark.parametrize("labels", [np.array([[1]]), [["a"]], [{}], np.array([["a"]])])
+def test_labels_of_more_than_one_axis(labels: Any) -> None:
+    known, _ = Labels.fit([["a", "b"]])
+    for read in (Labels.fit, known.transform):
+        with pytest.raises(ModelError, match="sequence 0: expected labels, each a str or an int"):
+            read([labels])

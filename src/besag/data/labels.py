@@ -103,32 +103,32 @@ def sequences_of_labels(
     sequences: Iterable[Any], lengths: IntArray | None, first: int = 0
 ) -> Iterator[tuple[int, list[Any]]]:
     """The number and the labels of each sequence, None where one is not known: as many as there are tokens."""
-    n = first - 1
+    n, expected = first - 1, None if lengths is None else lengths.tolist()
     for n, labels in enumerate(iterated(sequences), first):
-        listed = _plain(labels) if has_order(labels) else None
-        if listed is None:
+        if not has_order(labels):
             raise ModelError(f"sequence {n} of y: expected a list of labels, got {shown(labels)}")
-        if lengths is not None and n - first < len(lengths) and len(listed) != lengths[n - first]:
-            raise ModelError(f"sequence {n}: X has {lengths[n - first]} items, and y has {len(listed)} labels")
-        if not set(map(type, listed)) <= _PLAIN:
-            try:
-                hash(tuple(listed))
-            except TypeError as error:
-                raise ModelError(f"sequence {n}: expected labels, each a str or an int: {error}") from None
+        listed = _plain(n, labels)
+        if expected is not None and n - first < len(expected) and len(listed) != expected[n - first]:
+            raise ModelError(f"sequence {n}: X has {expected[n - first]} items, and y has {len(listed)} labels")
         yield n, listed
-    if lengths is not None and n + 1 - first != len(lengths):
-        raise ModelError(f"X has {first + len(lengths)} sequences, and y has {n + 1}")
+    if expected is not None and n + 1 - first != len(expected):
+        raise ModelError(f"X has {first + len(expected)} sequences, and y has {n + 1}")
 
 
-def _plain(labels: Any) -> list[Any]:
-    """Labels as Python's own str and int; None where an array of integers has -1."""
-    if not isinstance(labels, np.ndarray):
-        given = list(labels)
-        if set(map(type, given)) <= _PLAIN:
-            return given
-        return [label.item() if isinstance(label, np.generic) else label for label in given]
-    listed: list[Any] = labels.tolist()
-    return [None if label == -1 else label for label in listed] if labels.dtype.kind == "i" else listed
+def _plain(n: int, labels: Any) -> list[Any]:
+    """The labels of sequence n as Python's own str and int; None where an array of integers has -1."""
+    is_array = isinstance(labels, np.ndarray)
+    given: list[Any] = labels.tolist() if is_array else list(labels)
+    if is_array and labels.dtype.kind == "i":
+        given = [None if label == -1 else label for label in given]
+    if set(map(type, given)) <= _PLAIN:
+        return given
+    listed = [label.item() if isinstance(label, np.generic) else label for label in given]
+    try:
+        hash(tuple(listed))
+    except TypeError as error:
+        raise ModelError(f"sequence {n}: expected labels, each a str or an int: {error}") from None
+    return listed
 
 
 def _sorted(labels: list[Any]) -> tuple[Any, ...]:
