@@ -208,3 +208,10 @@ def test_impossible_instances_are_named_by_their_own_number() -> None:
     rows = [[0, 0, 0], [1, 1, 1], [0, 0, 0], [0, -1, 1]]
     with pytest.raises(EvidenceError, match="instance 3 has no labelling"):
         besag.fit(model, rows)
+
+
+def test_structured_data_print_in_a_line() -> None:
+    first = instances(2, 1)[0]
+    about = f"StructuredData({len(first.variables)} variables, {first.n_factors} factors, "
+    assert repr(first) == about + f"{len(first.variables)} labels known)"
+    assert repr(besag.StructuredData(first.variables, first.groups)) == about + "unlabelled)"

@@ -47,6 +47,10 @@ class StructuredData(Rebuilt):
         if self.labels is not None:
             object.__setattr__(self, "labels", owned(read_labels(self.variables, self.labels)))
 
+    def __repr__(self) -> str:
+        known = "unlabelled" if self.labels is None else f"{int((self.labels >= 0).sum())} labels known"
+        return f"StructuredData({len(self.variables)} variables, {self.n_factors} factors, {known})"
+
     @classmethod
     def from_model(cls, model: Model, labels: Any = None) -> StructuredData:
         """The factor graph and the inputs of a model."""

@@ -94,11 +94,11 @@ class _Pairs:
         size = 2 * self.n_rows
         return {"slots": np.zeros(0, np.int64), "dots": np.zeros((size, size)), "projections": np.zeros(size)}
 
-    def times(self, kept: Mapping[str, Any], gradient: Array) -> Array:
-        """H g, where kept has the projections of g."""
+    def direction(self, kept: Mapping[str, Any], gradient: Array) -> Array:
+        """-H g, where kept has the projections of g."""
         gamma, coefficients = _two_loops(kept["slots"], kept["dots"], kept["projections"])
         result, root = np.empty_like(gradient), self._root()
-        given = (frozen(coefficients), gamma, frozen(gradient), root, frozen(self.rows))
+        given = (frozen(-coefficients), -gamma, frozen(gradient), root, frozen(self.rows))
         combine = self._kernel(make_combine)
         self._in_chunks(lambda chunk, start, stop: combine(*given, start, stop, result))
         return result
@@ -200,8 +200,7 @@ class _Process(Method):
 
     def _searched(self, point: Point, slope: Array) -> Trial:
         """Where the line search ends; at step 0 where there is no progress."""
-        direction = self.pairs.times(point.kept, slope)
-        np.negative(direction, out=direction)
+        direction = self.pairs.direction(point.kept, slope)
         first = 1.0 if len(point.kept["slots"]) else 1.0 / max(norm(direction), 1e-300)
         if not self.function.penalty.is_smooth:
             return self._searched_in_orthant(point, slope, direction, first)

@@ -54,8 +54,7 @@ def ray_of(function: Function, theta: Array, direction: Array) -> Ray:
 
     def at(step: float) -> Trial:
         with np.errstate(over="ignore", invalid="ignore"):
-            there = step * direction
-            there += theta
+            there = theta + (direction if step == 1.0 else step * direction)
             value, gradient = function.value_and_grad(there)
             return Trial(step, value, dot(gradient, direction), there, gradient)
 
