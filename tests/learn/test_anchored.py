@@ -46,13 +46,15 @@ def test_l1_has_exact_zeros() -> None:
 class Cliff(Logistic):
     """Too steep for the steps that the start suggests."""
 
+    height = 5e3
+
     def value_and_grad(self, theta: Array) -> tuple[float, Array]:
         value, gradient = super().value_and_grad(theta)
-        return value + 5e3 * float((theta**4).sum()), gradient + 2e4 * theta**3
+        return value + self.height * float((theta**4).sum()), gradient + 4 * self.height * theta**3
 
     def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
         value, gradient = super().sampled(theta, instances)
-        return value + 5e3 * float((theta**4).sum()), gradient + 2e4 * theta**3
+        return value + self.height * float((theta**4).sum()), gradient + 4 * self.height * theta**3
 
 
 def test_epochs_that_end_higher_are_taken_back() -> None:
@@ -113,3 +115,33 @@ def test_options_that_are_left_to_the_method(text: str) -> None:
     assert read_optimizer(optimizer_text(replace(made, step=None))) == replace(made, step=None)
     assert made.size(10) == (5 if "batch_size" in text else 1)
     assert made.size(10**6) == (5 if "batch_size" in text else 32)
+
+
+class Interrupted(Cliff):
+    """Ctrl-C at one of the batches."""
+
+    height = 1e6
+
+    def __init__(self, last: int) -> None:
+        super().__init__()
+        self.last = last
+
+    def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
+        if self.samples == self.last:
+            raise KeyboardInterrupt
+        return super().sampled(theta, instances)
+
+
+@pytest.mark.parametrize("last", [0, 1, 2, 3, 90])
+def test_the_best_so_far_within_an_epoch(last: int) -> None:
+    """The first step goes too far, and two more do not mend it; later ones only lead down."""
+    problem = Interrupted(last)
+    theta, history, checkpoint = read_optimizer("sgd[batch_size=10]").minimize(problem, problem.start)
+    assert history.stopped == "interrupted"
+    assert checkpoint.kept["position"] > 0
+    assert history.rows[-1].value == problem.whole(theta) <= problem.whole(checkpoint.kept["anchor"])
+    assert (history.went_back == 1) == (last < 4)
+    problem.last = -1
+    resumed, _, _ = read_optimizer("sgd[batch_size=10]").minimize(problem, problem.start, resume=checkpoint)
+    whole, _, _ = read_optimizer("sgd[batch_size=10]").minimize(Interrupted(-1), problem.start)
+    assert_array_equal(resumed, whole)

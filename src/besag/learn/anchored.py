@@ -15,14 +15,18 @@ higher than it began, or no lower and no flatter, is taken back, and L is double
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from besag.arrays import Array, norm
 from besag.learn.epochs import Epochs
 from besag.learn.line_search import is_no_larger
+from besag.learn.objective import Function
 from besag.learn.optimizer import Point
+
+if TYPE_CHECKING:
+    from besag.learn.stochastic import Stochastic
 
 FORGET = 0.7
 PROBE = 1e-3  # how far down the gradient the first curvature is taken, where theta is of the size of 1
@@ -33,6 +37,10 @@ class Anchored(Epochs):
     """Points keep: anchor (P,), its gradient `slope` (P,), value and norm, L, and how many epochs were taken back."""
 
     own = "anchor"
+
+    def __init__(self, optimizer: Stochastic, function: Function, size: int) -> None:
+        Epochs.__init__(self, optimizer, function, size)
+        self._measured: tuple[Point, tuple[float, float]] | None = None  # the point at which the fit ends
 
     def begin(self, theta: Array) -> Point:
         value, grad_norm, gradient = self.evaluated(theta)
@@ -92,8 +100,20 @@ class Anchored(Epochs):
         return Point(point.iteration + 1, point.kept["anchor"], value, grad_norm, step, kept)
 
     def measured(self, point: Point) -> tuple[float, float]:
-        value, grad_norm, _ = self.evaluated(point.theta)
-        return value, grad_norm
+        if self._measured is None or self._measured[0] is not point:
+            value, grad_norm, _ = self.evaluated(point.theta)
+            self._measured = point, (value, grad_norm)
+        return self._measured[1]
+
+    def answer(self, point: Point) -> Array:
+        anchor: Array = point.kept["anchor"]
+        return point.theta if self.elsewhere(point) is None else anchor
+
+    def elsewhere(self, point: Point) -> tuple[float, float] | None:
+        """The anchor, where an epoch that was not ended has led higher so far."""
+        if not point.is_within or self.measured(point)[0] < point.kept["value"]:
+            return None
+        return point.kept["value"], point.kept["grad_norm"]
 
 
 def _anchor(theta: Array, value: float, grad_norm: float, gradient: Array) -> dict[str, Any]:

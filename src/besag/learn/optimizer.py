@@ -332,12 +332,13 @@ def _complete(method: Method, point: Point, history: History) -> None:
 
     Where the answer was left behind, the way back to it is one more row, of step 0.
     """
-    number, answer = point.iteration + point.is_within, method.elsewhere(point)
-    if answer is not None:
-        history.go_back(*answer)
-    if len(history.rows) > number and not math.isnan(history.rows[number].value):
-        return
+    number = point.iteration + point.is_within
     try:
+        answer = method.elsewhere(point)
+        if answer is not None:
+            history.go_back(*answer)
+        if len(history.rows) > number and not math.isnan(history.rows[number].value):
+            return
         value, grad_norm = method.measured(point)
     except KeyboardInterrupt:  # pressed again: whoever does so will not wait for an evaluation
         value, grad_norm = math.nan, math.nan
