@@ -278,3 +278,15 @@ def test_values_that_rise_are_told_whatever_ends_the_fit(monkeypatch: pytest.Mon
     with pytest.warns(ConvergenceWarning, match="values have risen on the way"):
         found = besag.fit(model_of(data[0]), data, l2=1.0, optimizer="gradient_descent[step=3.0]", time_limit=9.0)
     assert found.stopped == "time_limit"
+
+
+@pytest.mark.parametrize("text", ["lbfgs", "sgd", "sgd[step=0.1,evaluate_every=7]", "adagrad", "gradient_descent"])
+def test_the_way_back_has_the_value_of_the_best_theta(text: str) -> None:
+    data = instances(7, 16)
+    model = model_of(data[0])
+    found = besag.fit(model, data[:8], l2=1e-3, l1=0.01 * (text in ("lbfgs", "sgd")), held_out=data[8:], optimizer=text)
+    total = besag.objective("likelihood", model, data[:8], l2=1e-3, l1=0.01 * (text in ("lbfgs", "sgd")))
+    assert found.stopped == "early_stopping"
+    assert found.log.went_back >= 1
+    assert found.objective == pytest.approx(total.value(found.theta), rel=1e-12)
+    assert found.history["value"].iloc[-1] == found.objective

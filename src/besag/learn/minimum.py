@@ -67,12 +67,19 @@ def minimum(
     unseen = len(history.rows) - len(watch.losses)
     history.held_out = watch.losses + [math.nan] * unseen
     if not np.array_equal(watch.best, found):
-        value, gradient = total.value_and_grad(watch.best)
-        slope = pseudo_gradient(total, watch.best, gradient)
-        history.go_back(value + total.penalty.absolute(watch.best), norm(slope))
+        history.go_back(*_measured(total, watch, history))
         history.stopped = "early_stopping" if history.converged else history.stopped
         history.held_out.append(watch.least)
     return Minimum(watch.best, history, checkpoint)
+
+
+def _measured(total: Total, watch: HeldOut, history: History) -> tuple[float, float]:
+    """Value and norm of the gradient at the best theta: those of its row, evaluated where that was left out."""
+    row = history.rows[watch.losses.index(watch.least)]
+    if not math.isnan(row.value):
+        return row.value, row.grad_norm
+    value, gradient = total.value_and_grad(watch.best)
+    return value + total.penalty.absolute(watch.best), norm(pseudo_gradient(total, watch.best, gradient))
 
 
 def warn_of_end(who: str, history: History, more: str) -> None:
