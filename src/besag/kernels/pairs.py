@@ -54,7 +54,7 @@ class PairPlan:
 
 
 def plan_pairs(factors: Factors, forest: Forest, *, worthwhile: int | None = None) -> PairPlan | None:
-    """The plan, or None where the problem is of another kind or has fewer than `worthwhile` table entries (WORTHWHILE)."""
+    """The plan, or None where the problem is of another kind or has too few table entries: WORTHWHILE."""
     cardinalities, arity = np.diff(factors.state_offsets), np.diff(factors.scope_offsets)[forest.order]
     if forest.work < (WORTHWHILE if worthwhile is None else worthwhile) or len(arity) == 0 or np.any(arity != 2):
         return None
