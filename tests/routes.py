@@ -5,8 +5,8 @@ let rule out states, rows that go side by side, entries of a tile, work from whi
 constant is in one of three lists, which `test_routes.py` keeps complete:
 
     ROUTES     read by drivers: may be forced at any time
-    KERNELS    read inside kernels, which keep the value they were compiled with: forced in plain Python only, or in a
-               process of its own before anything is compiled (`set_small_kernels`)
+    KERNELS    read inside kernels, which keep the value they were compiled with: forced in plain Python only; TILES,
+               the sizes among them, also for a whole process before anything is compiled (`set_small_kernels`)
     SETTLED    no route: tolerances, what a print-out shows, what an answer may cost
 
 `force({"infer.junction.SUPPORT_ABOVE": 0.0})` holds as long as its `with` block, wherever the name was imported to.
@@ -141,26 +141,30 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "views.MOST_HELD": (1,),
 }
 
-KERNELS: dict[str, tuple[Any, ...]] = {
-    "kernels.box.FAILURES": (1,),
+TILES: dict[str, tuple[Any, ...]] = {
     "kernels.bp_pairs.FEW": (0,),
     "kernels.bp_ratios.BLOCK": (4,),
     "kernels.clique_losses.BLOCK_ENTRIES": (4,),
-    "kernels.clique_passes.SAFE": (-1.0,),
     "kernels.clique_tables.SHORT": (0, 100),
-    "kernels.elimination.HEAP_STEPS": (0, 1000),
     "kernels.gathered.SHARE": (1.0,),
     "kernels.gathered.WORTHWHILE": (ALWAYS,),
     "kernels.gibbs_binary.BLOCK": (4,),
-    "kernels.greedy.STEPS_OF_CALL": (5,),
     "kernels.join_layout.LANE": (2,),
     "kernels.join_layout.LEAST": (2,),
     "kernels.join_layout.TILE": (4,),
-    "kernels.join_passes.RANGE": (-1.0, 5.0),
     "kernels.join_tiles.SHORTEST_RUN": (2, 10**9),
     "kernels.mean_field_pairs.BLOCK": (2,),
     "kernels.mean_field_pairs.SHORT": (0,),
     "kernels.secants.BLOCK": (4,),
+}
+
+KERNELS: dict[str, tuple[Any, ...]] = {
+    **TILES,
+    "kernels.box.FAILURES": (1,),
+    "kernels.clique_passes.SAFE": (-1.0,),
+    "kernels.elimination.HEAP_STEPS": (0, 1000),
+    "kernels.greedy.STEPS_OF_CALL": (5,),
+    "kernels.join_passes.RANGE": (-1.0, 5.0),
 }
 
 SETTLED: dict[str, str] = {}
@@ -204,7 +208,7 @@ def draw(seed: int, name: str) -> dict[str, Any]:
 
 def set_small_kernels() -> None:
     """For the whole process, before a kernel is compiled: the smallest tiles and blocks that kernels take."""
-    for route, values in KERNELS.items():
+    for route, values in TILES.items():
         for module, name in places_of(route):
             setattr(module, name, values[0])
 
