@@ -17,7 +17,7 @@ def with_evidence(spec: Spec) -> Spec:
     """
     rng = np.random.default_rng([spec.seed, 1])
     possible = np.argwhere(Truth(spec).logs > -np.inf)
-    share = float(rng.choice([0.2, 0.5, 0.8]))
+    share = float(rng.choice([0.2, 0.4, 0.6, 0.8, 1.0]))
     same = np.flatnonzero(rng.random(len(spec.names)) < share) if rng.random() < 0.35 else None
     forms = ["state"] if rng.random() < 0.35 else ["state", "state", "list", "likelihood"]
     rows: list[dict[str, Any]] = [{}]

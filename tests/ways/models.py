@@ -62,6 +62,12 @@ class Spec:
         return tuple(len(space) for space in self.states)
 
     @property
+    def largest(self) -> float:
+        """The size of the largest log-potential."""
+        finite = (np.abs(f.table[f.table > -np.inf]) for f in self.factors)
+        return max((float(values.max(initial=0.0)) for values in finite), default=0.0)
+
+    @property
     def is_network(self) -> bool:
         return self.kind == "network"
 
@@ -110,7 +116,9 @@ class Spec:
 
 def as_given(log_potentials: np.ndarray, given: str) -> np.ndarray:
     """Log-potentials as they are, as energies or as weights."""
-    return {"log_potential": log_potentials, "energy": -log_potentials, "weight": np.exp(log_potentials)}[given]
+    if given == "weight":
+        return np.exp(log_potentials)
+    return -log_potentials if given == "energy" else log_potentials
 
 
 # Drawing -------------------------------------------------------------------------------------------------------------
@@ -177,7 +185,7 @@ def _markov(seed: int, kind: str, rng: np.random.Generator) -> Spec:
     names, states = _variables(rng)
     cards, witness = [len(space) for space in states], [int(rng.integers(len(space))) for space in states]
     scopes = _scopes(rng, cards, kind == "forest")
-    zeros, scale = float(rng.choice([0.0, 0.3, 0.7])), float(rng.choice([0.1, 1.0, 1.0, 5.0, 60.0]))
+    zeros, scale = float(rng.choice([0.0, 0.3, 0.7])), float(rng.choice([0.1, 1.0, 1.0, 1.0, 5.0, 60.0, 3000.0]))
 
     def table(*spared: tuple[int, ...]) -> np.ndarray:
         shape = [cards[v] for v in spared[0]]

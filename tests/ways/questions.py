@@ -2,10 +2,12 @@
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
+from besag.errors import EvidenceError
 from tests.ways.case import Case, Check, question, unless_impossible
 from tests.ways.evidence import frame_of
 from tests.ways.models import Factor
@@ -182,7 +184,7 @@ def ask_log_probabilities(case: Case) -> Iterator[Check]:
 
 @question
 def ask_the_impossible(case: Case) -> Iterator[Check]:
-    """Labellings of weight zero as evidence are refused by every verb."""
+    """Labellings of weight zero as evidence are refused by every verb, alone and among the rows of a batch."""
     impossible = np.argwhere(case.truth().logs == -np.inf)
     if len(impossible):
         codes = impossible[case.rng.integers(len(impossible))]
@@ -197,6 +199,19 @@ def ask_the_impossible(case: Case) -> Iterator[Check]:
             for engine in case.engines if name != "map" else case.clique_engines:
                 answer = unless_impossible(lambda ask=ask, engine=engine: ask(engine))
                 yield Check(f"{name}({row}, {engine})", answer, -math.inf)
+        frame = frame_of(case.spec, (*case.spec.rows, row))
+        for engine in case.engines:
+            found = _refused_row(lambda engine=engine: case.model.log_partition(frame, engine=engine))
+            yield Check(f"log_partition(all rows and {row}, {engine}) names the row", found == frame.index[-1], True)
+
+
+def _refused_row(ask: Callable[[], Any]) -> object:
+    """The label of the row that is refused as impossible, None where none is."""
+    try:
+        ask()
+    except EvidenceError as error:
+        return error.row
+    return None
 
 
 # Other models --------------------------------------------------------------------------------------------------------
@@ -349,13 +364,42 @@ def ask_moments(case: Case) -> Iterator[Check]:
         step = np.where(np.arange(len(model.theta)) == i, STEP, 0.0)
         ends = [model.with_theta(model.theta + sign * step).log_partition(row, engine="brute") for sign in (1, -1)]
         gradient.append((ends[0] - ends[1]) / (2 * STEP))
+    rounding = 1e-6 * max(1.0, abs(case.truth(row).log_z) / 1000)
     for engine in case.clique_engines:
         moments = model.moments(row, engine=engine)
-        yield Check(f"moments({row}, {engine}) at {chosen}", moments[chosen], [-slope for slope in gradient], 1e-6)
+        yield Check(f"moments({row}, {engine}) at {chosen}", moments[chosen], [-slope for slope in gradient], rounding)
     frame = frame_of(case.spec, case.spec.rows)
     total = np.sum([model.moments(row, engine="brute") for row in case.spec.rows], axis=0)
     for engine in case.clique_engines:
         yield Check(f"moments(all rows, {engine})", model.moments(frame, engine=engine), total)
+
+
+@question
+def ask_expectations(case: Case) -> Iterator[Check]:
+    row, v = case.spec.rows[-1], case.some(most=1)[0]
+    name, state = case.spec.names[v], case.spec.states[v][0]
+    for engine in case.engines:
+        found = case.model.expect(lambda y: y[name] == state, row, engine=engine)
+        yield Check(f"expect({name} = {state}, {row}, {engine})", found, case.truth(row).joint([v])[0])
+
+
+@question
+def ask_information(case: Case) -> Iterator[Check]:
+    """I(target; X | row) of every free X, from joint distributions of two."""
+    row = {name: value for name, value in case.spec.rows[-1].items() if isinstance(value, (str, int))}
+    free = [v for v, name in enumerate(case.spec.names) if name not in row]
+    if free:
+        truth, target = case.truth(row), int(case.rng.choice(free))
+        found = case.model.information(case.spec.names[target], row)["information"]
+        for v in free:
+            if v != target:
+                asked = f"information({case.spec.names[target]}, {row})[{case.spec.names[v]}]"
+                yield Check(asked, found[case.spec.names[v]], _information(truth.joint([target, v])))
+
+
+def _information(p: np.ndarray) -> float:
+    independent = np.outer(p.sum(axis=1), p.sum(axis=0))
+    return float((p[p > 0] * np.log(p[p > 0] / independent[p > 0])).sum())
 
 
 @question

@@ -17,7 +17,7 @@ from besag.kernels import compile as compile_module
 from besag.model.model import Model
 from tests.ways.case import QUESTIONS, Case
 from tests.ways.evidence import with_evidence
-from tests.ways.models import Spec, draw
+from tests.ways.models import Spec, as_given, draw
 
 MOST_TRIES = 300  # smaller models that are looked at for one failure
 
@@ -32,7 +32,7 @@ def no_routes(rng: np.random.Generator) -> list[AbstractContextManager[Any]]:
 
 @dataclass(frozen=True)
 class Failure:
-    """A check that failed, or an error; `small` is a Spec that still fails, None where only all questions together do."""
+    """A bad answer or an error. small: a Spec that still fails; None where it fails after other questions only."""
 
     spec: Spec
     question: str
@@ -131,11 +131,12 @@ def smallest(spec: Spec, name: str, routes: Routes = no_routes) -> Spec | None:
 
 def script(spec: Spec) -> str:
     """Python text that makes the model of a Spec, and its evidence."""
-    numbers = [(list(f.scope), np.exp(f.table).tolist()) for f in spec.factors]
+    given = "weight" if spec.largest < 600 else "log_potential"
+    numbers = [(list(f.scope), as_given(f.table, given).tolist()) for f in spec.factors]
     spaces = {name: list(states) for name, states in zip(spec.names, spec.states, strict=True)}
     lines = [
         "import besag",
-        "from numpy import array",
+        "from numpy import array, inf",
         f"spaces = {spaces}",
         f"rows = {[row for row in spec.rows if row]}",
     ]
@@ -144,7 +145,7 @@ def script(spec: Spec) -> str:
         cpts = {spec.names[scope[-1]]: table for scope, table in numbers}
         return "\n".join([*lines, f"model = besag.bayesian_network({edges}, spaces, {cpts})"])
     factors = [([spec.names[v] for v in scope], table) for scope, table in numbers]
-    return "\n".join([*lines, f"model = besag.markov_network(spaces, {factors}, 'weight')"])
+    return "\n".join([*lines, f"model = besag.markov_network(spaces, {factors}, {given!r})"])
 
 
 def told(failure: Failure) -> str:
