@@ -12,16 +12,21 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from tests.ways.run import QUESTIONS, ask_everything, plain_python, told
+from tests.ways.run import QUESTIONS, Routes, ask_everything, no_routes, plain_routes, told
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Asks until the time is over or all models are done, and tells what was found."""
+def main(arguments: list[str] | None = None, routes: Routes = no_routes) -> int:
+    """Asks until the time is over or all models are done, and tells what was found.
+
+    routes: draws the context managers that a model is asked under, from a generator of its seed; it goes to another
+    process, so it must be a function of a module.
+    """
     options = parser().parse_args(arguments)
+    routes = plain_routes if options.plain else routes
     ends = time.monotonic() + 60 * options.minutes
     models = answers = findings = 0
     while time.monotonic() < ends and models < options.models:
-        for kind, content in told_by_process(options, options.seed + models, ends, options.models - models):
+        for kind, content in told_by_process(options, routes, options.seed + models, ends, options.models - models):
             models += kind != "found"
             answers += content if kind == "done" else 0
             findings += kind != "done"
@@ -42,11 +47,13 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def told_by_process(options: argparse.Namespace, seed: int, ends: float, models: float) -> Iterator[tuple[str, Any]]:
+def told_by_process(
+    options: argparse.Namespace, routes: Routes, seed: int, ends: float, models: float
+) -> Iterator[tuple[str, Any]]:
     """Asks in another process: ("found", text), ("done", answers) of each model, ("died", text) where it did."""
     context = get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=work, args=(there, options, seed, ends, models))
+    process = context.Process(target=work, args=(there, options.only, routes, seed, ends, models))
     process.start()
     there.close()
     doing = f"seed {seed}"
@@ -63,13 +70,10 @@ def told_by_process(options: argparse.Namespace, seed: int, ends: float, models:
         yield "died", f"{doing}: the process ended with {process.exitcode}"
 
 
-def work(out: Connection, options: argparse.Namespace, seed: int, ends: float, models: float) -> None:
+def work(out: Connection, only: list[str], routes: Routes, seed: int, ends: float, models: float) -> None:
     """Asks one model after the other, and sends what it begins, what it finds, and when a model is done."""
-    if options.plain:
-        plain_python().__enter__()
     while time.monotonic() < ends and models > 0:
-        begin = partial(_send_begun, out, seed)
-        report = ask_everything(seed, only=options.only, begin=begin)
+        report = ask_everything(seed, only=only, routes=routes, begin=partial(_send_begun, out, seed))
         for failure in report.failures:
             out.send(("found", told(failure)))
         out.send(("done", report.checks))

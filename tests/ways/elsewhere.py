@@ -79,7 +79,7 @@ def ask_estimating_engines(case: Case) -> Iterator[Check]:
         yield Check(f"{asked}: lower bound", low, truth.log_z, rounding, at_most=True)
         yield Check(f"{asked}: upper bound", truth.log_z, high, rounding, at_most=True)
         for name in case.spec.names:
-            yield Check(f"{asked}: [{name}] sums to one", result[name].sum(), 1.0)
+            yield Check(f"{asked}: [{name}] sums to one", result[name].sum(), 1.0, ROUNDING[dtype])
         if result.bound == "exact":
             yield Check(f"{asked}: log_partition", result.log_partition, truth.log_z, rounding)
             yield Check(f"{asked}: marginals", case.all_marginals(result), truth.marginals, rounding)

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from besag.errors import EvidenceError
+from besag.model.model import Model
+from besag.query.session import Session
 from tests.ways.case import Case, Check, question, unless_impossible
 from tests.ways.evidence import frame_of
 from tests.ways.models import Factor
@@ -138,7 +141,7 @@ def ask_a_session_that_wanders(case: Case) -> Iterator[Check]:
             yield Check(f"a session with the impossible {held}", refused, -math.inf)
 
 
-def _asked_of_session(case: Case, session, truth: Truth, name: str) -> Check:  # type: ignore[no-untyped-def]
+def _asked_of_session(case: Case, session: Session, truth: Truth, name: str) -> Check:
     """One question, drawn: the others leave messages that are not made yet."""
     kind, v = int(case.rng.integers(4)), int(case.rng.integers(len(case.spec.names)))
     if kind == 0:
@@ -251,7 +254,7 @@ def ask_interventions(case: Case) -> Iterator[Check]:
     yield from _of_changed_network(case, named, case.model.with_cpt(case.spec.names[v], table), changed)
 
 
-def _of_changed_network(case: Case, name: str, model, factors: list[Factor]) -> Iterator[Check]:  # type: ignore[no-untyped-def]
+def _of_changed_network(case: Case, name: str, model: Model, factors: list[Factor]) -> Iterator[Check]:
     for i, row in enumerate(case.singles):
         truth = Truth(case.spec, row, factors=factors)
         for engine in case.engines if case.is_forest else ("auto", "elimination"):
@@ -338,7 +341,7 @@ def ask_samples(case: Case) -> Iterator[Check]:
         yield _frequencies(case, f"sample({DRAWS // 2}, rows -3:): {row}", frames.loc[label], case.truth(row))
 
 
-def _frequencies(case: Case, name: str, frame, truth: Truth) -> Check:  # type: ignore[no-untyped-def]
+def _frequencies(case: Case, name: str, frame: pd.DataFrame, truth: Truth) -> Check:
     codes = np.stack([frame[name].cat.codes.to_numpy() for name in case.spec.names])
     counts = np.zeros(case.spec.cards)
     np.add.at(counts, tuple(codes), 1.0)

@@ -32,12 +32,12 @@ def no_routes(rng: np.random.Generator) -> list[AbstractContextManager[Any]]:
 
 @dataclass(frozen=True)
 class Failure:
-    """A bad answer or an error. small: a Spec that still fails; None where it fails after other questions only."""
+    """A bad answer or an error. small: a Spec that fails too, and how; None where it takes other questions first."""
 
     spec: Spec
     question: str
     text: str
-    small: Spec | None = None
+    small: tuple[Spec, str] | None = None
 
 
 @dataclass
@@ -46,6 +46,11 @@ class Report:
 
     checks: int = 0
     failures: list[Failure] = field(default_factory=list)
+
+
+def plain_routes(rng: np.random.Generator) -> list[AbstractContextManager[Any]]:
+    """Kernels as plain Python, whose indices are checked."""
+    return [plain_python()]
 
 
 @contextmanager
@@ -107,26 +112,24 @@ def wrong(spec: Spec, name: str, model: Model | None = None) -> tuple[str | None
     return None, count
 
 
-def smallest(spec: Spec, name: str, routes: Routes = no_routes) -> Spec | None:
-    """A Spec of which nothing can be left out without the question being answered right; None if it is so alone."""
-    tries = MOST_TRIES
+def smallest(spec: Spec, name: str, routes: Routes = no_routes) -> tuple[Spec, str] | None:
+    """A Spec of which nothing can be left out without the question being answered right, and what is wrong with it."""
 
-    def fails(candidate: Spec) -> bool:
-        nonlocal tries
-        tries -= 1
+    def tried(candidate: Spec) -> str | None:
         with _under(routes, spec.seed):
-            return wrong(candidate, name)[0] is not None
+            return wrong(candidate, name)[0]
 
-    if not fails(spec):
+    text = tried(spec)
+    if text is None:
         return None
-    found = True
-    while found and tries > 0:
-        found = False
-        for candidate in spec.smaller():
-            if tries > 0 and fails(candidate):
-                spec, found = candidate, True
-                break
-    return spec
+    small, tries = (spec, text), 0
+    candidates = spec.smaller()
+    while tries < MOST_TRIES and (candidate := next(candidates, None)) is not None:
+        tries += 1
+        text = tried(candidate)
+        if text is not None:
+            small, candidates = (candidate, text), candidate.smaller()
+    return small
 
 
 def script(spec: Spec) -> str:
@@ -154,6 +157,5 @@ def told(failure: Failure) -> str:
     again = f"python -m tests.ways --models 1 --seed {seed}" + (f" --only {failure.question}" if small else "")
     lines = [f"FOUND in seed {seed}, {failure.question}: {again}", failure.text]
     if small is None:
-        return "\n".join([*lines, "only after other questions to the same model"])
-    text, _ = wrong(small, failure.question)
-    return "\n".join([*lines, "of a smaller model:", script(small), text or "(under the same routes)"])
+        return "\n".join([*lines, "only after other questions to the same model, or not looked at alone"])
+    return "\n".join([*lines, "of a smaller model:", script(small[0]), small[1]])

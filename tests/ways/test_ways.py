@@ -15,7 +15,7 @@ from tests.ways.case import Check
 from tests.ways.driver import main
 from tests.ways.evidence import with_evidence
 from tests.ways.models import Spec, draw
-from tests.ways.run import Failure, ask_everything, plain_python, script, smallest, told, wrong
+from tests.ways.run import Failure, ask_everything, plain_routes, script, smallest, told, wrong
 
 SEEDS = range(20)
 PLAIN_SEEDS = range(100, 104)
@@ -34,7 +34,7 @@ def test_every_way_of_asking_has_the_same_answer(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", PLAIN_SEEDS)
 def test_kernels_that_are_not_compiled(seed: int) -> None:
-    report = ask_everything(seed, shrink=False, routes=lambda rng: [plain_python()])
+    report = ask_everything(seed, shrink=False, routes=plain_routes)
     assert not report.failures, complaints(report.failures)
 
 
@@ -83,8 +83,10 @@ def test_a_wrong_answer_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch)
     (failure,) = ask_everything(4, only=["ask_log_partition"]).failures
     assert "log_partition(row 0, brute)" in failure.text
     assert failure.small is not None
-    assert len(failure.small.rows) == 1
-    assert all(len(factor.scope) == 1 for factor in failure.small.factors)
+    spec, text = failure.small
+    assert "log_partition(row 0, brute)" in text
+    assert len(spec.rows) == 1
+    assert all(len(factor.scope) == 1 for factor in spec.factors)
     assert "--models 1 --seed 4 --only ask_log_partition" in told(failure)
 
 
