@@ -5,10 +5,12 @@ Hypothesis is deterministic by default; `pytest --hypothesis-profile explore` lo
 """
 
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -40,7 +42,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     seed = item.config.getoption("--routes")
     if seed is None:
         return (yield)
-    drawn = routes.draw(seed, item.nodeid)
+    drawn = routes.draw(np.random.default_rng([seed, zlib.crc32(item.nodeid.encode())]))
     item.add_report_section("call", "routes", "\n".join(f"{name} = {value}" for name, value in drawn.items()))
     with routes.force(drawn):
         return (yield)

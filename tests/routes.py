@@ -10,7 +10,8 @@ constant is in one of three lists, which `test_routes.py` keeps complete:
     SETTLED    no route: tolerances, what a print-out shows, what an answer may cost
 
 `force({"infer.junction.SUPPORT_ABOVE": 0.0})` holds as long as its `with` block, wherever the name was imported to.
-`pytest --routes 7` forces routes drawn at random, from that seed and the name of the test, in every test.
+`pytest --routes 7` forces routes drawn at random, from that seed and the name of the test, in every test, and
+`python -m tests.ways --routes` for every model.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from __future__ import annotations
 import ast
 import importlib
 import math
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -167,7 +167,7 @@ KERNELS: dict[str, tuple[Any, ...]] = {
     "kernels.join_passes.RANGE": (-1.0, 5.0),
 }
 
-SETTLED: dict[str, str] = {}
+SETTLED: dict[str, str] = {}  # names by module
 
 
 def plain(work: float) -> bool:
@@ -178,6 +178,12 @@ def plain(work: float) -> bool:
 def compiled(work: float) -> bool:
     """In place of `worth_compiling`: always."""
     return True
+
+
+PLAIN: dict[str, Any] = {
+    "kernels.compile.worth_compiling": plain,
+    **{route: NEVER for route in ROUTES if route.endswith(".COMPILE_ABOVE")},
+}
 
 
 @contextmanager
@@ -194,16 +200,12 @@ def force(routes: Mapping[str, Any]) -> Iterator[None]:
             setattr(module, name, value)
 
 
-def draw(seed: int, name: str) -> dict[str, Any]:
-    """Routes for one test: about half of all are forced, in plain Python one time in four."""
-    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+def draw(rng: np.random.Generator) -> dict[str, Any]:
+    """Routes drawn at random: about half of all are forced, in plain Python one time in four."""
     in_python = rng.random() < 0.25
     choices = {**ROUTES, **KERNELS} if in_python else ROUTES
     drawn = {route: values[rng.integers(len(values))] for route, values in choices.items() if rng.random() < 0.5}
-    drawn["kernels.compile.worth_compiling"] = plain if in_python else compiled
-    if in_python:
-        drawn |= {route: NEVER for route in ROUTES if route.endswith(".COMPILE_ABOVE")}
-    return drawn
+    return drawn | (PLAIN if in_python else {"kernels.compile.worth_compiling": compiled})
 
 
 def set_small_kernels() -> None:

@@ -5,16 +5,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 import tests.ways.elsewhere
 import tests.ways.questions  # noqa: F401  # both register their questions
-from besag.kernels import compile as compile_module
 from besag.model.model import Model
+from tests import routes
 from tests.ways.case import QUESTIONS, Case
 from tests.ways.evidence import with_evidence
 from tests.ways.models import Spec, as_given, draw
@@ -50,51 +48,46 @@ class Report:
 
 def plain_routes(rng: np.random.Generator) -> list[AbstractContextManager[Any]]:
     """Kernels as plain Python, whose indices are checked."""
-    return [plain_python()]
+    return [routes.force(routes.PLAIN)]
 
 
-@contextmanager
-def plain_python() -> Iterator[None]:
-    """No kernel is compiled for its size, whether numba is loaded or not."""
-    with (
-        mock.patch.object(compile_module, "sys", SimpleNamespace(modules={})),
-        mock.patch.object(compile_module, "COMPILE_ABOVE", np.inf),
-    ):
-        yield
+def forced_routes(rng: np.random.Generator) -> list[AbstractContextManager[Any]]:
+    """The routes of large models, drawn at random."""
+    return [routes.force(routes.draw(rng))]
 
 
 def ask_everything(
     seed: int,
     *,
     only: Iterable[str] = (),
-    routes: Routes = no_routes,
+    forced: Routes = no_routes,
     shrink: bool = True,
     begin: Callable[[str], None] = lambda name: None,
 ) -> Report:
     """All questions, in an order of its own, to the model of a seed."""
     spec, report = with_evidence(draw(seed)), Report()
     names = [str(name) for name in np.random.default_rng([seed, 2]).permutation(list(QUESTIONS))]
-    with _under(routes, seed):
+    with _under(forced, seed):
         model = spec.model()
     for name in names:
         if only and name not in only:
             continue
         begin(name)
-        with _under(routes, seed):
+        with _under(forced, seed):
             text, checks = wrong(spec, name, model)
         report.checks += checks
         if text is not None:
-            small = smallest(spec, name, routes) if shrink else None
+            small = smallest(spec, name, forced) if shrink else None
             report.failures.append(Failure(spec, name, text, small))
     return report
 
 
 @contextmanager
-def _under(routes: Routes, seed: int) -> Iterator[None]:
+def _under(forced: Routes, seed: int) -> Iterator[None]:
     """The routes of a seed, and warnings of the library's own code as errors."""
     with ExitStack() as stack, warnings.catch_warnings():
         warnings.filterwarnings("error", module="besag")
-        for route in routes(np.random.default_rng([seed, 3])):
+        for route in forced(np.random.default_rng([seed, 3])):
             stack.enter_context(route)
         yield
 
@@ -112,11 +105,11 @@ def wrong(spec: Spec, name: str, model: Model | None = None) -> tuple[str | None
     return None, count
 
 
-def smallest(spec: Spec, name: str, routes: Routes = no_routes) -> tuple[Spec, str] | None:
+def smallest(spec: Spec, name: str, forced: Routes = no_routes) -> tuple[Spec, str] | None:
     """A Spec of which nothing can be left out without the question being answered right, and what is wrong with it."""
 
     def tried(candidate: Spec) -> str | None:
-        with _under(routes, spec.seed):
+        with _under(forced, spec.seed):
             return wrong(candidate, name)[0]
 
     text = tried(spec)
@@ -151,10 +144,10 @@ def script(spec: Spec) -> str:
     return "\n".join([*lines, f"model = besag.markov_network(spaces, {factors}, {given!r})"])
 
 
-def told(failure: Failure) -> str:
+def told(failure: Failure, option: str = "") -> str:
     """A failure in words: the seed, how to see it again, what went wrong, and a small model."""
     seed, small = failure.spec.seed, failure.small
-    again = f"python -m tests.ways --models 1 --seed {seed}" + (f" --only {failure.question}" if small else "")
+    again = f"python -m tests.ways {option} --models 1 --seed {seed}" + (f" --only {failure.question}" if small else "")
     lines = [f"FOUND in seed {seed}, {failure.question}: {again}", failure.text]
     if small is None:
         return "\n".join([*lines, "only after other questions to the same model, or not looked at alone"])

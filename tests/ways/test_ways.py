@@ -15,10 +15,11 @@ from tests.ways.case import Check
 from tests.ways.driver import main
 from tests.ways.evidence import with_evidence
 from tests.ways.models import Spec, draw
-from tests.ways.run import Failure, ask_everything, plain_routes, script, smallest, told, wrong
+from tests.ways.run import Failure, ask_everything, forced_routes, plain_routes, script, smallest, told, wrong
 
 SEEDS = range(20)
 PLAIN_SEEDS = range(100, 104)
+FORCED_SEEDS = range(200, 212)
 
 
 def complaints(failures: list[Failure]) -> str:
@@ -34,7 +35,13 @@ def test_every_way_of_asking_has_the_same_answer(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", PLAIN_SEEDS)
 def test_kernels_that_are_not_compiled(seed: int) -> None:
-    report = ask_everything(seed, shrink=False, routes=plain_routes)
+    report = ask_everything(seed, shrink=False, forced=plain_routes)
+    assert not report.failures, complaints(report.failures)
+
+
+@pytest.mark.parametrize("seed", FORCED_SEEDS)
+def test_the_routes_of_large_models(seed: int) -> None:
+    report = ask_everything(seed, shrink=False, forced=forced_routes)
     assert not report.failures, complaints(report.failures)
 
 
