@@ -60,6 +60,10 @@ class LossWarning(UserWarning):
     """What a model or a file holds was not carried over in whole; the message says what is missing."""
 
 
+class EvidenceWarning(UserWarning):
+    """Evidence that may not say what was meant; the message says what it means here, and how to say the other."""
+
+
 class ConvergenceWarning(UserWarning):
     """An iteration stopped before it converged; the answer is in the result all the same."""
 

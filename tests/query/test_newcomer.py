@@ -1,11 +1,13 @@
 """Slips that are easy to make, and small comforts."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import besag
-from besag.errors import EvidenceError, ModelError, ParseError
+from besag.errors import EvidenceError, EvidenceWarning, ModelError, ParseError
 
 SPRINKLER = besag.data.bundled("sprinkler")
 
@@ -108,3 +110,46 @@ def test_counts_are_whole_numbers(option: dict[str, object]) -> None:
 def test_a_network_is_drawn_with_its_arrows_by_default() -> None:
     assert SPRINKLER.to_networkx().is_directed()
     assert not besag.data.bundled("misconception").to_networkx().is_directed()
+
+
+EVERY = {"wet_grass": ["no", "yes"]}
+VERBS: dict[str, Callable[[], object]] = {
+    "marginals": lambda: SPRINKLER.marginals(evidence=EVERY),
+    "map": lambda: SPRINKLER.map(EVERY),
+    "marginal_map": lambda: SPRINKLER.marginal_map(["rain"], EVERY),
+    "joint": lambda: SPRINKLER.joint(["rain", "cloudy"], EVERY),
+    "log_partition": lambda: SPRINKLER.log_partition(EVERY),
+    "log_probability": lambda: SPRINKLER.log_probability(EVERY),
+    "sample": lambda: SPRINKLER.sample(2, EVERY),
+    "to_frame": lambda: SPRINKLER.to_frame(EVERY),
+    "expect": lambda: SPRINKLER.expect(lambda y: y["rain"] == "yes", EVERY),
+    "moments": lambda: SPRINKLER.moments(EVERY),
+    "covariance": lambda: SPRINKLER.covariance(EVERY),
+    "entropy": lambda: SPRINKLER.entropy(EVERY),
+    "information": lambda: SPRINKLER.information("rain", EVERY),
+    "impact": lambda: SPRINKLER.impact("rain", EVERY),
+    "sensitivity": lambda: SPRINKLER.sensitivity("rain", "yes", EVERY),
+    "cost": lambda: SPRINKLER.cost(EVERY),
+    "junction_tree": lambda: SPRINKLER.junction_tree(EVERY),
+    "steps": lambda: list(SPRINKLER.steps(EVERY, engine="bp[max_iterations=2,tolerance=0]")),
+    "session": lambda: SPRINKLER.session(EVERY)["rain"],
+    "observe": lambda: SPRINKLER.session().observe(wet_grass=["no", "yes"]),
+    "condition": lambda: SPRINKLER.condition(EVERY),
+    "compare": lambda: besag.compare(SPRINKLER, ["brute", "exact"], EVERY),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_list_of_all_states_is_told_once_where_it_was_written(verb: str) -> None:
+    with pytest.warns(EvidenceWarning, match="'wet_grass' is a list .* says nothing") as caught:
+        VERBS[verb]()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_session_tells_of_a_list_when_it_is_observed_and_not_again() -> None:
+    session = SPRINKLER.session()
+    with pytest.warns(EvidenceWarning):
+        session.observe(cloudy=["no", "yes"])
+    session.observe(sprinkler="off", rain="no", wet_grass="yes")
+    with pytest.raises(EvidenceError, match="probability zero"):
+        session["cloudy"]

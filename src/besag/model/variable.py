@@ -5,7 +5,8 @@ each
 variable; a `Variable` object is made only when somebody asks for it. Names are a sequence that can find a name again:
 a list (`NameList`), "0".."n-1" (`RangeNames`), or "row,column" of a grid (`GridNames`).
 
-A state is matched by name, str(value); 1.0 matches "1", because pandas makes floats of integers beside NaN.
+A state is matched by name, str(value); 1.0 matches "1", because pandas makes floats of integers beside NaN, and True
+matches "TRUE" or "true" where only one state is that, because pandas makes booleans of such columns.
 """
 
 from __future__ import annotations
@@ -251,11 +252,14 @@ class Variables(Sequence[Variable]):
         return f"no variable is named {name!r}; {hint} ({len(self)} variables in all)"
 
     def find_state(self, index: int, value: object) -> int | None:
-        """The code of a state of variable `index` by name, or None; 1.0 matches "1"."""
+        """The code of a state of variable `index` by name, or None; 1.0 matches "1", True the one "TRUE" or "true"."""
         codes = self._codes[int(self.space_of[index])]
         code = codes.get(str(value))
         if code is None and isinstance(value, (float, np.floating)) and float(value).is_integer():
             code = codes.get(str(int(value)))
+        if code is None and isinstance(value, (bool, np.bool_)):
+            same = [code for state, code in codes.items() if state.casefold() == str(value).casefold()]
+            code = same[0] if len(same) == 1 else None
         return code
 
     @property
