@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from importlib.util import find_spec
 from os import PathLike
 
 
@@ -70,6 +71,12 @@ class ConvergenceWarning(UserWarning):
 
 class ApproximationWarning(UserWarning):
     """`auto` left exact inference."""
+
+
+def require(package: str, extra: str, what: str) -> None:
+    """CapabilityError unless the package of an extra is installed."""
+    if find_spec(package) is None:
+        raise CapabilityError(f"{what} needs {package}, which is not installed: pip install 'besag[{extra}]'")
 
 
 def warn(warning: Warning) -> None:

@@ -362,7 +362,7 @@ class Queries:
         from besag.model.dag import d_separated
 
         model = self._model()
-        sets = [[x] if isinstance(x, str) else x for x in (a, b, given)]
+        sets = [[x] if isinstance(x, (str, int)) else x for x in (a, b, given)]
         return d_separated(model, *([model.variables.index(name) for name in names] for names in sets))
 
     def to_networkx(self, kind: Literal["dag", "moral", "factor", "junction_tree"] | None = None) -> nx.Graph[Any]:
