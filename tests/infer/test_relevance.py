@@ -122,7 +122,7 @@ def test_descendants_are_barren_until_they_are_observed() -> None:
     assert needed(CHAIN, {"B": "1"}, "A") == {"f(A)", "f(A,B)"}
     assert needed(CHAIN, {"C": "1"}, "A") == {"f(A)", "f(A,B)", "f(B,C)"}
     assert needed(CHAIN, {"C": {"0": 0.2, "1": 0.9}}, "A") == {"f(A)", "f(A,B)", "f(B,C)"}
-    assert needed(CHAIN, {"C": ["0", "1"]}, "A") == {"f(A)"}, "all states allowed is no evidence"
+    assert needed(CHAIN, {"C": {"0", "1"}}, "A") == {"f(A)"}, "all states allowed is no evidence"
     assert needed(CHAIN, {"B": "0"}) == {"f(A)", "f(A,B)"}, "log P(evidence) alone"
     assert needed(CHAIN, None) == set()
 

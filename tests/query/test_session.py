@@ -28,7 +28,8 @@ def values(draw: Any, states: tuple[str, ...]) -> Any:
     if kind == "state":
         return draw(st.sampled_from(states))
     if kind == "set":
-        return draw(st.lists(st.sampled_from(states), min_size=1, unique=True))
+        allowed = draw(st.lists(st.sampled_from(states), min_size=1, unique=True))
+        return set(allowed) if len(allowed) == len(states) else allowed
     weights = [draw(st.sampled_from([0.0, 0.25, 1.0, 3.5])) for _ in states]
     weights[draw(st.integers(0, len(states) - 1))] = 0.5
     return dict(zip(states, weights, strict=True))

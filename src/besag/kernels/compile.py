@@ -171,7 +171,9 @@ def _enable_cache(kernel: Any, constants: tuple[int, ...]) -> None:
         return
     try:
         from besag.kernels.cache import kernel_cache
+        from besag.kernels.notice import watch
 
+        watch(kernel)
         kernel._cache = kernel_cache(kernel.py_func, constants)
     except Exception:  # no place to write, or another numba: both end in compiling again
         return
