@@ -37,8 +37,8 @@ from besag.io.room import Room
 from besag.model.model import Model
 from besag.model.variable import NameList, RangeNames, Variables, numbered_states
 
-_START = re.compile(r"\s*+[{\[]\s*+\"?problem\b")
-_MUST_BE = re.compile(r"\s*+([<>])\s*+(\S++)\s*+")
+_START = re.compile(r"\s*[{\[]\s*\"?problem\b")
+_MUST_BE = re.compile(r"\s*([<>])\s*(\S+)\s*")
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 _LITERALS = {True: "true", False: "false", None: "null"}
 

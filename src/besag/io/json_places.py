@@ -11,11 +11,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from besag.io.json_text import STRING
+from besag.io.json_text import CLOSED_STRING, STRING
 
-TOKEN = re.compile(rf'{STRING}|["\[\]{{}}]|[^\s\[\]{{}},:"]++', re.DOTALL)
+TOKEN = re.compile(rf'{STRING}|["\[\]{{}}]|[^\s\[\]{{}},:"]+', re.DOTALL)
 _BRACKET = re.compile(rf"{STRING}|[\[\]{{}}]", re.DOTALL)
-_KEY = re.compile(rf"({STRING})\s*+:|{STRING}|[{{}}]", re.DOTALL)
+_KEY = re.compile(rf"({CLOSED_STRING})\s*:|{STRING}|[{{}}]", re.DOTALL)
 _DIGITS = re.compile(rf"{STRING}|(\d{{1000,}})", re.DOTALL | re.ASCII)
 
 

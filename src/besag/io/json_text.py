@@ -24,13 +24,16 @@ PIECE = 1 << 16  # characters that become numbers at once
 SPARE = 1 << 21
 PER_LIST, PER_OBJECT = 8, 20  # characters of text that stand for each list and each object, beyond SPARE
 
-STRING = r'"(?:[^"\\]++|\\.)*+"?'  # also one that never ends, so that the search goes on behind it
+CLOSED_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+STRING = rf"{CLOSED_STRING}?"  # also one that never ends, so that the search goes on behind it
+STRETCH = 1 << 10  # texts and brackets that one match may pass over, since the match remembers each
 
 
 def number_lists(string: str, begin: str, end: str, inside: str, long: int) -> re.Pattern[str]:
-    """All up to the next long list, which is group 1: sets of characters that begin, end and are inside such a list."""
-    before = rf'(?:[^"{begin}]++|{string}|[{begin}](?![{inside}]{{{long}}}))*+'
-    return re.compile(rf"{before}([{begin}][{inside}]++[{end}])?", re.DOTALL | re.ASCII)
+    """A stretch up to the next long list, if that is near: group 1. Sets of characters begin, end and are inside it."""
+    plain = rf'[^"{begin}]*'
+    before = rf"(?:{plain}(?:{string}|[{begin}](?![{inside}]{{{long}}}))){{0,{STRETCH}}}{plain}"
+    return re.compile(rf"{before}([{begin}][{inside}]+[{end}])?", re.DOTALL | re.ASCII)
 
 
 _LONG_LISTS = number_lists(STRING, r"\[", r"\]", r"-+.\deE,\s", LONG)

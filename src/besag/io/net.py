@@ -38,7 +38,7 @@ from besag.model.model import Model
 
 __all__ = ["matches", "read", "write"]
 
-_START = re.compile(r"\s*+(?:net\s*+\{|class\s++\w++\s*+\{|(?:discrete\s++)?node\s++\S++\s*+\{)")
+_START = re.compile(r"\s*(?:net\s*\{|class\s+\w+\s*\{|(?:discrete\s+)?node\s+[^\s{]+\s*\{)")
 _ODD_PROPERTY = re.compile(PROPERTY + r"\d{1,9}")
 _CHANCE = (["node"], ["discrete", "node"], ["chance"], ["discrete", "chance"])
 _OF_ALL = frozenset({"label", "position", "HR_Desc"})

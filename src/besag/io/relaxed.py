@@ -31,11 +31,11 @@ MAX_DIGITS = 18  # of an integer that stays one
 LONG = 256
 PER_BRACKET = 4  # characters of text that stand for each list and each object
 
-_COMMENT = re.compile(r"(?<![^\r\n])[ \t]*+#[^\r\n]*+")
-_QUOTED = r'"[^"]*+"'
-_TOKEN = re.compile(rf'{_QUOTED}|["\[\]{{}}]|[^\s\[\]{{}},:"]++')
-_WORD = re.compile(r"[^\s,:]++")
-_NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII)
+_COMMENT = re.compile(r"(?<![^\r\n])[ \t]*#[^\r\n]*")
+_QUOTED = r'"[^"]*"'
+_TOKEN = re.compile(rf'{_QUOTED}|["\[\]{{}}]|[^\s\[\]{{}},:"]+')
+_WORD = re.compile(r"[^\s,:]+")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _STRICT_LISTS = number_lists(STRING, r"\[", r"\]", r"-+.\deE,\s", LONG)
 _LISTS = number_lists(_QUOTED, r"\[{", r"\]}", r"-+.\deE,:\s", LONG)
 

@@ -38,10 +38,10 @@ from besag.io.room import Room
 from besag.model.model import Model
 from besag.model.variable import RangeNames, Variables
 
-_COMMENT = re.compile(rb"(?<![^\r\n])[ \t]*+#[^\r\n]*+")
-_HEAD = re.compile(rb"\s*+[^\s{}<>\[\]]++(?:[ \t]++\d++){4}[ \t]*+[\r\n]")
-_WORD = re.compile(rb"\S++")
-_KEYWORD = re.compile(rb"(?<!\S)(?:" + b"|".join(key.replace(b" ", rb"\s++") for key in CONSTRAINTS) + rb")(?!\S)")
+_COMMENT = re.compile(rb"(?<![^\r\n])[ \t]*#[^\r\n]*")
+_HEAD = re.compile(rb"\s*[^\s{}<>\[\]]+(?:[ \t]+\d+){4}[ \t]*[\r\n]")
+_WORD = re.compile(rb"\S+")
+_KEYWORD = re.compile(rb"(?<!\S)(?:" + b"|".join(key.replace(b" ", rb"\s+") for key in CONSTRAINTS) + rb")(?!\S)")
 
 CONSTRAINT_ENTRIES = 1 << 24  # 128 MiB of costs
 
