@@ -4,7 +4,8 @@ An object {key: value, ...} becomes the list [key, value, ...], because here
 
     - quotes around texts, commas and colons may be missing: {problem {name x} [1 2]}
     - the brackets of arrays and objects may stand for each other
-    - a line that begins with "#" is a comment.
+    - a line that begins with "#" is a comment
+    - the very last bracket may be missing, which a LossWarning tells.
 
 Numbers become int or float, in quotes they stay text. Strict JSON is read by `json`, which is faster; what it refuses
 is cut into words by one regular expression and put together with a stack, without recursion. Lists of numbers of LONG
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from besag.arrays import Array
-from besag.errors import ParseError
+from besag.errors import LossWarning, ParseError, warn
 from besag.io.files import floats, line_of
 from besag.io.json_places import TOKEN, place_of
 from besag.io.json_text import STRING, cut_out, number_lists, too_many_brackets
@@ -142,9 +143,11 @@ def _relaxed(text: str, path: str) -> Any:
             stack[-1].append(_bare(token))
         if token == '"' or not stack or len(stack) > MAX_DEPTH or (len(stack) == 1 and len(root) > 1):
             raise _misplaced(text, path, match, len(stack))
-    if len(stack) > 1:
+    if len(stack) > 2:
         line = line_of(text, len(text.rstrip()))
         raise ParseError(f"the file ends inside {len(stack) - 1} brackets", path=path, line=line)
+    if len(stack) == 2:
+        warn(LossWarning(f"{path}: the last bracket is missing; is the file whole?"))
     return root[0] if root else None
 
 
