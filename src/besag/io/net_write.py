@@ -33,7 +33,7 @@ _LINE = r'"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"'
 _NUMBER = r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?"
 _IN_LIST = r"[A-Za-z0-9_.+\- ()]*"
 _PROPERTY = re.compile(rf"({_KEY}) = (?:{_LINE}|{_KEY}|{_NUMBER}|\({_IN_LIST}(?:{_LINE}{_IN_LIST})*(?<=\)))")
-_ENTRY = re.compile(rf'[^\s(){{}}\[\]=;:,|"]+ = [^;{{}}"%]*(?:{TEXT}[^;{{}}"%]*)*', re.DOTALL)
+_ENTRY = re.compile(rf'[^\s(){{}}\[\]=;:,|"]+ = [^;{{}}"%/]*(?:(?:{TEXT}|/(?![/*]))[^;{{}}"%/]*)*', re.DOTALL)
 
 
 def write(model: Model) -> bytes:

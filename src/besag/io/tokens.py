@@ -27,8 +27,8 @@ from besag.io.parts import MAX_ARITY
 PIECE = 1 << 20  # characters of tables that are parsed at once
 STRETCH = 1 << 12  # characters whose lines are counted in advance
 TEXT = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-PERCENT = r"%[^\r\n]*"
 SLASHES = r"//[^\r\n]*|/\*(?:.*?\*/|.*)"
+PERCENT_OR_SLASHES = rf"%[^\r\n]*|(?<!:){SLASHES}"  # http:// is none
 
 _OPEN_TEXT = rf"{TEXT}?"  # also one that never ends, so that the search goes on behind it
 _PLAIN_WORD = r'[^\s(){}\[\]=;:,|"]+'
