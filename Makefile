@@ -4,15 +4,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TESTS ?=
 SUITES ?=
 BENCH_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow check format bench clean distclean
+.PHONY: help demo test test-slow test-system check format bench clean distclean
 
 help:
 	@echo 'make demo       a worked example: tables on the terminal, a picture in out/'
 	@echo 'make test       the fast test suite        make test-slow   the slow one'
+	@echo 'make test-system  the tests of files, command line and models with /usr/bin/python3'
 	@echo 'make check      lint, format and types     make format      format and fix'
 	@echo 'make bench      besag beside its peers: SUITES="tree" BENCH_ARGS="--repeat 9"'
 	@echo 'make clean      remove outputs and caches  make distclean   and the environments'
@@ -21,10 +23,15 @@ demo: $(STAMP)
 	@$(BIN)/besag demo --out out
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow" $(TESTS)
 
 test-slow: $(STAMP)
 	@$(BIN)/python -m pytest -q -m slow || { code=$$?; test $$code -eq 5 && echo 'no slow tests'; }
+
+# What reads and writes text depends on the interpreter most: distributions ship older ones than this project is made with.
+test-system:
+	@$(MAKE) --no-print-directory VENV=.venv-system PYTHON=/usr/bin/python3 \
+	    TESTS="$(foreach part,io cli model,tests/$(part) src/besag/$(part))" test
 
 check: $(STAMP)
 	@$(BIN)/ruff check --quiet .
@@ -43,7 +50,7 @@ clean:
 	@find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
-	@rm -rf $(VENV) .venvs
+	@rm -rf $(VENV) .venv-system .venvs
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

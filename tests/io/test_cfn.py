@@ -149,13 +149,13 @@ def test_the_bound_is_one_of_sums(
 def test_an_answer_beyond_the_bound_is_told(write: Write) -> None:
     text = '{problem: {mustbe: "<4.5"}, variables: [2 2], functions: [{[0] [0 3]} {[1] [0 3]} {[0 1] [5 3 3 1]}]}'
     model = load(write("a.cfn", text))  # sums of 5, which an entry alone reaches, 6, 6 and 7
-    with pytest.warns(LossWarning, match=r"3 of 3 labellings have an energy of 6 or more, but .* from 4\.5 on"):
+    with pytest.warns(LossWarning, match=r"3 of 3 labellings found have energies of 6 or more, but .* of 4\.5 or"):
         assert [energy for _, energy in model.map(k=3).solutions] == [6, 6, 7]
-    with pytest.warns(LossWarning, match=r"the labelling has an energy of 6 or more"):
+    with pytest.warns(LossWarning, match=r"the labelling found has an energy of 6, but"):
         model.map(evidence={"0": np.array([0.5, 0.25])})  # what the evidence adds is none of the file's
     less = load(write("a.cfn", text.replace("4.5", "5.5")))
     assert less.map().energy == 5
-    with pytest.warns(LossWarning, match=r"1 of 3 labellings have an energy of 6 or more"):
+    with pytest.warns(LossWarning, match=r"1 of 3 labellings found have energies of 6 or more"):
         less.map(evidence=pd.DataFrame({"0": ["0", "1", None]}))
 
 

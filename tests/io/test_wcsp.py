@@ -75,7 +75,7 @@ def test_the_bound_is_one_of_sums(write: Write) -> None:
     text = "p 2 2 3 {}\n2 2\n1 0 0 1\n1 3\n1 1 0 1\n1 3\n2 0 1 3 2\n0 0 5\n1 1 0"  # sums of 5, 6, 6 and 6
     model = load(write("a.wcsp", text.format(4)))
     np.testing.assert_array_equal(energies(model, 2), [[np.inf, 3], [3, 0]])
-    with pytest.warns(LossWarning, match=r"the labelling has an energy of 6 or more, but .* from 4 on"):
+    with pytest.warns(LossWarning, match=r"the labelling found has an energy of 6, but .* of 4 or more"):
         assert model.map().energy == 6
     assert load(write("a.wcsp", text.format(6))).map().energy == 5
 

@@ -85,9 +85,12 @@ def _warn_beyond_limit(model: Model, result: Result, limit: float) -> None:
     energies = np.array([model.problem.energy(row) for row in result.codes])  # without evidence: (B, k)
     beyond = (energies >= limit) & (energies < np.inf)
     if beyond.any():
-        which = "the labelling has" if beyond.size == 1 else f"{beyond.sum()} of {beyond.size} labellings have"
-        text = f"{which} an energy of {energies[beyond].min():.12g} or more, but the model's file forbids energies from"
-        warn(LossWarning(f"{text} {limit:.12g} on (metadata 'energy_limit'), which tables cannot say of a sum"))
+        least = f"{energies[beyond].min():.12g}"
+        which = f"the labelling found has an energy of {least}"
+        if beyond.size > 1:
+            which = f"{beyond.sum()} of {beyond.size} labellings found have energies of {least} or more"
+        text = f"{which}, but the model's file forbids energies of {limit:.12g} or more (metadata 'energy_limit')"
+        warn(LossWarning(f"{text}, which tables can say of single entries only"))
 
 
 def log_partition(model: Model, evidence: Any, options: Options) -> Any:
