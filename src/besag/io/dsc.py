@@ -30,6 +30,7 @@ import numpy as np
 
 from besag.arrays import Array, IntArray
 from besag.errors import ParseError
+from besag.io.files import LOOP
 from besag.io.formats import Source
 from besag.io.network import Node, model_of_nodes
 from besag.io.room import Room
@@ -39,7 +40,7 @@ from besag.model.model import Model
 _START = re.compile(r'\s*(?:(?:belief|diagnostic|trouble)\s+network\b|network\s*"[^"]*"\s*node\b)', re.I)
 _KEY = re.compile(r"\w+\s*:")
 _ONE_ROW = re.compile(r'([^();:"]+);\s*')
-_ALL_ROWS = re.compile(r'(?:\s*\([^();:"]*\)\s*:[^();:"]+;)+\s*')
+_ALL_ROWS = re.compile(rf'(?:\s*\([^();:"]*\)\s*:[^();:"]+;){LOOP}\s*')
 _STATEMENT = re.compile(  # labels and numbers of a row; or a key and its value; or bare numbers; or the rest
     r'\s*(?:\(([^();"]*)\)\s*:([^();:"]+);|([A-Za-z]\w*)\s*:([^();:"]*);|([^\s();:"][^();:"]*);|(\S.*))',
     re.DOTALL,

@@ -31,6 +31,7 @@ from besag.infer.memory import default_memory_limit
 PACKED = (".gz", ".xz")
 ROOM = 1 << 32
 PIECE = 1 << 20  # bytes that are unpacked at once
+LOOP = "{0,1048576}"  # in place of * on groups of regular expressions: a match remembers each turn, in some 120 bytes
 CHUNK = 1 << 15  # bytes of text that become tokens at once: they stay in the cache, and memory stays small
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"

@@ -25,7 +25,7 @@ from besag.arrays import Array
 from besag.errors import LossWarning, ParseError, warn
 from besag.io.files import floats, line_of
 from besag.io.json_places import TOKEN, place_of
-from besag.io.json_text import STRING, cut_out, number_lists, too_many_brackets
+from besag.io.json_text import STRING, cut_out, number_lists, too_many_brackets, without_escapes
 
 MAX_DEPTH = 64
 MAX_DIGITS = 18  # of an integer that stays one
@@ -94,7 +94,7 @@ def without_comments(text: str) -> str:
 
 
 def _strict(text: str) -> Any:
-    short, back = _cut(text, _STRICT_LISTS)
+    short, back = _cut(text, without_escapes(text), _STRICT_LISTS)
 
     def flat(pairs: list[tuple[str, Any]]) -> Any:
         return back([item for pair in pairs for item in pair])
@@ -102,10 +102,10 @@ def _strict(text: str) -> Any:
     return json.loads(short, object_pairs_hook=flat, parse_int=_whole, parse_constant=str)
 
 
-def _cut(text: str, pattern: re.Pattern[str]) -> tuple[str, Callable[[list[Any]], Any]]:
-    """The text without its long lists, and what puts them back: it takes the list that a mark has become."""
+def _cut(text: str, plain: str, pattern: re.Pattern[str]) -> tuple[str, Callable[[list[Any]], Any]]:
+    """The text without the lists that a pattern finds in `plain`, and what puts them back in place of their marks."""
     mark = secrets.token_hex(8)
-    short, spans = cut_out(text, pattern, mark)
+    short, spans = cut_out(text, plain, pattern, mark)
 
     def back(items: list[Any]) -> Any:
         return WordList(text, *spans[items[1]]) if items and items[0] == mark else items
@@ -125,7 +125,7 @@ def _bare(word: str) -> int | float | str:
 
 
 def _relaxed(text: str, path: str) -> Any:
-    short, back = _cut(text, _LISTS)
+    short, back = _cut(text, text, _LISTS)
     root: list[Any] = []
     stack = [root]
     for match in _TOKEN.finditer(short):

@@ -20,26 +20,26 @@ from typing import NamedTuple, TypeVar
 
 from besag.arrays import Array
 from besag.errors import ParseError
-from besag.io.files import column_of, floats, is_number, line_of, text_of
+from besag.io.files import LOOP, column_of, floats, is_number, line_of, text_of
 from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY
 
 PIECE = 1 << 20  # characters of tables that are parsed at once
 STRETCH = 1 << 12  # characters whose lines are counted in advance
-TEXT = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+TEXT = rf'"[^"\\]*(?:\\.[^"\\]*){LOOP}"'
 SLASHES = r"//[^\r\n]*|/\*(?:.*?\*/|.*)"
 PERCENT_OR_SLASHES = rf"%[^\r\n]*|(?<!:){SLASHES}"  # http:// is none
 
 _OPEN_TEXT = rf"{TEXT}?"  # also one that never ends, so that the search goes on behind it
 _PLAIN_WORD = r'[^\s(){}\[\]=;:,|"]+'
-_ONE_VALUE = rf'[^;{{}}"]*(?:{TEXT}[^;{{}}"]*)*'
+_ONE_VALUE = rf'[^;{{}}"]*(?:{TEXT}[^;{{}}"]*){LOOP}'
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(rf"\s*({_PLAIN_WORD}|{TEXT})", re.DOTALL)
 _TEXT = re.compile(TEXT, re.DOTALL)
 _VALUE = re.compile(_ONE_VALUE, re.DOTALL)
 _STATEMENT = re.compile(rf"\s*({_PLAIN_WORD})\s*=\s*(?!\s)({_ONE_VALUE});", re.DOTALL)
-_GROUP = re.compile(rf'\s*(\(([^(){{}};"]*(?:{TEXT}[^(){{}};"]*)*)\))', re.DOTALL)
-_BLOCK = re.compile(rf'\s*\{{([^{{}}"]*(?:{TEXT}[^{{}}"]*)*)\}}', re.DOTALL)
+_GROUP = re.compile(rf'\s*(\(([^(){{}};"]*(?:{TEXT}[^(){{}};"]*){LOOP})\))', re.DOTALL)
+_BLOCK = re.compile(rf'\s*\{{([^{{}}"]*(?:{TEXT}[^{{}}"]*){LOOP})\}}', re.DOTALL)
 _BRACES = re.compile(rf"[{{}}]|{_OPEN_TEXT}", re.DOTALL)
 _ITEM = re.compile(rf'({TEXT})|([^\s(),"]+)', re.DOTALL)
 _TOKEN = re.compile(rf'{TEXT}|[()]|[^\s()"]+', re.DOTALL)
