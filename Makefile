@@ -4,19 +4,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TESTS ?=
 SUITES ?=
 BENCH_ARGS ?=
 ROUTES ?= 1 2
 BOUNDS ?= tests/kernels tests/infer tests/conformance tests/query/test_session.py
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow test-routes test-bounds check format bench clean distclean
+.PHONY: help demo test test-slow test-system test-routes test-bounds check format bench clean distclean
 
 help:
 	@echo 'make demo       a worked example: tables on the terminal, a picture in out/'
 	@echo 'make test       the fast test suite        make test-slow   the slow one'
 	@echo 'make test-routes  small models on the routes of large ones: ROUTES="1 2 3"'
 	@echo 'make test-bounds  the kernels with checked indices and the smallest tiles'
+	@echo 'make test-system  the tests of files, command line and models with /usr/bin/python3'
 	@echo 'make check      lint, format and types     make format      format and fix'
 	@echo 'make bench      besag beside its peers: SUITES="tree" BENCH_ARGS="--repeat 9"'
 	@echo 'make clean      remove outputs and caches  make distclean   and the environments'
@@ -25,7 +27,7 @@ demo: $(STAMP)
 	@$(BIN)/besag demo --out out
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow" $(TESTS)
 
 test-slow: $(STAMP)
 	@$(BIN)/python -m pytest -q -m slow || { code=$$?; test $$code -eq 5 && echo 'no slow tests'; }
@@ -38,6 +40,11 @@ test-routes: $(STAMP)
 test-bounds: $(STAMP)
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked-kernels $(BIN)/python -m pytest -q -n 2 -m "not slow" \
 	    --small-kernels $(BOUNDS)
+
+# What reads and writes text depends on the interpreter most: distributions ship older ones than this project is made with.
+test-system:
+	@$(MAKE) --no-print-directory VENV=.venv-system PYTHON=/usr/bin/python3 \
+	    TESTS="$(foreach part,io cli model,tests/$(part) src/besag/$(part))" test
 
 check: $(STAMP)
 	@$(BIN)/ruff check --quiet .
@@ -56,7 +63,7 @@ clean:
 	@find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
-	@rm -rf $(VENV) .venvs
+	@rm -rf $(VENV) .venv-system .venvs
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 import besag
 from besag import ChainCRF
 from besag.errors import CapabilityError, ConvergenceWarning, EvidenceError, ModelError, ParseError
+from tests.io.helpers import encrypted
 
 REFERENCES = Path(__file__).resolve().parents[1] / "references" / "crfsuite"
 X = [
@@ -421,3 +422,6 @@ def test_damaged_files_are_parse_errors(crf: ChainCRF, tmp_path: Path) -> None:
         except ParseError:
             refused += 1
     assert refused > 50
+    path.write_bytes(encrypted(whole))
+    with pytest.raises(ParseError, match=r"a\.npz: .* cannot be read: .* is encrypted"):
+        besag.load(path)

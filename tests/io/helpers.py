@@ -26,3 +26,14 @@ def same_networks(one: Model, two: Model) -> None:
         assert a.metadata == b.metadata
         assert one.parents(a.name) == two.parents(b.name)
         np.testing.assert_allclose(one.cpt(a.name), two.cpt(b.name), rtol=0, atol=1e-14)
+
+
+def encrypted(archive: bytes) -> bytes:
+    """A zip archive whose members all say that they are encrypted."""
+    data = bytearray(archive)
+    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = data.find(mark)
+        while at >= 0:
+            data[at + flags] |= 1
+            at = data.find(mark, at + 1)
+    return bytes(data)

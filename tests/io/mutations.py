@@ -1,11 +1,12 @@
 """Mutations of files, and what a reader may do with them: a model or a refusal, nothing else."""
 
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 
 from hypothesis import strategies as st
 
-from besag.errors import ModelError, ParseError
+from besag.errors import LossWarning, ModelError, ParseError
 from besag.io.formats import Source
 from besag.model.model import Model
 
@@ -57,5 +58,6 @@ def mutated(draw: st.DrawFn, source: bytes, words: tuple[bytes, ...] = ()) -> by
 
 def attempt(read: Callable[[Source], Model], data: bytes) -> None:
     """A model or a refusal; load makes a ParseError of both kinds."""
-    with suppress(ParseError, ModelError):
+    with suppress(ParseError, ModelError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LossWarning)
         read(Source(data, "file"))

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from besag.errors import ParseError
+from besag.errors import LossWarning, ModelError, ParseError
 from besag.io import cfn, load
 from besag.io.formats import Source
 from tests.io.mutations import attempt, mutated
@@ -117,6 +118,67 @@ def test_maximisation_negates(write: Write) -> None:
     assert (best.assignment, best.energy) == ({"A": "2"}, -7)
 
 
+SUMS = """{{problem: {{name: "m", mustbe: "{}"}}, variables: {{"a": ["x", "y"]}},
+functions: {{"c0": {{scope: ["a"], costs: [{}]}}, "c1": {{scope: ["a"], costs: [{}]}}}}}}"""
+
+
+@pytest.mark.parametrize(
+    ("mustbe", "first", "second", "best"),
+    [
+        ("<5.0", "-10.0, 0.0", "7.0, 2.0", ("x", -3)),
+        (">-5.0", "10.0, 0.0", "-7.0, -2.0", ("x", -3)),
+        ("<5.0", "-10.0, 0.0", "12.0, 2.0", ("x", 2)),
+        ("<2.0", "-10.0, 0.0", "12.0, 2.0", None),
+        ("<5.0", "-1.0, 0.0", "7.0, 2.0", ("y", 2)),
+        ("<5", "0, inf", "5, 0", None),
+        ("<inf", "0, inf", "5, 0", ("x", 5)),
+    ],
+)
+def test_the_bound_is_one_of_sums(
+    write: Write, mustbe: str, first: str, second: str, best: tuple[str, float] | None
+) -> None:
+    model = load(write("a.cfn", SUMS.format(mustbe, first, second)))
+    if best is None:
+        with pytest.raises(ModelError, match="allows no labelling"):
+            model.map()
+    else:
+        answer = model.map()
+        assert (answer.assignment["a"], answer.energy) == best
+
+
+def test_an_answer_beyond_the_bound_is_told(write: Write) -> None:
+    text = '{problem: {mustbe: "<4.5"}, variables: [2 2], functions: [{[0] [0 3]} {[1] [0 3]} {[0 1] [5 3 3 1]}]}'
+    model = load(write("a.cfn", text))  # sums of 5, which an entry alone reaches, 6, 6 and 7
+    with pytest.warns(LossWarning, match=r"3 of 3 labellings found have energies of 6 or more, but .* of 4\.5 or"):
+        assert [energy for _, energy in model.map(k=3).solutions] == [6, 6, 7]
+    with pytest.warns(LossWarning, match=r"the labelling found has an energy of 6, but"):
+        model.map(evidence={"0": np.array([0.5, 0.25])})  # what the evidence adds is none of the file's
+    less = load(write("a.cfn", text.replace("4.5", "5.5")))
+    assert less.map().energy == 5
+    with pytest.warns(LossWarning, match=r"1 of 3 labellings found have energies of 6 or more"):
+        less.map(evidence=pd.DataFrame({"0": ["0", "1", None]}))
+
+
+def test_functions_of_one_name_all_count(write: Write) -> None:
+    text = '{{p <9} {A 2} {f {[A] [1 2]} "f (2)" {[A] [0 5]} f {[A] [3 1]} f {[A] f}}}'
+    with pytest.warns(LossWarning, match=r"a\.cfn: several functions are named 'f', .* becomes 'f \(3\)'") as told:
+        model = load(write("a.cfn", text))
+    assert len(told) == 1
+    assert model.groups[0].names == ("f", "f (2)", "f (3)", "f (4)")
+    assert model.energy({"A": "0"}) == 1 + 0 + 3 + 1
+
+
+@pytest.mark.parametrize("data", [STRICT, RELAXED])
+def test_the_last_bracket_may_be_missing(write: Write, data: bytes) -> None:
+    whole, cut = load(write("a.cfn", data)), data.rstrip()[:-1]
+    with pytest.warns(LossWarning, match=r"a\.cfn: the last bracket is missing") as told:
+        model = load(write("a.cfn", cut))
+    assert len(told) == 1
+    np.testing.assert_array_equal(model.theta, whole.theta)
+    with pytest.raises(ParseError, match="the file ends inside 2 brackets"):
+        load(write("a.cfn", cut.rstrip()[:-1]))
+
+
 def test_literals_of_json_are_names(write: Write) -> None:
     text = '{"problem": {"name": null, "mustbe": "<5"}, "variables": {"A": [true, false]}, "functions": {"f": '
     model = load(write("a.cfn", text + '{"scope": ["A"], "defaultcost": 0, "costs": [true, 1]}}}'))
@@ -138,7 +200,7 @@ def _file(functions: str, variables: str = '{"A": 2, "B": 3}', problem: str = '{
     ("text", "message"),
     [
         ("3", r"expected \{ ... \}, got a single value"),
-        ("{", "a.cfn:1: the file ends inside 1 brackets"),
+        ("{{", "a.cfn:1: the file ends inside 2 brackets"),
         ('{"problem": {}}}', "a.cfn:1: expected the end of the file, got '}'"),
         ('{"problem": {}} 5', "a.cfn:1: expected the end of the file, got '5'"),
         ('{"problem": {"name": "x\n', "a.cfn:1: a text in quotes has no end"),
@@ -192,7 +254,6 @@ def _file(functions: str, variables: str = '{"A": 2, "B": 3}', problem: str = '{
             _file('"f": {"scope": ["A"], "costs": "g"}, "g": {"scope": ["B"], "costs": [1, 2, 3]}'),
             r"function 'f' has cardinalities \(2,\), but 'g' has \(3,\)",
         ),
-        (_file('"f": {"scope": [], "costs": [1]},\n"f": {"scope": [], "costs": [1]}'), "two functions are named 'f'"),
     ],
 )
 def test_errors(write: Write, text: str, message: str) -> None:

@@ -306,6 +306,7 @@ def test_every_truncation() -> None:
         A + "probability(A) {" + "1" * N + ";}",
         A + "probability(A) {" + "default" * N + "}",
         A + "probability(A) {" + " " * N + "x}",
+        A + "probability(A) { default 1, 0;" + " " * N + "}",
         "".join(f"node n{i} {{ type: discrete = {{ a }}; }}\n" for i in range(N // 16)),
     ],
 )

@@ -105,8 +105,12 @@ def test_bif_in_linear_time(write: Write, text: str) -> None:
         "MARKOV " + "#" * N,
         "MARKOV" + " " * N,
         f"MARKOV 1 2 {N} " + "0 " * N,
-        f"MARKOV {N} " + "1 " * N + "1 " * 9,
-        f"BAYES {N // 8} " + "1 " * (N // 8) + f"{N // 8} " + "".join(f"1 {i} " for i in range(N // 8)) + "1 2 " * N,
+        f"MARKOV {N} " + "1 " * N + "1 " * 2,
+        f"BAYES {N // 8} "
+        + "1 " * (N // 8)
+        + f"{N // 8} "
+        + "".join(f"1 {i} " for i in range(N // 8))
+        + "1 2 " * (N // 8 - 1),
         f"MARKOV {N // 8} " + " ".join(str(60000 + i) for i in range(N // 8)) + " 0",
     ],
 )

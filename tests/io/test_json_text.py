@@ -128,6 +128,7 @@ def peak_of(action: Callable[[], object]) -> int:
         ("a.cfn", "{p {n <9} {A 2} {" + "f {scope [A A] costs [" + "0.5 " * 400_000 + "]}}}"),
         ("a.cfn", '{"p": ["n", "<9"], "v": {"A": 2}, "f": {"f": {"scope": [], "costs": [' + "0.5," * 400_000 + "1]}}}"),
         ("a.json", '{"besag": 1, "templates": [' + "{}," * 1_000_000 + "{}]}"),
+        ("a.json", '{"besag": 1, "metadata": {"comment": "' + '\\"' * 1_000_000 + '"}}'),
         ("a.cfn", "[" * 3_000_000),
         ("a.cfn", "{problem " + "[]" * 3_000_000 + "}"),
     ],
@@ -156,6 +157,7 @@ def test_memory(write: Write, name: str, text: str) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["a.json", "a.cfn"])
+@pytest.mark.filterwarnings("ignore::besag.errors.LossWarning")
 def test_hostile_texts(write: Write, name: str, text: str) -> None:
     with pytest.raises(ParseError, match=name):
         load(write(name, text))

@@ -52,9 +52,21 @@ def test_compressed(write: Write, text: str, suffix: str, pack: Callable[[bytes]
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 def test_a_bomb_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]) -> None:
+    bomb = write("a.uai.gz", pack(b"0 " * (1 << 20)))
     monkeypatch.setattr(files, "ROOM", 1 << 16)
-    with pytest.raises(ParseError, match=r"compressed bytes unpack to more than .* unpack it first"):
-        load(write("a.uai.gz", pack(b"0 " * (1 << 20))))
+    with pytest.raises(ParseError, match=r"compressed bytes unpack to more than 65536; .* unpack it first"):
+        load(bomb)
+    monkeypatch.setattr(files, "ROOM", 1 << 32)
+    monkeypatch.setattr(files, "default_memory_limit", lambda: 1 << 18)
+    with pytest.raises(ParseError, match=r"compressed bytes unpack to more than 131072; .* unpack it first"):
+        load(bomb)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_model_that_packs_well_is_no_bomb(write: Write, pack: Callable[[bytes], bytes]) -> None:
+    data = pack(UAI.encode() + b"\n" * (1 << 25))
+    assert len(data) < 1 << 16
+    assert len(load(write("a.uai.gz", data)).variables) == 1
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

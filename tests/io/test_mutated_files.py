@@ -34,6 +34,7 @@ WORDS = {
     "asia.json": (b"[[[[", b"1e999", b"null", b"-1", b'"', b"\\u0000", b"{"),
     "NET": (b"((((", b"))))", b"data =", b"%", b"states = ("),
 }
+pytestmark = pytest.mark.filterwarnings("ignore::besag.errors.LossWarning")
 MEGABYTES = 1024  # that a mutation of a small file may take beyond what is there
 SECONDS = 60  # after which it hangs
 

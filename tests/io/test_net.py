@@ -97,6 +97,15 @@ def test_metadata() -> None:
     assert third == Metadata()
 
 
+@pytest.mark.parametrize("comment", ["% x; }", "// x; }", "/* x; }\n} */", '// no /* and no "', "/* // */"])
+def test_comments(comment: str) -> None:
+    text = f"{comment}\nnet {{ url = http://a/b; }} {comment}\n" + A + ROOT.replace(";", f"; {comment}\n")
+    model = read(text + comment)
+    same(model, read("net { url = http://a/b; }" + A + ROOT))
+    assert model.metadata["properties"] == ("url = http://a/b",)
+    assert net.matches(text.encode())
+
+
 def test_a_class() -> None:
     model = read("class Dog % a comment }\n{ inputs = (); node_size = (1 2);\n" + A + ROOT + "}")
     assert model.metadata["name"] == "Dog"
@@ -161,7 +170,7 @@ def test_encodings_and_line_ends(write: Write, encoding: str) -> None:
 
 
 def test_by_content(write: Write) -> None:
-    for head in (b"% made by hand\nnet\n{ }\n", b"class X { ", b""):
+    for head in (b"% made by hand\nnet\n{ }\n", b"// by hand\nnet{}\n", b"class X { ", b""):
         assert net.matches(head + A.encode())
     assert len(load(write("unknown", NET)).variables) == 3
     assert not net.matches(b"net Unnamed {")
@@ -278,6 +287,8 @@ def test_every_truncation() -> None:
         '"' * (N + 1),
         '"' + '\\"' * N,
         "%" * N,
+        "//" * N,
+        "/*" * N,
         " " * N + "x",
         "node " * N,
         "class K {" * (N // 8),
@@ -386,6 +397,7 @@ def test_odd_properties_keep_their_place() -> None:
     [
         ({"label": "\0"}, "no file of text can hold the zero character"),
         ({"label": "\ud800"}, r"no file of text can hold the character '\\ud800'"),
+        ({"net": {"potential": ("a = b // c",)}}, "'net/potential/0' of 'A': expected a text 'key = value'"),
         ({"net": {"potential": ("a } b",)}}, "'net/potential/0' of 'A': expected a text 'key = value', got 'a } b'"),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from besag.errors import ParseError
+from besag.errors import LossWarning, ParseError
 from besag.io import load, read_uai_evidence
 from besag.model.model import Model
 from tests.io.helpers import tables
@@ -128,9 +128,11 @@ BROKEN = {
     "agrum/bif/dBN_with_errors.bif": ":347: variable 'lasubt_1' has two probability blocks",
     "agrum/uai/BNUAIIO_RO_file.uai": ":7: variable 0 has two CPTs, functions 0 and 2",
     "agrum/uai/BNUAIReader_file1.uai": ":1: expected the number of variables, but the file ends",
-    "agrum/uai/BNUAIReader_file3.uai": ":36: row 4=0, 1=0 of the CPT of '5' sums to 0.8, not 1",
-    "merlin/bn.uai": ":53: expected the end of the file after 12 tables",
-    "merlin/pedigree1.uai": r":933: the CPT of '75' sums to 0.925, not 1",
+}
+ODD = {
+    "agrum/uai/BNUAIReader_file3.uai": ":36: function 5: row 4=0, 1=0 of the CPT of '5' sums to 0.8, not 1",
+    "merlin/bn.uai": ":53: what follows the last table, from here on, is ignored",
+    "merlin/pedigree1.uai": ":933: function 75: the CPT of '75' sums to 0.925, not 1",
 }
 
 
@@ -139,12 +141,15 @@ def test_files_of_other_libraries(data_dir: Path) -> None:
     paths = sorted([*folder.rglob("*.uai"), *folder.rglob("*.bif")])
     assert len(paths) > 40
     for path in paths:
-        message = BROKEN.get(path.relative_to(folder).as_posix())
-        if message is None:
-            assert load(path).n_factors > 0
-        else:
-            with pytest.raises(ParseError, match=message):
+        name = path.relative_to(folder).as_posix()
+        if name in BROKEN:
+            with pytest.raises(ParseError, match=BROKEN[name]):
                 load(path)
+        elif name in ODD:
+            with pytest.warns(LossWarning, match=ODD[name]):
+                assert load(path).n_factors > 0
+        else:
+            assert load(path).n_factors > 0
     for path in folder.rglob("*.evid"):
         assert isinstance(read_uai_evidence(path), dict)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import besag
-from besag.errors import ParseError
+from besag.errors import LossWarning, ParseError
 from besag.io import load
 from besag.io.files import CHUNK
 from tests.io.helpers import tables
@@ -51,6 +51,36 @@ def test_bayes(write: Write) -> None:
 def test_rows_are_normalised(write: Write) -> None:
     model = load(write("a.uai", "BAYES 1 2 1 1 0 2 0.3333 0.6660"))
     np.testing.assert_allclose(model.cpt("0"), np.array([0.3333, 0.6660]) / 0.9993, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("1 0", "1 0 .5 .4", r"a\.uai:9: function 1: row 0=1 of the CPT of '1' sums to 0.9, not 1; .* Markov network"),
+        (".85 .09", "1 0 .5 .4", r"a\.uai:7: function 0: the CPT of '0' sums to 0.94, not 1"),
+        ("1 0", "1 0 0 0", r"a\.uai:9: function 1: row 0=1 of the CPT of '1' sums to 0, not 1"),
+        ("2 3", "1 0 1 0", r"a\.uai:7: function 0: the CPT of '0' must hold probabilities"),
+    ],
+)
+def test_rows_that_are_far_off_make_a_markov_network(write: Write, first: str, second: str, message: str) -> None:
+    with pytest.warns(LossWarning, match=message) as told:
+        model = load(write("a.uai", f"BAYES\n2\n2 2\n2\n1 0\n2 0 1\n2 {first}\n4\n{second}"))
+    assert len(told) == 1
+    assert not model.is_bayesian_network
+    one, two = np.array(first.split(), float), np.array(second.split(), float).reshape(2, 2)
+    for (_, table), expected in zip(tables(model), (one, two), strict=True):
+        np.testing.assert_allclose(table, expected, rtol=1e-15)
+    assert model.log_partition() == pytest.approx(np.log((one @ two).sum()), rel=1e-14)
+
+
+@pytest.mark.parametrize("text", [MARKOV, BAYES])
+@pytest.mark.parametrize("more", ["9", "1 0 1", "EVIDENCE 1\n0 1", "x", "1e5 2 nan"])
+def test_what_follows_the_tables_is_ignored(write: Write, text: str, more: str) -> None:
+    whole = load(write("a.uai", text))
+    with pytest.warns(LossWarning, match=r"a\.uai:3: what follows the last table, from here on, is ignored") as told:
+        model = load(write("a.uai", f"{text}\n\n{more}\n"))
+    assert len(told) == 1
+    np.testing.assert_array_equal(model.theta, whole.theta)
 
 
 @pytest.mark.parametrize("text", [MARKOV.replace(" ", "\r\n"), MARKOV.replace(" ", "\t \n"), MARKOV.lower()])
@@ -149,7 +179,6 @@ def test_the_constant_zero_rules_everything_out(write: Write) -> None:
         ("MARKOV\n2\n2 2\n1\n2 0 1\n3\n1 1 1", "a.uai:6: expected the size of the table of function 0, 4, got 3"),
         ("MARKOV\n1\n2\n2\n1 0\n1 0\n2 1 1\n2 1", "a.uai:8: the file ends in the table of function 1, .* 2 entries"),
         ("MARKOV\n1\n2\n2\n1 0\n1 0\n2 1 1", "a.uai:7: the file ends in the table of function 1"),
-        ("MARKOV\n1\n2\n1\n1 0\n2 1 1\n9", "a.uai:7: expected the end of the file after 1 tables"),
         ("MARKOV\n1\n2\n1\n1 0\n2\n1 -1", "a.uai:7: function 0: weights must be finite and not negative, got -1"),
         ("MARKOV\n1\n2\n1\n1 0\n2\n1 inf", "function 0: weights must be finite and not negative, got inf"),
         ("MARKOV\n1\n2\n1\n1 0\n2\n1 nan", "function 0: weights must be finite"),
@@ -160,7 +189,6 @@ def test_the_constant_zero_rules_everything_out(write: Write) -> None:
         ("BAYES\n2\n2 2\n2\n1 0\n1 0\n2 1 0\n2 1 0", "a.uai:6: variable 0 has two CPTs, functions 0 and 1"),
         ("BAYES\n2\n2 2\n1\n1 0\n2 1 0", "a.uai:4: variable 1 has no CPT"),
         ("BAYES\n2\n2 2\n2\n2 0 1\n2 1 0\n4 1 0 1 0\n4 1 0 1 0", "a.uai:5: the edges have a cycle: 0 -> 1 -> 0"),
-        ("BAYES\n2\n2 2\n2\n1 0\n2 0 1\n2 1 0\n4\n1 0 .5 .4", "a.uai:9: row 0=1 of the CPT of '1' sums to 0.9, not 1"),
     ],
 )
 def test_errors(write: Write, text: str, message: str) -> None:

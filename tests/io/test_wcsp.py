@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from besag.errors import ParseError
+from besag.errors import LossWarning, ParseError
 from besag.io import load, wcsp
 from besag.io.formats import Source
 from besag.model.model import Model
@@ -16,7 +16,7 @@ from tests.io.mutations import attempt, mutated
 
 Write = Callable[..., Path]
 
-SMALL = b"""problem 3 3 6 10
+SMALL = b"""problem 3 3 6 22
 2 3 2
 2 0 1 1 3
 0 0 5
@@ -50,14 +50,15 @@ def test_a_small_file(write: Write) -> None:
     model = load(write("a.wcsp", SMALL))
     assert [v.cardinality for v in model.variables] == [2, 3, 2]
     assert model.metadata["name"] == "problem"
-    assert model.metadata["wcsp"]["upper_bound"] == "10"
+    assert model.metadata["wcsp"]["upper_bound"] == "22"
+    assert model.metadata["energy_limit"] == 22
     inf = np.inf
     np.testing.assert_array_equal(energies(model, 0), [[12, 8, 8], [8, 7, inf]])  # with the constant
     np.testing.assert_array_equal(energies(model, 1), [[4, 4], [inf, 4]])
     np.testing.assert_array_equal(energies(model, 2), [[4, 4], [inf, 4]])
     np.testing.assert_array_equal(energies(model, 3), [1, 2, 3])
     third = np.zeros((2, 3, 2))
-    third[1, 2, 0] = 9
+    third[1, 2, 0] = inf  # 9, and 16 at the least for all others
     np.testing.assert_array_equal(energies(model, 4), third)
     scopes = [group.scopes[at].tolist() for group, at in map(model.locate, range(5))]
     assert scopes == [[0, 1], [0, 2], [2, 0], [1], [2, 1, 0]]
@@ -68,6 +69,20 @@ def test_energy_is_cost(write: Write) -> None:
     assert model.energy({"0": "0", "1": "2", "2": "1"}) == np.inf
     assert model.energy({"0": "0", "1": "2", "2": "0"}) == 1 + 4 + 4 + 3 + 7
     assert model.map(engine="exact").energy == 0 + 4 + 4 + 2 + 7
+
+
+def test_the_bound_is_one_of_sums(write: Write) -> None:
+    text = "p 2 2 3 {}\n2 2\n1 0 0 1\n1 3\n1 1 0 1\n1 3\n2 0 1 3 2\n0 0 5\n1 1 0"  # sums of 5, 6, 6 and 6
+    model = load(write("a.wcsp", text.format(4)))
+    np.testing.assert_array_equal(energies(model, 2), [[np.inf, 3], [3, 0]])
+    with pytest.warns(LossWarning, match=r"the labelling found has an energy of 6, but .* of 4 or more"):
+        assert model.map().energy == 6
+    assert load(write("a.wcsp", text.format(6))).map().energy == 5
+
+
+def test_a_constraint_is_hard_whatever_costs_are(write: Write) -> None:
+    model = load(write("a.wcsp", "p 2 2 2 9\n2 2\n2 0 1 -1 = 0 0\n1 0 0 1\n1 -50"))
+    np.testing.assert_array_equal(energies(model, 0), [[0, np.inf], [np.inf, 0]])
 
 
 def test_shared_functions_share_a_row_of_theta(write: Write) -> None:

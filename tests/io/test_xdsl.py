@@ -350,6 +350,17 @@ def test_models_that_do_not_fit() -> None:
         xdsl.write(model.with_metadata({"xdsl": {"genie": "text"}}))
 
 
+@pytest.mark.parametrize("metadata", [{}, {"name": "lawn"}, {"name": "n"}])
+def test_there_is_always_something_to_draw(metadata: dict[str, str]) -> None:
+    """Other programs refuse a file without <genie>."""
+    model = read(network(A, B)).with_metadata(metadata)
+    data = xdsl.write(model)
+    extensions = parse(data, "a.xdsl").root.first("extensions")
+    assert extensions is not None
+    assert [element.tag for element in extensions.children] == ["genie"]
+    same_networks(read(data.decode()), model)
+
+
 # Errors --------------------------------------------------------------------------------------------------------------
 
 

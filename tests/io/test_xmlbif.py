@@ -113,6 +113,14 @@ def test_it_is_known_by_its_content(write: Write, text: str) -> None:
     assert not xmlbif.matches(b"variable <BIF>")
 
 
+def test_there_is_always_a_name() -> None:
+    """XMLBIF's grammar asks for one, and other programs refuse a network without it."""
+    model = read(network("<NAME> </NAME>", A, OF_A))
+    assert "name" not in model.metadata
+    assert b"<NETWORK>\n\t\t<NAME />" in xmlbif.write(model)
+    same_networks(read(xmlbif.write(model)), model)
+
+
 # Decision networks ---------------------------------------------------------------------------------------------------
 
 DECISION = """<VARIABLE TYPE="decision"><NAME>D</NAME><OUTCOME>go</OUTCOME><OUTCOME>stay</OUTCOME></VARIABLE>

@@ -14,6 +14,7 @@ from numpy.testing import assert_array_equal
 from besag.errors import ParseError
 from besag.learn.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from besag.learn.history import Iteration
+from tests.io.helpers import encrypted
 
 
 def example() -> Checkpoint:
@@ -92,6 +93,14 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
         path.write_bytes(whole[:length])
         with pytest.raises(ParseError, match="cannot be read"):
             load_checkpoint(path)
+
+
+def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fit.npz"
+    save_checkpoint(example(), path)
+    path.write_bytes(encrypted(path.read_bytes()))
+    with pytest.raises(ParseError, match=r"fit\.npz: .* cannot be read: .* is encrypted"):
+        load_checkpoint(path)
 
 
 def test_a_missing_file_is_missing(tmp_path: Path) -> None:

@@ -12,35 +12,36 @@ from collections.abc import Sequence
 from typing import Any
 
 from besag.errors import ModelError
+from besag.io.files import LOOP
 from besag.io.places import position_of
 
 NAMELESS = "unknown"
 
-# Possessive quantifiers: linear time on any input. The last alternative takes all from where there is no block or
-# statement to the end.
-_STRING = r'"[^"]*+"'
-_TEXT = rf'(?:[^{{}}"]++|{_STRING})*+'
+# Linear time on any input: the next character alone says how each goes on. The last alternative takes all from where
+# there is no block or statement to the end.
+_STRING = r'"[^"]*"'
+_TEXT = rf'[^{{}}"]*(?:{_STRING}[^{{}}"]*){LOOP}'
 BLOCK = re.compile(
-    rf"\s*+(?:(network|variable|probability)\b({_TEXT})"
-    rf'\{{((?:[^{{}}"]++|{_STRING}|\{{{_TEXT}\}})*+)\}}|(\S.*+))',
+    rf"\s*(?:(network|variable|probability)\b({_TEXT})"
+    rf'\{{([^{{}}"]*(?:(?:{_STRING}|\{{{_TEXT}\}})[^{{}}"]*){LOOP})\}}|(\S.*))',
     re.DOTALL,
 )
 STATEMENT = re.compile(  # labels and numbers of a plain row; or a keyword or "(" and what follows; or the rest
-    rf"""\s*+(?:\(([^();"]*+)\)([^();"]*+);|(\(|[a-z]++)((?:[^;"]++|{_STRING})*+);|(\S.*+))""", re.DOTALL
+    rf"""\s*(?:\(([^();"]*)\)([^();"]*);|(\(|[a-z]+(?![a-z]))([^;"]*(?:{_STRING}[^;"]*){LOOP});|(\S.*))""", re.DOTALL
 )
-ROWS = re.compile(r'(?:\s*+\([^();"]*+\)[^();"]*+;)++\s*+')
-DISCRETE = re.compile(r"\s*+discrete\s*+(?:\[\s*+(\d{1,9})\s*+\]\s*+)?\{(.*)\}\s*+", re.DOTALL)
-NAME = re.compile(r'"([^"]*+)"|([^\s,"|]++)|(\|)')
-FUNCTION = re.compile(r'[\s"]*+function\b')
-KEYWORD = re.compile(r"\s*+(?:network|variable|probability)\b")
+ROWS = re.compile(rf'\s*\([^();"]*\)[^();"]*;(?:\s*\([^();"]*\)[^();"]*;){LOOP}\s*')
+DISCRETE = re.compile(r"\s*discrete\s*(?:\[\s*(\d{1,9})\s*\]\s*)?\{(.*)\}\s*", re.DOTALL)
+NAME = re.compile(r'"([^"]*)"|([^\s,"|]+)|(\|)')
+FUNCTION = re.compile(r'[\s"]*function\b')
+KEYWORD = re.compile(r"\s*(?:network|variable|probability)\b")
 START = re.compile(KEYWORD.pattern + r"[^;{]*\{")
 
-_LABEL = re.compile(r'"([^"]*+)"|([^\s,"]++)')
-_COMMENT = re.compile(rf"{_STRING}|(?<!:)//[^\r\n]*+|/\*(?:.*?\*/|.*+)", re.DOTALL)  # http:// is none
+_LABEL = re.compile(r'"([^"]*)"|([^\s,"]+)')
+_COMMENT = re.compile(rf"{_STRING}|(?<!:)//[^\r\n]*|/\*(?:.*?\*/|.*)", re.DOTALL)  # http:// is none
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_IN_LINE = re.compile(r"[^\r\n]++")
+_IN_LINE = re.compile(r"[^\r\n]+")
 _PLAIN = re.compile(r'(?!.*(?://|/\*))[^\s,;{}()\[\]|"\0]+')
-_LOOSE = re.compile(rf'(?:(?!//|/\*)[^;{{}}"\0]|{_STRING})*+')
+_LOOSE = re.compile(rf'[^/;{{}}"\0]*(?:(?:/(?![/*])|{_STRING})[^/;{{}}"\0]*)*')
 
 
 # Comments ------------------------------------------------------------------------------------------------------------

@@ -11,23 +11,27 @@ Variables and states go by name or by number from 0, and numbers may stand in qu
 lists without names, and the keys of problem and function may be left out. A negative cardinality is an interval of as
 many states. Of a tuple that is given twice the last counts.
 
-Costs are energies, as they stand. "<number" asks for a minimum, and a cost of that number or more is a hard zero.
-">number" asks for a maximum: energies are the costs NEGATED, so that the most probable assignment is the one of the
-largest sum, and a cost of that number or less is a hard zero. metadata["cfn"] keeps "mustbe". A function without
-variables is a constant and is folded into another. Global and arithmetic functions, which have a "type", are refused.
+Costs are energies, as they stand. "<number" asks for a minimum, and costs that sum up to that number or more are
+forbidden, as far as tables can say it (`besag.io.costs`). ">number" asks for a maximum: energies are the costs NEGATED,
+so that the most probable assignment is the one of the largest sum, and sums of that number or less are forbidden.
+metadata["cfn"] keeps "mustbe". A function without variables is a constant and is folded into another. Global and
+arithmetic functions, which have a "type", are refused.
+
+Functions of the same name all count, as they do for toulbar2; a LossWarning tells that the later ones are renamed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import count
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray
-from besag.errors import ParseError
+from besag.arrays import Array
+from besag.errors import LossWarning, ParseError, warn
 from besag.io.costs import SPARE_STATES, CostFunction, model_of_costs
 from besag.io.files import is_number, text_of
 from besag.io.formats import Source
@@ -37,8 +41,8 @@ from besag.io.room import Room
 from besag.model.model import Model
 from besag.model.variable import NameList, RangeNames, Variables, numbered_states
 
-_START = re.compile(r"\s*+[{\[]\s*+\"?problem\b")
-_MUST_BE = re.compile(r"\s*+([<>])\s*+(\S++)\s*+")
+_START = re.compile(r"\s*[{\[]\s*\"?problem\b")
+_MUST_BE = re.compile(r"\s*([<>])\s*(\S+)\s*")
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 _LITERALS = {True: "true", False: "false", None: "null"}
 
@@ -91,7 +95,7 @@ class _Reader:
                 raise self._fail(f'expected "{key}": {{ ... }}', parts.get(key, whole))
         metadata = self._problem(parts["problem"])
         variables = self._variables(parts["variables"])
-        return model_of_costs(variables, self._functions(parts["functions"]), metadata)
+        return model_of_costs(variables, self._functions(parts["functions"]), metadata, self.bound)
 
     def _fields(self, given: _Item, keys: tuple[str, ...], where: str) -> dict[str, _Item]:
         """The values of an object by key, or of a list without keys in the order of the keys."""
@@ -132,7 +136,11 @@ class _Reader:
         names, domains = _named(given)
         if not domains:
             raise self._fail("expected at least one variable", given)
-        self._check_names(names, domains, "variables")
+        seen: set[str] = set()
+        for name, domain in zip(names or (), domains, strict=False):
+            if name in seen:
+                raise self._fail(f"two variables are named {name!r}", domain)
+            seen.add(name)
         sizes = {k for k in (_cardinality(domain.value) for domain in domains) if k is not None}
         if sum(sizes) > len(self.file.text) + SPARE_STATES:
             raise self._fail(f"a variable has {max(sizes)} states, more than this file can mean", given)
@@ -169,7 +177,7 @@ class _Reader:
         labels = [f"function {number}" for number in range(len(bodies))]
         if names is not None:
             labels = [f"function {name!r}" for name in names]
-            self._check_names(names, bodies, "functions")
+            names = self._distinct(names)
         found = [self._function(label, body) for label, body in zip(labels, bodies, strict=True)]
         own: list[str | None] = [None] * len(found) if names is None else [*names]
         tables = {name: function.table for name, function in zip(own, found, strict=True)}
@@ -178,12 +186,19 @@ class _Reader:
             for name, label, function, body in zip(own, labels, found, bodies, strict=True)
         ]
 
-    def _check_names(self, names: list[str] | None, named: list[_Item], what: str) -> None:
-        seen: set[str] = set()
-        for name, item in zip(names or (), named, strict=False):
-            if name in seen:
-                raise self._fail(f"two {what} are named {name!r}", item)
-            seen.add(name)
+    def _distinct(self, names: list[str]) -> list[str]:
+        """The names of functions, the later ones of the same name with a number."""
+        taken, found, renamed = {*names}, dict[str, None](), ""
+        for name in names:
+            own = name
+            if name in found:
+                own = next(other for n in count(2) if (other := f"{name} ({n})") not in taken)
+                taken.add(own)
+                renamed = renamed or f"{name!r}, all count, and the second becomes {own!r}"
+            found[own] = None
+        if renamed:
+            warn(LossWarning(f"{self.file.path}: several functions are named {renamed}"))
+        return [*found]
 
     def _resolved(self, function: _Function, tables: dict[str | None, Array | str], label: str, body: _Item) -> Array:
         """The table of a function, which may be that of another."""
@@ -276,11 +291,10 @@ class _Reader:
 
     def _energies(self, label: str, costs: Array, where: _Item) -> Array:
         energies = 0.0 - costs if self.sign < 0 else costs
-        forbidden: BoolArray = energies >= self.bound
         if not (energies > -np.inf).all():
             wrong = costs[~(energies > -np.inf)][0]
             raise self._fail(f"{label}: costs must be finite numbers, got {wrong}", where)
-        return np.where(forbidden, np.inf, energies)
+        return energies
 
     def _fail(self, message: str, where: _Item) -> ParseError:
         return self.file.fail(message, *where.steps)

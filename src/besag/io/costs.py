@@ -5,6 +5,14 @@ into one Template, with a row of theta for each distinct table. Functions that h
 A function without variables is a constant, which is added to the first function that has some, or to a new unary
 one on variable 0, so that energies stay as the file gives them.
 
+WCSP and CFN files forbid labellings whose costs sum up to a limit or more. Tables can say so of single entries only: an
+entry is a hard zero where even the least entries of all other functions bring the sum to the limit,
+
+    E_f(y_f) + sum over g != f of min E_g >= limit.
+
+All other labellings stay possible; metadata["energy_limit"] keeps the limit, and `model.map` warns of an answer at or
+above it.
+
 A file may declare far more than it holds: `Room` says how many table entries and states are still to be believed.
 """
 
@@ -16,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, joined
+from besag.arrays import Array, BoolArray, IntArray, joined
 from besag.io.files import Numbers
 from besag.model.metadata import NONE
 from besag.model.model import FactorGroup, Model
@@ -91,35 +99,56 @@ def numbered_variables(names: Names, cardinalities: IntArray) -> Variables:
 
 
 def model_of_costs(
-    variables: Variables, functions: Sequence[CostFunction], metadata: Mapping[str, Any] | None = None
+    variables: Variables,
+    functions: Sequence[CostFunction],
+    metadata: Mapping[str, Any] | None = None,
+    limit: float = np.inf,
 ) -> Model:
-    """The Model whose energy is the sum of the functions, in their order."""
+    """The Model whose energy is the sum of the functions, in their order; a sum of `limit` or more is forbidden."""
     by_shape: dict[tuple[int, ...], list[int]] = {}
     functions = _without_constants(variables, functions)
     for number, function in enumerate(functions):
         by_shape.setdefault(function.table.shape, []).append(number)
-    groups, tables = [], []
+    groups, tables, uses = [], [], []
     for shape, members in by_shape.items():
-        group, own = _group(shape, [functions[i] for i in members], np.array(members, np.int64))
+        group, own, counts = _group(shape, [functions[i] for i in members], np.array(members, np.int64))
         groups.append(group)
         tables += own
+        uses += counts
     theta = joined(tables, np.float64)
-    support = theta < np.inf
+    support = _allowed(theta, np.array([table.size for table in tables], np.int64), np.array(uses), limit)
     theta[~support] = 0.0
-    return Model(variables, tuple(groups), theta, None if support.all() else support, metadata=metadata or NONE)
+    known = dict(metadata or NONE) | ({"energy_limit": limit} if np.isfinite(limit) else {})
+    return Model(variables, tuple(groups), theta, None if support.all() else support, metadata=known or NONE)
+
+
+def _allowed(energies: Array, sizes: IntArray, uses: IntArray, limit: float) -> BoolArray:
+    """Which entries of all tables, one after another, some labelling below the limit may have.
+
+    sizes: of the tables. uses: how many functions have each of them.
+    """
+    if not len(sizes):
+        return np.ones(0, np.bool_)
+    least = np.minimum.reduceat(energies, np.cumsum(sizes) - sizes)
+    with np.errstate(over="ignore"):
+        total = float((uses * least).sum())
+        if not total < limit:
+            return np.zeros(len(energies), np.bool_)
+        return np.asarray(energies + np.repeat(total - least, sizes) < limit)
 
 
 def _group(
     shape: tuple[int, ...], functions: list[CostFunction], positions: IntArray
-) -> tuple[FactorGroup, list[Array]]:
-    """The group of the functions of one shape, and their distinct tables."""
+) -> tuple[FactorGroup, list[Array], list[int]]:
+    """The group of the functions of one shape, their distinct tables, and how many functions have each."""
     row_of: dict[int, int] = {}
     rows = np.array([row_of.setdefault(id(function.table), len(row_of)) for function in functions])
     tables = list({id(function.table): function.table for function in functions}.values())
     scopes = np.array([function.scope for function in functions], np.int64)
     names = tuple(function.name for function in functions if function.name is not None)
     template = Template(f"table[{','.join(map(str, shape))}]", shape, len(tables))
-    return FactorGroup(template, scopes, rows, False, positions, names or None), tables
+    group = FactorGroup(template, scopes, rows, False, positions, names or None)
+    return group, tables, np.bincount(rows).tolist()
 
 
 def _without_constants(variables: Variables, functions: Sequence[CostFunction]) -> list[CostFunction]:

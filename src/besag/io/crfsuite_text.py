@@ -24,7 +24,7 @@ from besag.io.files import packed, write_atomically
 
 Item: TypeAlias = list[str] | dict[str, float]  # attributes of weight 1 each, or with their weights
 
-_FIELD = re.compile(r"((?:[^\\:]++|\\.?)*+)(?::(.*))?", re.DOTALL)
+_FIELD = re.compile(r"([^\\:]*(?:\\(?:.|\Z)[^\\:]*)*)(?::(.*))?", re.DOTALL)
 _ESCAPED = re.compile(r"\\([\\:])")
 _SPECIAL = re.compile(r"[\\:\t\r\n\0]")
 _BREAKS = re.compile(r"[\t\r\n\0]")

@@ -30,18 +30,19 @@ import numpy as np
 
 from besag.arrays import Array, IntArray
 from besag.errors import ParseError
+from besag.io.files import LOOP
 from besag.io.formats import Source
 from besag.io.network import Node, model_of_nodes
 from besag.io.room import Room
 from besag.io.tokens import SLASHES, Cursor, Value, items, one_line, pieces, shown, without_comments
 from besag.model.model import Model
 
-_START = re.compile(r'\s*+(?:(?:belief|diagnostic|trouble)\s++network\b|network\s*+"[^"]*+"\s*+node\b)', re.I)
-_KEY = re.compile(r"\w++\s*+:")
-_ONE_ROW = re.compile(r'([^();:"]++);\s*+')
-_ALL_ROWS = re.compile(r'(?:\s*+\([^();:"]*+\)\s*+:[^();:"]++;)++\s*+')
+_START = re.compile(r'\s*(?:(?:belief|diagnostic|trouble)\s+network\b|network\s*"[^"]*"\s*node\b)', re.I)
+_KEY = re.compile(r"\w+\s*:")
+_ONE_ROW = re.compile(r'([^();:"]+);\s*')
+_ALL_ROWS = re.compile(rf'(?:\s*\([^();:"]*\)\s*:[^();:"]+;){LOOP}\s*')
 _STATEMENT = re.compile(  # labels and numbers of a row; or a key and its value; or bare numbers; or the rest
-    r'\s*+(?:\(([^();"]*+)\)\s*+:([^();:"]++);|([A-Za-z]\w*+)\s*+:([^();:"]*+);|([^\s();:"][^();:"]*+);|(\S.*+))',
+    r'\s*(?:\(([^();"]*)\)\s*:([^();:"]+);|([A-Za-z]\w*)\s*:([^();:"]*);|([^\s();:"][^();:"]*);|(\S.*))',
     re.DOTALL,
 )
 
@@ -271,7 +272,7 @@ class _Rows:
         self.labels: list[Value] = []
         self.numbers: list[Value] = []
         self.default: Value | None = None
-        for match in _STATEMENT.finditer(table.body.text):
+        for match in _STATEMENT.finditer(table.body.text.rstrip()):
             self._statement(match)
 
     def _value(self, match: re.Match[str], group: int) -> Value:

@@ -24,7 +24,7 @@ from besag.io.network import Node, model_of_nodes
 from besag.io.tokens import SLASHES, Cursor, Value, items, one_line, shown, without_comments
 from besag.model.model import Model
 
-_START = re.compile(r"\s*+net\s++[^\s{]++\s*+\{")
+_START = re.compile(r"\s*net\s+[^\s{]+\s*\{")
 _LEFT_OUT = {"LIST": "decision", "TABLE": "utility", "MAU": "utility"}
 _BLOCKS = {  # of a block, the blocks inside that matter
     "net": frozenset({"HEADER", "USER_PROPERTIES"}),

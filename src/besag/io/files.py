@@ -1,7 +1,8 @@
 """Bytes, text and numbers of files: what the readers of all formats share.
 
 Compression is recognised by its first bytes, so a .gz that some tool has already unpacked still loads. What unpacks to
-more than `ROOM` bytes and to more than `RATIO` times its size is refused: a bomb, not a model.
+more than `ROOM` bytes, or to more than a quarter of the memory that is free, is refused; how well a model packs says
+nothing, for tables of zeros shrink to a thousandth.
 
 A failure to open or unpack is a ParseError, except that a missing file stays a FileNotFoundError.
 """
@@ -25,11 +26,12 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.errors import ParseError
+from besag.infer.memory import default_memory_limit
 
 PACKED = (".gz", ".xz")
-ROOM = 1 << 24
-RATIO = 100
+ROOM = 1 << 32
 PIECE = 1 << 20  # bytes that are unpacked at once
+LOOP = "{0,1048576}"  # in place of * on groups of regular expressions: a match remembers each turn, in some 120 bytes
 CHUNK = 1 << 15  # bytes of text that become tokens at once: they stay in the cache, and memory stays small
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
@@ -123,7 +125,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def _unpack(data: bytes, path: str | PathLike[str]) -> bytes:
-    limit, unpacked = max(ROOM, RATIO * len(data)), io.BytesIO()
+    limit, unpacked = min(ROOM, default_memory_limit() // 2), io.BytesIO()
     try:
         with gzip.open(io.BytesIO(data)) if data.startswith(_GZIP) else lzma.open(io.BytesIO(data)) as stream:
             while unpacked.tell() <= limit and (piece := stream.read(PIECE)):
@@ -197,6 +199,14 @@ def _chunks(data: bytes, start: int) -> Iterator[tuple[int, int]]:
         start = end
 
 
+class NotANumber(ParseError):
+    """A word among numbers that is none; it begins at `offset`."""
+
+    def __init__(self, message: str, *, path: str, line: int, offset: int) -> None:
+        super().__init__(message, path=path, line=line)
+        self.offset = offset
+
+
 class Numbers:
     """The numbers of a text, separated by white space, and where each stands.
 
@@ -215,11 +225,11 @@ class Numbers:
     def __len__(self) -> int:
         return len(self.values)
 
-    def _not_a_number(self) -> ParseError:
+    def _not_a_number(self) -> NotANumber:
         wrong = next(m for m in _TOKEN.finditer(self._data, self._start) if not is_number(m.group()))
         shown = wrong.group()[:40].decode("ascii", "replace")
         line = line_of(self._data, wrong.start())
-        return ParseError(f"expected a number, got {shown!r}", path=self._path, line=line)
+        return NotANumber(f"expected a number, got {shown!r}", path=self._path, line=line, offset=wrong.start())
 
     def line(self, number: int) -> int:
         """The line of a number; past the last one, the last line with anything on it."""

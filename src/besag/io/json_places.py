@@ -11,12 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from besag.io.json_text import STRING
+from besag.io.json_text import STRING, without_escapes
 
-TOKEN = re.compile(rf'{STRING}|["\[\]{{}}]|[^\s\[\]{{}},:"]++', re.DOTALL)
-_BRACKET = re.compile(rf"{STRING}|[\[\]{{}}]", re.DOTALL)
-_KEY = re.compile(rf"({STRING})\s*+:|{STRING}|[{{}}]", re.DOTALL)
-_DIGITS = re.compile(rf"{STRING}|(\d{{1000,}})", re.DOTALL | re.ASCII)
+TOKEN = re.compile(rf'{STRING}|["\[\]{{}}]|[^\s\[\]{{}},:"]+')
+_BRACKET = re.compile(rf"{STRING}|[\[\]{{}}]")
+_KEY = re.compile(rf'("[^"]*")\s*:|{STRING}|[{{}}]')
+_DIGITS = re.compile(rf"{STRING}|(\d{{1000,}})", re.ASCII)
 
 
 def steps_of(document: Any, keys: Sequence[str | int]) -> list[int]:
@@ -41,7 +41,7 @@ def place_of(text: str, steps: Sequence[int], token: re.Pattern[str] = TOKEN) ->
     """
     wanted = [0, *steps]
     seen, inside = [0], 0  # items so far in each open bracket; how many of the brackets are on the way
-    for match in token.finditer(text):
+    for match in token.finditer(without_escapes(text) if token is TOKEN else text):
         if match[0] in "]}":
             seen.pop()
             if not seen:
@@ -62,13 +62,13 @@ def place_of(text: str, steps: Sequence[int], token: re.Pattern[str] = TOKEN) ->
 def second_of_a_key(text: str) -> int | None:
     """The offset of the first key that its object has already."""
     open_objects: list[set[str]] = []
-    for match in _KEY.finditer(text):
+    for match in _KEY.finditer(without_escapes(text)):
         if match[0] == "{":
             open_objects.append(set())
         elif match[0] == "}" and open_objects:
             open_objects.pop()
         elif match[1] is not None and open_objects:
-            key = json.loads(match[1])
+            key = json.loads(text[slice(*match.span(1))])
             if key in open_objects[-1]:
                 return match.start()
             open_objects[-1].add(key)
@@ -78,7 +78,7 @@ def second_of_a_key(text: str) -> int | None:
 def deepest(text: str) -> int:
     """The offset of the first of the brackets that are nested most deeply."""
     depth, most, place = 0, 0, 0
-    for match in _BRACKET.finditer(text):
+    for match in _BRACKET.finditer(without_escapes(text)):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0], 0)
         if depth > most:
             most, place = depth, match.start()
@@ -87,4 +87,4 @@ def deepest(text: str) -> int:
 
 def longest_number(text: str) -> int | None:
     """The offset of the first number of thousands of digits."""
-    return next((match.start() for match in _DIGITS.finditer(text) if match[1]), None)
+    return next((match.start() for match in _DIGITS.finditer(without_escapes(text)) if match[1]), None)

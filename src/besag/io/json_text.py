@@ -24,17 +24,28 @@ PIECE = 1 << 16  # characters that become numbers at once
 SPARE = 1 << 21
 PER_LIST, PER_OBJECT = 8, 20  # characters of text that stand for each list and each object, beyond SPARE
 
-STRING = r'"(?:[^"\\]++|\\.)*+"?'  # also one that never ends, so that the search goes on behind it
+STRING = r'"[^"]*"?'  # of a text without escapes; also one that never ends, so that the search goes on behind it
+STRETCH = 1 << 10  # texts and brackets that one match may pass over, since the match remembers each
 
 
 def number_lists(string: str, begin: str, end: str, inside: str, long: int) -> re.Pattern[str]:
-    """All up to the next long list, which is group 1: sets of characters that begin, end and are inside such a list."""
-    before = rf'(?:[^"{begin}]++|{string}|[{begin}](?![{inside}]{{{long}}}))*+'
-    return re.compile(rf"{before}([{begin}][{inside}]++[{end}])?", re.DOTALL | re.ASCII)
+    """A stretch up to the next long list, if that is near: group 1. Sets of characters begin, end and are inside it."""
+    plain = rf'[^"{begin}]*'
+    before = rf"(?:{plain}(?:{string}|[{begin}](?![{inside}]{{{long}}}))){{0,{STRETCH}}}{plain}"
+    return re.compile(rf"{before}([{begin}][{inside}]+[{end}])?", re.ASCII)
 
 
 _LONG_LISTS = number_lists(STRING, r"\[", r"\]", r"-+.\deE,\s", LONG)
-_STRING = re.compile(STRING, re.DOTALL)
+_STRING = re.compile(STRING)
+
+
+def without_escapes(text: str) -> str:
+    r"""The text with blanks for escaped quotes and backslashes, so that each quote begins or ends a string.
+
+    >>> without_escapes(r'["a\"b", "\\"]')
+    '["a  b", "  "]'
+    """
+    return text.replace("\\\\", "  ").replace('\\"', "  ") if "\\" in text else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,7 @@ class LongList:
 def parsed(text: str) -> Any:
     """The value of a JSON text, with LongLists in it; ValueError where it is none, or a key is given twice."""
     mark = secrets.token_hex(8)
-    short, spans = cut_out(text, _LONG_LISTS, mark)
+    short, spans = cut_out(text, without_escapes(text), _LONG_LISTS, mark)
 
     def made(pairs: list[tuple[str, Any]]) -> Any:
         return LongList(text, *spans[pairs[0][1]]) if pairs and pairs[0][0] == mark else _unique(pairs)
@@ -75,12 +86,12 @@ def parsed(text: str) -> Any:
     return json.loads(short, object_pairs_hook=made)
 
 
-def cut_out(text: str, pattern: re.Pattern[str], mark: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text with marks for the lists of a pattern, and where each of them began and ended."""
+def cut_out(text: str, plain: str, pattern: re.Pattern[str], mark: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text with marks for the lists that a pattern finds in `plain`, and where each of them began and ended."""
     kept: list[str] = []
     spans: list[tuple[int, int]] = []
     at = 0
-    for match in pattern.finditer(text):
+    for match in pattern.finditer(plain):
         start, end = match.span(1)
         if start >= 0:
             kept += [text[at:start], f'{{"{mark}": {len(spans)}}}'.ljust(end - start)]
@@ -108,8 +119,8 @@ def spell_out(value: dict[str, Any] | list[Any]) -> None:
 
 def too_many_brackets(text: str, per_list: int = PER_LIST, per_object: int = PER_OBJECT) -> int | None:
     """How many lists and objects a text has where that is more than its length can mean, else None."""
-    for one in (text, None):
-        outside = _STRING.sub("", text) if one is None else one  # texts may hold brackets too, which cost nothing
+    for one in (text, None):  # texts may hold brackets too, which cost nothing
+        outside = _STRING.sub("", without_escapes(text)) if one is None else one
         lists, objects = outside.count("["), outside.count("{")
         if per_list * lists + per_object * objects <= len(text) + SPARE:
             return None

@@ -42,8 +42,8 @@ from besag.model.model import Model
 VERSION = 1
 HEAD = 1024  # bytes of a file in which it names its arrays
 
-_START = re.compile(rb'\s*+\{\s*+"besag"\s*+:')
-_REFERENCE = re.compile(rb'\s*+\{"besag": 1,\s++"kind": "[a-z]++",\s++"arrays": \{"file": "([^"/\\]++)"')
+_START = re.compile(rb'\s*\{\s*"besag"\s*:')
+_REFERENCE = re.compile(rb'\s*\{"besag": 1,\s+"kind": "[a-z]+",\s+"arrays": \{"file": "([^"/\\]+)"')
 _KEYS = "besag kind arrays metadata variables templates groups theta support shape"
 
 

@@ -11,9 +11,9 @@
     besag_name, besag_property_3   what the writer could not say in NET's own words, see `besag.io.net_write`
     any other key                  a property "key = value"; of a potential, such as experience, under metadata["net"]
 
-Comments go from % to the end of the line. Rows of data need not sum to one: as in Hugin they are normalised. Hugin
-takes a uniform table where there is no data; here that is an error, since a file that is cut off looks the same.
-Decision and utility nodes are an error, or left out with ignore_utilities.
+Comments go from % or // to the end of the line, or from /* to */. Rows of data need not sum to one: as in Hugin they
+are normalised. Hugin takes a uniform table where there is no data; here that is an error, since a file that is cut off
+looks the same. Decision and utility nodes are an error, or left out with ignore_utilities.
 
 The numbers of many potentials are parsed together; where something is wrong, a second look at each finds the place.
 """
@@ -33,12 +33,12 @@ from besag.io.formats import Source
 from besag.io.net_write import NAME, PROPERTY, is_identifier, write
 from besag.io.network import Node, model_of_nodes
 from besag.io.parts import ROW_TOLERANCE, note_rows
-from besag.io.tokens import PERCENT, Cursor, Value, items, one_line, pieces, shown, without_comments
+from besag.io.tokens import PERCENT_OR_SLASHES, Cursor, Value, items, one_line, pieces, shown, without_comments
 from besag.model.model import Model
 
 __all__ = ["matches", "read", "write"]
 
-_START = re.compile(r"\s*+(?:net\s*+\{|class\s++\w++\s*+\{|(?:discrete\s++)?node\s++\S++\s*+\{)")
+_START = re.compile(r"\s*(?:net\s*\{|class\s+\w+\s*\{|(?:discrete\s+)?node\s+[^\s{]+\s*\{)")
 _ODD_PROPERTY = re.compile(PROPERTY + r"\d{1,9}")
 _CHANCE = (["node"], ["discrete", "node"], ["chance"], ["discrete", "chance"])
 _OF_ALL = frozenset({"label", "position", "HR_Desc"})
@@ -47,7 +47,7 @@ _OF_MODEL, _OF_NODE = _OF_ALL | {"name"}, _OF_ALL | {"states", NAME}
 
 def matches(head: bytes) -> bool:
     """Whether a file that begins so is a Hugin NET model."""
-    return _START.match(without_comments(head.decode("latin-1"), PERCENT)) is not None
+    return _START.match(without_comments(head.decode("latin-1"), PERCENT_OR_SLASHES)) is not None
 
 
 def read(source: Source) -> Model:
@@ -95,7 +95,7 @@ class _Reader:
     """The state of reading one file: what it has declared so far, by identifier."""
 
     def __init__(self, source: Source) -> None:
-        self.cursor = Cursor(source, PERCENT)
+        self.cursor = Cursor(source, PERCENT_OR_SLASHES)
         self.ignore = source.ignore_utilities
         self.variables: dict[str, _Variable] = {}
         self.left_out: dict[str, str] = {}

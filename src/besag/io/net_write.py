@@ -27,12 +27,13 @@ _BLOCKS = ("net", "class", "node", "discrete", "continuous", "chance", "decision
 _TAKEN = frozenset({*_BLOCKS, "name", "states", "label", "position", "HR_Desc"})  # keys that no property may have
 _KEYWORDS = _TAKEN | {"data", "experience", "fading", "model_nodes", "model_data", "subtype", "inputs", "outputs", "if"}
 
-_KEY = r"[A-Za-z_][A-Za-z0-9_]*+"
+_KEY = r"[A-Za-z_][A-Za-z0-9_]*"
 _IDENTIFIER = re.compile(_KEY)
-_LINE = r'"(?:[^"\\\r\n]|\\.)*+"'
-_NUMBER = r"[+-]?[0-9.]++(?:[eE][+-]?[0-9]++)?+"
-_PROPERTY = re.compile(rf"({_KEY}) = (?:{_LINE}|{_KEY}|{_NUMBER}|\((?:{_LINE}|[A-Za-z0-9_.+\- ()])*+(?<=\)))")
-_ENTRY = re.compile(rf'[^\s(){{}}\[\]=;:,|"]++ = (?:[^;{{}}"%]++|{TEXT})*+', re.DOTALL)
+_LINE = r'"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"'
+_NUMBER = r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?"
+_IN_LIST = r"[A-Za-z0-9_.+\- ()]*"
+_PROPERTY = re.compile(rf"({_KEY}) = (?:{_LINE}|{_KEY}|{_NUMBER}|\({_IN_LIST}(?:{_LINE}{_IN_LIST})*(?<=\)))")
+_ENTRY = re.compile(rf'[^\s(){{}}\[\]=;:,|"]+ = [^;{{}}"%/]*(?:(?:{TEXT}|/(?![/*]))[^;{{}}"%/]*)*', re.DOTALL)
 
 
 def write(model: Model) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import isfinite
 
-_POSITION = re.compile(r"position\s*+=\s*+\(\s*+([-+.\deE]++)\s*+,\s*+([-+.\deE]++)\s*+\)", re.ASCII)
+_POSITION = re.compile(r"position\s*=\s*\(\s*([-+.\deE]+)\s*,\s*([-+.\deE]+)\s*\)", re.ASCII)
 
 
 def position_text(position: tuple[float, float]) -> str:

@@ -23,7 +23,7 @@ from besag.model.model import Model
 
 NAMED = 3  # variables that a report names
 
-_PLAIN = re.compile(r"[A-Za-z0-9_.<>=+-]++")
+_PLAIN = re.compile(r"[A-Za-z0-9_.<>=+-]+")
 
 
 def altered(model: Model, data: bytes, chosen: Format) -> list[str]:

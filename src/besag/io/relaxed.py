@@ -4,7 +4,8 @@ An object {key: value, ...} becomes the list [key, value, ...], because here
 
     - quotes around texts, commas and colons may be missing: {problem {name x} [1 2]}
     - the brackets of arrays and objects may stand for each other
-    - a line that begins with "#" is a comment.
+    - a line that begins with "#" is a comment
+    - the very last bracket may be missing, which a LossWarning tells.
 
 Numbers become int or float, in quotes they stay text. Strict JSON is read by `json`, which is faster; what it refuses
 is cut into words by one regular expression and put together with a stack, without recursion. Lists of numbers of LONG
@@ -21,21 +22,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from besag.arrays import Array
-from besag.errors import ParseError
+from besag.errors import LossWarning, ParseError, warn
 from besag.io.files import floats, line_of
 from besag.io.json_places import TOKEN, place_of
-from besag.io.json_text import STRING, cut_out, number_lists, too_many_brackets
+from besag.io.json_text import STRING, cut_out, number_lists, too_many_brackets, without_escapes
 
 MAX_DEPTH = 64
 MAX_DIGITS = 18  # of an integer that stays one
 LONG = 256
 PER_BRACKET = 4  # characters of text that stand for each list and each object
 
-_COMMENT = re.compile(r"(?<![^\r\n])[ \t]*+#[^\r\n]*+")
-_QUOTED = r'"[^"]*+"'
-_TOKEN = re.compile(rf'{_QUOTED}|["\[\]{{}}]|[^\s\[\]{{}},:"]++')
-_WORD = re.compile(r"[^\s,:]++")
-_NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII)
+_COMMENT = re.compile(r"(?<![^\r\n])[ \t]*#[^\r\n]*")
+_QUOTED = r'"[^"]*"'
+_TOKEN = re.compile(rf'{_QUOTED}|["\[\]{{}}]|[^\s\[\]{{}},:"]+')
+_WORD = re.compile(r"[^\s,:]+")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _STRICT_LISTS = number_lists(STRING, r"\[", r"\]", r"-+.\deE,\s", LONG)
 _LISTS = number_lists(_QUOTED, r"\[{", r"\]}", r"-+.\deE,:\s", LONG)
 
@@ -93,7 +94,7 @@ def without_comments(text: str) -> str:
 
 
 def _strict(text: str) -> Any:
-    short, back = _cut(text, _STRICT_LISTS)
+    short, back = _cut(text, without_escapes(text), _STRICT_LISTS)
 
     def flat(pairs: list[tuple[str, Any]]) -> Any:
         return back([item for pair in pairs for item in pair])
@@ -101,10 +102,10 @@ def _strict(text: str) -> Any:
     return json.loads(short, object_pairs_hook=flat, parse_int=_whole, parse_constant=str)
 
 
-def _cut(text: str, pattern: re.Pattern[str]) -> tuple[str, Callable[[list[Any]], Any]]:
-    """The text without its long lists, and what puts them back: it takes the list that a mark has become."""
+def _cut(text: str, plain: str, pattern: re.Pattern[str]) -> tuple[str, Callable[[list[Any]], Any]]:
+    """The text without the lists that a pattern finds in `plain`, and what puts them back in place of their marks."""
     mark = secrets.token_hex(8)
-    short, spans = cut_out(text, pattern, mark)
+    short, spans = cut_out(text, plain, pattern, mark)
 
     def back(items: list[Any]) -> Any:
         return WordList(text, *spans[items[1]]) if items and items[0] == mark else items
@@ -124,7 +125,7 @@ def _bare(word: str) -> int | float | str:
 
 
 def _relaxed(text: str, path: str) -> Any:
-    short, back = _cut(text, _LISTS)
+    short, back = _cut(text, text, _LISTS)
     root: list[Any] = []
     stack = [root]
     for match in _TOKEN.finditer(short):
@@ -142,9 +143,11 @@ def _relaxed(text: str, path: str) -> Any:
             stack[-1].append(_bare(token))
         if token == '"' or not stack or len(stack) > MAX_DEPTH or (len(stack) == 1 and len(root) > 1):
             raise _misplaced(text, path, match, len(stack))
-    if len(stack) > 1:
+    if len(stack) > 2:
         line = line_of(text, len(text.rstrip()))
         raise ParseError(f"the file ends inside {len(stack) - 1} brackets", path=path, line=line)
+    if len(stack) == 2:
+        warn(LossWarning(f"{path}: the last bracket is missing; is the file whole?"))
     return root[0] if root else None
 
 

@@ -6,8 +6,9 @@ r"""Words, texts and marks of Hugin NET, DSC and GeNIe DSL files, with line and 
     mark  = one of ( ) { } [ ] = ; : , |
 
 A Cursor goes through a file from token to token. Long values, the tables, are cut out whole and parsed in bulk.
-Comments become blanks first, so that whatever is left keeps its place. Every regular expression takes linear time, and
-nothing here recurses.
+Comments become blanks first, so that whatever is left keeps its place. Nothing here recurses, and every regular
+expression takes linear time: the next character alone says how it goes on, so that going back finds nothing new.
+Possessive quantifiers and atomic groups, which would never go back, match wrongly in Python 3.11.2.
 """
 
 from __future__ import annotations
@@ -19,34 +20,34 @@ from typing import NamedTuple, TypeVar
 
 from besag.arrays import Array
 from besag.errors import ParseError
-from besag.io.files import column_of, floats, is_number, line_of, text_of
+from besag.io.files import LOOP, column_of, floats, is_number, line_of, text_of
 from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY
 
 PIECE = 1 << 20  # characters of tables that are parsed at once
 STRETCH = 1 << 12  # characters whose lines are counted in advance
-TEXT = r'"(?:[^"\\]++|\\.)*+"'
-PERCENT = r"%[^\r\n]*+"
-SLASHES = r"//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
+TEXT = rf'"[^"\\]*(?:\\.[^"\\]*){LOOP}"'
+SLASHES = r"//[^\r\n]*|/\*(?:.*?\*/|.*)"
+PERCENT_OR_SLASHES = rf"%[^\r\n]*|(?<!:){SLASHES}"  # http:// is none
 
-_OPEN_TEXT = r'"(?:[^"\\]++|\\.)*+"?'  # also one that never ends, so that the search goes on behind it
-_PLAIN_WORD = r'[^\s(){}\[\]=;:,|"]++'
-_ONE_VALUE = rf'(?:[^;{{}}"]++|{TEXT})*+'
-_SPACE = re.compile(r"\s*+")
-_WORD = re.compile(rf"\s*+({_PLAIN_WORD}|{TEXT})", re.DOTALL)
+_OPEN_TEXT = rf"{TEXT}?"  # also one that never ends, so that the search goes on behind it
+_PLAIN_WORD = r'[^\s(){}\[\]=;:,|"]+'
+_ONE_VALUE = rf'[^;{{}}"]*(?:{TEXT}[^;{{}}"]*){LOOP}'
+_SPACE = re.compile(r"\s*")
+_WORD = re.compile(rf"\s*({_PLAIN_WORD}|{TEXT})", re.DOTALL)
 _TEXT = re.compile(TEXT, re.DOTALL)
 _VALUE = re.compile(_ONE_VALUE, re.DOTALL)
-_STATEMENT = re.compile(rf"\s*+({_PLAIN_WORD})\s*+=\s*+({_ONE_VALUE});", re.DOTALL)
-_GROUP = re.compile(rf'\s*+(\(((?:[^(){{}};"]++|{TEXT})*+)\))', re.DOTALL)
-_BLOCK = re.compile(rf'\s*+\{{((?:[^{{}}"]++|{TEXT})*+)\}}', re.DOTALL)
+_STATEMENT = re.compile(rf"\s*({_PLAIN_WORD})\s*=\s*(?!\s)({_ONE_VALUE});", re.DOTALL)
+_GROUP = re.compile(rf'\s*(\(([^(){{}};"]*(?:{TEXT}[^(){{}};"]*){LOOP})\))', re.DOTALL)
+_BLOCK = re.compile(rf'\s*\{{([^{{}}"]*(?:{TEXT}[^{{}}"]*){LOOP})\}}', re.DOTALL)
 _BRACES = re.compile(rf"[{{}}]|{_OPEN_TEXT}", re.DOTALL)
-_ITEM = re.compile(rf'({TEXT})|([^\s(),"]++)', re.DOTALL)
-_TOKEN = re.compile(rf'{TEXT}|[()]|[^\s()"]++', re.DOTALL)
-_ESCAPE = re.compile(r'\\(?:(["\\n])|[ \t]*+(?:\r\n?|\n)[ \t]*+)')
+_ITEM = re.compile(rf'({TEXT})|([^\s(),"]+)', re.DOTALL)
+_TOKEN = re.compile(rf'{TEXT}|[()]|[^\s()"]+', re.DOTALL)
+_ESCAPE = re.compile(r'\\(?:(["\\n])|[ \t]*(?:\r\n?|\n)[ \t]*)')
 _LONE_RETURN = re.compile(r"\r(?!\n)")
-_IN_LINE = re.compile(r"[^\r\n]++")
-_BARE = re.compile(r"[0-9.eE+\-,() \t\r\n\f\v]*+")
-_PIECE = re.compile(r"[^,() \t\r\n\f\v]++")
+_IN_LINE = re.compile(r"[^\r\n]+")
+_BARE = re.compile(r"[0-9.eE+\-,() \t\r\n\f\v]*")
+_PIECE = re.compile(r"[^,() \t\r\n\f\v]+")
 _INTEGER = re.compile(r"[+-]?\d{1,300}")
 
 T = TypeVar("T")

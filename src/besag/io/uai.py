@@ -8,7 +8,9 @@
 Words are separated by white space of any kind; "#" begins a comment. Variables are named "0".."n-1", their states
 "0".."K-1". MARKOV: weights, a Markov network; constants are folded into factor 0, or into a new unary factor on
 variable 0 where there is no other. BAYES: a Bayesian network; the last variable of each scope is the child, and rows
-that sum to one within 1e-3 are normalised. Factors keep the order of the file.
+that sum to one within 1e-3 are normalised. Where a row is further off, as in some published pedigrees, the file is a
+Markov network with its numbers as they stand, for that is what solvers take it for; a LossWarning says so. Factors keep
+the order of the file. What follows the last table, be it numbers or words, is ignored with a LossWarning.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from math import prod
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, joined, offsets_of
-from besag.errors import ParseError
-from besag.io.files import Numbers, line_of
+from besag.errors import LossWarning, ParseError, warn
+from besag.io.files import NotANumber, Numbers, line_of
 from besag.io.formats import Source
 from besag.io.parts import MAX_ARITY, Pool, TableError, energies_of, model_of, normalised
 from besag.io.uai_write import write
@@ -47,15 +49,20 @@ def matches(head: bytes) -> bool:
 
 def read(source: Source) -> Model:
     """A Model from the content of a UAI file."""
-    kind, numbers = _kind(source.data, source.path)
-    variables, at = _variables(numbers)
-    functions = _functions(numbers, variables, at)
+    kind, numbers, word = _kind(source.data, source.path)
+    try:
+        variables, at = _variables(numbers)
+        functions = _functions(numbers, variables, at)
+    except ParseError as error:
+        raise word or error from None
+    _tell_of_more(numbers, functions, source.path, word)
     if kind == b"MARKOV":
         return _markov(numbers, variables, functions)
     return _bayes(numbers, variables, functions)
 
 
-def _kind(data: bytes, path: str) -> tuple[bytes, Numbers]:
+def _kind(data: bytes, path: str) -> tuple[bytes, Numbers, NotANumber | None]:
+    """The kind, the numbers up to the first word that is none, and the error of that word."""
     if b"#" in data:
         data = _COMMENT.sub(b"", data)
     word = _WORD.match(data)
@@ -63,7 +70,22 @@ def _kind(data: bytes, path: str) -> tuple[bytes, Numbers]:
         shown = "nothing" if word is None else repr(word.group(1)[:40].decode("ascii", "replace"))
         line = line_of(data, 0 if word is None else word.start(1))
         raise ParseError(f"expected BAYES or MARKOV, got {shown}", path=path, line=line)
-    return word.group(1).upper(), Numbers(data, path, word.end())
+    kind = word.group(1).upper()
+    try:
+        return kind, Numbers(data, path, word.end()), None
+    except NotANumber as error:
+        return kind, Numbers(data[: error.offset], path, word.end()), error
+
+
+def _tell_of_more(numbers: Numbers, functions: _Functions, path: str, word: NotANumber | None) -> None:
+    """A LossWarning where something follows the last table."""
+    if functions.end < len(numbers):
+        line: int | None = numbers.line(functions.end)
+    elif word is not None:
+        line = word.line
+    else:
+        return
+    warn(LossWarning(f"{path}:{line}: what follows the last table, from here on, is ignored"))
 
 
 def _variables(numbers: Numbers) -> tuple[Variables, int]:
@@ -86,12 +108,13 @@ def _variables(numbers: Numbers) -> tuple[Variables, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Functions:
-    """Scopes and tables by place: scope f begins at scope_starts[f], its table at table_starts[f]."""
+    """Scopes and tables by place: scope f begins at scope_starts[f], its table at table_starts[f]; all end at end."""
 
     scope_starts: IntArray
     arities: IntArray
     table_starts: IntArray
     sizes: IntArray
+    end: int
 
 
 def _by_arity(values: Array, starts: IntArray, arities: IntArray) -> Iterator[tuple[IntArray, Array]]:
@@ -142,8 +165,8 @@ def _check_scopes(numbers: Numbers, which: IntArray, starts: IntArray, scopes: A
         raise numbers.fail(int(starts[function]), f"the scope of function {function} repeats a variable")
 
 
-def _tables(numbers: Numbers, at: int, sizes: Array) -> tuple[IntArray, IntArray]:
-    """Where the table of each function begins and how long it is: all sizes are checked before anything is made."""
+def _tables(numbers: Numbers, at: int, sizes: Array) -> tuple[IntArray, IntArray, int]:
+    """Where each table begins, how long it is, and where all end: sizes are checked before anything is made."""
     rest = len(numbers) - at
     lengths = np.minimum(sizes, rest + 1).astype(np.int64)
     heads = at + offsets_of(1 + lengths)
@@ -161,9 +184,7 @@ def _tables(numbers: Numbers, at: int, sizes: Array) -> tuple[IntArray, IntArray
         raise numbers.fail(
             len(numbers), f"the file ends in the table of function {last}, which has {sizes[last]:.0f} entries"
         )
-    if end < len(numbers):
-        raise numbers.fail(end, f"expected the end of the file after {len(sizes)} tables, got more numbers")
-    weights = numbers.values[at:]
+    weights = numbers.values[at:end]
     bad = ~((weights >= 0) & (weights < np.inf))
     if bad.any():
         place = at + int(np.argmax(bad))
@@ -171,7 +192,7 @@ def _tables(numbers: Numbers, at: int, sizes: Array) -> tuple[IntArray, IntArray
         raise numbers.fail(
             place, f"function {function}: weights must be finite and not negative, got {numbers.values[place]:.12g}"
         )
-    return heads[:-1] + 1, lengths
+    return heads[:-1] + 1, lengths, end
 
 
 def _pools(values: Array, variables: Variables, functions: _Functions) -> tuple[list[Pool], Array]:
@@ -228,8 +249,9 @@ def _bayes(numbers: Numbers, variables: Variables, functions: _Functions) -> Mod
     try:
         weights = normalised(variables, pools, weights)
     except TableError as error:
-        hint = "a file of kind MARKOV may hold any weights"
-        raise numbers.fail(int(functions.table_starts[error.position]), f"{error}; {hint}") from None
+        told = numbers.fail(int(functions.table_starts[error.position]), f"function {error.position}: {error}")
+        warn(LossWarning(f"{told}; the file is read as a Markov network, with its numbers as they stand"))
+        return _markov(numbers, variables, functions)
     return model_of(variables, pools, *energies_of(weights), conditional=True)
 
 

@@ -10,9 +10,10 @@ Words are separated by white space of any kind; lines that begin with "#" are co
 numbered from 0 and so named; a negative cardinality is an interval of as many states. Of a tuple that is given twice
 the last counts.
 
-Costs are energies, as they stand: model.energy is the cost of an assignment. A cost of the bound or more is a hard
-zero; the bound itself is kept, as text, in metadata["wcsp"]. A function without variables is a constant and is folded
-into another. The default of a function that uses a shared one says nothing: its costs are those of the shared one.
+Costs are energies, as they stand: model.energy is the cost of an assignment. Costs that sum up to the bound or more
+are forbidden, as far as tables can say it (`besag.io.costs`); the bound itself is kept, as text, in metadata["wcsp"]. A
+function without variables is a constant and is folded into another. The default of a function that uses a shared one
+says nothing: its costs are those of the shared one.
 
 Constraints become tables, while these have at most CONSTRAINT_ENTRIES entries in all; those with other keywords than
 `besag.io.constraints` knows are refused.
@@ -38,10 +39,10 @@ from besag.io.room import Room
 from besag.model.model import Model
 from besag.model.variable import RangeNames, Variables
 
-_COMMENT = re.compile(rb"(?<![^\r\n])[ \t]*+#[^\r\n]*+")
-_HEAD = re.compile(rb"\s*+[^\s{}<>\[\]]++(?:[ \t]++\d++){4}[ \t]*+[\r\n]")
-_WORD = re.compile(rb"\S++")
-_KEYWORD = re.compile(rb"(?<!\S)(?:" + b"|".join(key.replace(b" ", rb"\s++") for key in CONSTRAINTS) + rb")(?!\S)")
+_COMMENT = re.compile(rb"(?<![^\r\n])[ \t]*#[^\r\n]*")
+_HEAD = re.compile(rb"\s*[^\s{}<>\[\]]+(?:[ \t]+\d+){4}[ \t]*[\r\n]")
+_WORD = re.compile(rb"\S+")
+_KEYWORD = re.compile(rb"(?<!\S)(?:" + b"|".join(key.replace(b" ", rb"\s+") for key in CONSTRAINTS) + rb")(?!\S)")
 
 CONSTRAINT_ENTRIES = 1 << 24  # 128 MiB of costs
 
@@ -63,7 +64,7 @@ def read(source: Source) -> Model:
     variables, functions = reader.variables(), reader.functions()
     bound = next(islice(_WORD.finditer(data, name.end()), 3, None)).group().decode()
     metadata = {"name": name.group().decode("utf-8", "replace"), "wcsp": {"upper_bound": bound}}
-    return model_of_costs(variables, functions, metadata)
+    return model_of_costs(variables, functions, metadata, reader.bound)
 
 
 def _without_keywords(data: bytes, start: int) -> tuple[bytes, dict[int, bytes]]:
@@ -173,10 +174,10 @@ class _Reader:
     def _stated(self, constraint: _Constraint, place: int) -> Array:
         """The table of a constraint, as energies."""
         with np.errstate(over="ignore"):
-            costs = constraint_table(*constraint, self.bound)
+            costs = constraint_table(*constraint, np.inf)
         if not (costs > -np.inf).all():
             raise self.numbers.fail(place, f"{constraint.keyword.decode()}: expected costs, got {constraint.numbers}")
-        return np.where(costs >= self.bound, np.inf, costs)
+        return costs
 
     def _function(self, number: int) -> tuple[tuple[int, ...], int | _Constraint]:
         """The scope of the next cost function, and which table it has."""
@@ -244,7 +245,6 @@ class _Reader:
         for members, tables in dense_tables(self.numbers, self.sparse, "a state in a tuple of cost function"):
             if not (tables > -np.inf).all():
                 raise self._no_cost(members)
-            tables[tables >= self.bound] = np.inf
             shape = self.sparse[members[0]].shape
             for number, table in zip(members, tables.reshape(-1, *shape), strict=True):
                 found[number] = np.asarray(table)

@@ -23,9 +23,9 @@ from besag.io.xml_tree import Element
 NAME, LABEL, STATE = "besag_name", "besag_label", "besag_state_"
 PROPERTY, POSITION = "besag_property_", "besag_position"
 
-_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*+")
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED = re.compile(rf"{NAME}|{LABEL}|{POSITION}|(?:{STATE}|{PROPERTY})\d{{1,9}}")
-_COUNTED = re.compile(r"_\d++")
+_COUNTED = re.compile(r"_\d+")
 
 
 def identifier_of(name: str) -> str:

@@ -19,7 +19,6 @@ from besag.io.xdsl_drawing import (
     default_genie,
     default_node,
     filled,
-    model_name,
     shared_keys,
     update_genie,
     update_node,
@@ -179,14 +178,12 @@ def _drawings(nodes: Sequence[Node], ids: Sequence[str]) -> dict[str, Element]:
 def _extensions(
     metadata: Mapping[str, Any], attributes: Mapping[str, str], kept: Kept, drawings: dict[str, Element]
 ) -> list[Element]:
+    """The <extensions>, of which other programs want a <genie> even where there is nothing to draw."""
     name, comment, tree = metadata.get("name") or None, metadata.get("comment") or None, kept.at("genie")
-    children = [from_data(data) for data in kept.at("extensions").items()]
-    if tree.value is not None or drawings or comment or name != model_name(attributes, None):
-        genie = default_genie(name, comment, list(drawings)) if tree.value is None else from_data(tree)
-        if genie.tag != "genie":
-            raise tree.wrong("a <genie>")
-        update_genie(genie, attributes, name, comment)
-        genie = filled(genie, drawings)
-        genie.children += drawings.values()
-        children.insert(0, genie)
-    return [Element("extensions", children=children)] if children else []
+    genie = default_genie(name, comment, list(drawings)) if tree.value is None else from_data(tree)
+    if genie.tag != "genie":
+        raise tree.wrong("a <genie>")
+    update_genie(genie, attributes, name, comment)
+    genie = filled(genie, drawings)
+    genie.children += drawings.values()
+    return [Element("extensions", children=[genie, *(from_data(data) for data in kept.at("extensions").items())])]

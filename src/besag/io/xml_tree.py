@@ -29,11 +29,11 @@ MAX_DEPTH = 100
 MAX_ELEMENTS = 1 << 20
 MAX_ATTRIBUTES = 100
 
-_DECLARATION = re.compile(r"\s*+<\?xml\s[^<>?]*+\?>")
-_ENCODING = re.compile(r"encoding\s*+=\s*+[\"']([^\"']*+)[\"']")
+_DECLARATION = re.compile(r"\s*<\?xml\s[^<>?]*\?>")
+_ENCODING = re.compile(r"encoding\s*=\s*[\"']([^\"']*)[\"']")
 _DEFAULT_ENCODING = re.compile(r"(?i:utf-?8|(us-)?ascii|iso-8859-1|latin-?1)")
 _OTHER_ENCODING = re.compile(r"(?i:iso-8859-[0-9]{1,2}|(windows-|cp)125[0-9])")
-_NAME = re.compile(r"(?!\d)[\w:][\w:.\-]*+")
+_NAME = re.compile(r"(?!\d)[\w:][\w:.\-]*")
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 _IN_QUOTES = {**_ESCAPES, **str.maketrans({'"': "&quot;", "\n": "&#10;", "\t": "&#9;"})}

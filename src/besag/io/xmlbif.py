@@ -84,7 +84,8 @@ class _Reader:
             if v not in defined:
                 raise self._fail(node.line, f"variable {node.name!r} has no <DEFINITION>")
         metadata = _metadata(network, [*comments, *waiting], ("VARIABLE", "DEFINITION"))
-        name = self._only(network, "NAME") if network.first("NAME") else ""
+        named = any(element.text.strip(SPACE) for element in network.all("NAME"))  # an empty <NAME> is none
+        name = self._only(network, "NAME") if named else ""
         return model_of_nodes(self.nodes, self.path, {"name": name, **metadata} if name else metadata)
 
     def _network(self, root: Element) -> Element:
@@ -203,9 +204,8 @@ def _keep(metadata: dict[str, Any], key: str, value: list[Any]) -> None:
 def write(model: Model) -> bytes:
     """The XMLBIF file of a Bayesian network; ModelError where the model is none or a name does not fit."""
     nodes = nodes_of(model, "XMLBIF")
-    network = Element("NETWORK")
-    if model.metadata.get("name"):
-        network.children.append(_named("NAME", model.metadata["name"]))
+    name = model.metadata.get("name")
+    network = Element("NETWORK", children=[_named("NAME", name) if name else Element("NAME")])  # the DTD wants one
     comments, children = _metadata_elements(model.metadata, "the model")
     network.children += children
     network.children.append(Element(COMMENT, text=f" {HEADINGS[0]} "))

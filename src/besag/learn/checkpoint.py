@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -27,7 +29,8 @@ from besag.learn.history import Iteration
 Kept: TypeAlias = AnyArray | float | int | str
 FORMAT = "besag checkpoint 1"
 ODD = (ValueError, KeyError, TypeError, AttributeError)
-BROKEN = (*ODD, OSError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)  # of an archive
+UNREADABLE = (OSError, EOFError, MemoryError, RuntimeError)  # encrypted members are a RuntimeError
+BROKEN = (*ODD, *UNREADABLE, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error)  # of an archive
 PREFIX = "kept."  # of the arrays that a method keeps, so that none can take the name of ours
 
 

@@ -7,6 +7,7 @@ Readers and writers of all formats use the same keys, so that what two of them c
     comment      text, lines separated by new lines
     position     (x, y) of a variable in a drawing
     properties   texts "key = value", or free text, in order
+    energy_limit of the model: labellings of this energy or more are forbidden; `map` warns where its answer is one
 
 What only one format knows is kept under a key of its own, such as "xdsl", for the way back into that format.
 """
@@ -72,6 +73,8 @@ def checked_metadata(given: Mapping[str, Any] | None, whose: str) -> Metadata:
     position = entries.get("position", (0, 0))
     if not isinstance(position, tuple) or len(position) != 2 or not all(_is_finite(number) for number in position):
         raise ModelError(f"'position' of {whose} must be two numbers (x, y), got {shown(position)}")
+    if "energy_limit" in entries and not _is_finite(entries["energy_limit"]):
+        raise ModelError(f"'energy_limit' of {whose} must be a number, got {shown(entries['energy_limit'])}")
     properties = entries.get("properties", ())
     if not isinstance(properties, tuple) or not all(isinstance(text, str) for text in properties):
         raise ModelError(f"'properties' of {whose} must be a list of texts, got {shown(properties)}")

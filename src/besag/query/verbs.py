@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import Array, IntArray
-from besag.errors import CapabilityError, EvidenceError, ModelError, TooLargeError
+from besag.errors import CapabilityError, EvidenceError, LossWarning, ModelError, TooLargeError, warn
 from besag.graph.evidence import Evidence, read_evidence
 from besag.infer.engine import REGISTRY, Want, engine_class, engine_name, is_whole
 from besag.infer.result import Result
@@ -73,7 +73,24 @@ def map_(model: Model, evidence: Any, k: Any, options: Options) -> Result:
     """The k labellings of least energy."""
     if not is_whole(k) or k < 1:
         raise ModelError(f"k must be a whole number of at least 1, got {k!r}")
-    return run(model, {"map"}, evidence, options, k=k)
+    result = run(model, {"map"}, evidence, options, k=k)
+    if "energy_limit" in model.metadata:
+        _warn_beyond_limit(model, result, model.metadata["energy_limit"])
+    return result
+
+
+def _warn_beyond_limit(model: Model, result: Result, limit: float) -> None:
+    """A LossWarning where an answer has an energy that the model's file forbids and its tables do not."""
+    assert result.codes is not None
+    energies = np.array([model.problem.energy(row) for row in result.codes])  # without evidence: (B, k)
+    beyond = (energies >= limit) & (energies < np.inf)
+    if beyond.any():
+        least = f"{energies[beyond].min():.12g}"
+        which = f"the labelling found has an energy of {least}"
+        if beyond.size > 1:
+            which = f"{beyond.sum()} of {beyond.size} labellings found have energies of {least} or more"
+        text = f"{which}, but the model's file forbids energies of {limit:.12g} or more (metadata 'energy_limit')"
+        warn(LossWarning(f"{text}, which tables can say of single entries only"))
 
 
 def log_partition(model: Model, evidence: Any, options: Options) -> Any:
