@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,19 +60,20 @@ def approximate(
     problem: Problem,
     want: frozenset[Want],
     resources: Resources,
+    known: Mapping[str, Result],
     *,
     warm: Result | None,
     rng: np.random.Generator,
     on_step: OnStep | None,
 ) -> Result:
-    """Answers to all wants, each by the engine that suits it."""
+    """Answers to all wants, each by the engine that suits it; known: those parts that there are already."""
     began = time.perf_counter()
-    parts: dict[str, Result] = {}
+    parts = dict(known)
     options: dict[str, Any] = {"n_threads": resources.n_threads, "memory_limit": resources.memory_limit}
     if "samples" in want:
         gibbs = Gibbs(**options, n_draws=resources.n_samples)
         parts["samples"] = gibbs.infer(problem, frozenset({"samples"}), rng=rng, time_limit=resources.share("samples"))
-    if "map" in want:
+    if "map" in want and "map" not in parts:
         engine = BP(**options, damping=DAMPING)
         parts["map"] = engine.infer(problem, frozenset({"map"}), rng=rng, time_limit=resources.share("map"))
     if "log_partition" in want and not _is_interrupted(parts):
