@@ -8,12 +8,14 @@ import pytest
 
 import besag
 from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
+from besag.graph.evidence import read_evidence
 from besag.infer import mean_field as mean_field_engine
 from besag.infer import trw as trw_engine
-from besag.infer.auto import induced, is_hopeless, near_to
 from besag.infer.combined import estimator_of
 from besag.infer.iterate import Limits, is_interrupt, iterate
 from besag.infer.join_graph import JoinGraph, Propagation
+from besag.infer.junction import JunctionTree, Run
+from besag.infer.outlook import induced, is_hopeless, near_to
 from besag.infer.result import Result
 from besag.kernels.order import neighbours
 from besag.model.model import Model
@@ -111,21 +113,24 @@ def test_k_best_labellings_are_exact_or_refused() -> None:
         random_grid(12).map(k=3, memory_limit=40_000)
 
 
+def hopeless(model: Model, evidence: Any = None, want: str = "variables", **options: Any) -> bool:
+    problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
+    run = Run(JunctionTree(**options), problem, dense=False)
+    return is_hopeless(run, frozenset({want}), 1e13)  # type: ignore[arg-type]
+
+
 def test_a_large_grid_is_hopeless_and_a_narrow_one_is_not() -> None:
-    assert is_hopeless(besag.ising((60, 60), 0.3).problem, 60.0)
-    assert not is_hopeless(besag.ising((5, 2000), 0.3).problem, 60.0)
-    assert not is_hopeless(besag.chain(np.zeros((5000, 2)), np.eye(2)).problem, 60.0)
+    assert hopeless(besag.ising((60, 60), 0.3))
+    assert not hopeless(besag.ising((5, 2000), 0.3))
+    assert not hopeless(besag.chain(np.zeros((5000, 2)), np.eye(2)))
 
 
 def test_observed_variables_cut_a_grid() -> None:
     """Every second column is observed: what is left are chains."""
     model = besag.ising((60, 60), 0.3)
-    from besag.graph.evidence import read_evidence
-
     given = {f"{i},{j}": "0" for i in range(60) for j in range(1, 60, 2)}
     states = {name: model.variable(name).states[0] for name in given}
-    problem = model.problem.with_evidence(read_evidence(model.variables, states))
-    assert not is_hopeless(problem, 60.0)
+    assert not hopeless(model, states)
     assert model.marginals(evidence=states).bound == "exact"
 
 

@@ -132,9 +132,7 @@ class Auto(Exact):
         warn(ApproximationWarning(f"{_why(refusal)}. {_how(result, seconds)}{_instead(refusal, time_limit)}"))
         return replace(result, diagnostics=result.diagnostics.extended(reason=str(refusal), seconds=seconds))
 
-    def _is_hopeless(
-        self, problem: Problem, want: frozenset[Want], patience: float, time_limit: float | None
-    ) -> bool:
+    def _is_hopeless(self, problem: Problem, want: frozenset[Want], patience: float, time_limit: float | None) -> bool:
         """Whether not even an order is to be looked for; the k best have no other engine, and without a limit time."""
         if is_easy(problem.graph) or (self.k > 1 and time_limit is None):
             return False

@@ -68,9 +68,7 @@ def best_without_a_tree(run: Run) -> dict[str, Any] | None:
     return _narrowed(run, setting, fits, math.inf, seconds)
 
 
-def _narrowed(
-    run: Run, setting: Setting, fits: Fits, total: float, seconds: float = math.inf
-) -> dict[str, Any] | None:
+def _narrowed(run: Run, setting: Setting, fits: Fits, total: float, seconds: float = math.inf) -> dict[str, Any] | None:
     evidence, offsets = run.problem.evidence, run.graph.state_offsets
 
     def solve(smaller: Setting) -> tuple[float, IntArray] | None:

@@ -14,7 +14,8 @@ first is known because there is no time limit, its chain is begun beside the fir
 
     residual      the largest change of a marginal since the last step
     diagnostics   clique_bound, the most entries that a clique may have had; forests, in the longest chain; lost, the
-                  sum over a chain of KL(forest | smaller forest) in nats, largest of all rows; log_partition_error, how
+                  sum over a chain of KL(forest | smaller forest) in nats, largest of all rows; change, the largest of a
+                  marginal in the last pass, infinite where there was none after the first; log_partition_error, how
                   much log Z changed with the last bound (with one bound: between its first pass and its last), largest
                   of all rows. The last is an estimate of the error, not a bound on it.
 """
@@ -293,5 +294,6 @@ class Propagation:
             "clique_bound": int(max([2.0**self.bits, *(2.0**chain.bits for chain in chains)])),
             "forests": max((len(chain.stages) for chain in chains), default=0),
             "lost": max((chain.lost for chain in chains), default=0.0),
+            "change": max((part.change for part in self.working), default=0.0),
             "log_partition_error": max((0.0 if part.exact else part.log_spread for part in parts), default=0.0),
         }

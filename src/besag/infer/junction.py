@@ -296,7 +296,8 @@ class Run:
         if self.time_limit is not None and seconds > self.time_limit:
             raise TooLargeError(
                 f"the junction tree would take about {seconds:.3g} s, more than time_limit={self.time_limit:.3g}: "
-                f"width {drawn.order.width}, {drawn.total:.3g} table entries in the best order found; give it more time",
+                f"width {drawn.order.width}, {drawn.total:.3g} table entries in the best order found; "
+                "give it more time",
                 seconds=seconds,
             )
 

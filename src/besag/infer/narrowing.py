@@ -102,7 +102,8 @@ def _bounded(factors: Factors, most_visits: float, base: Array, compile: bool) -
 def bound_bytes(factors: Factors) -> float:
     """What the bound takes: messages, and a few numbers for each state."""
     sizes = np.diff(factors.state_offsets)
-    return 8.0 * (float(sizes[factors.scope_variables].sum()) + 6 * len(factors.scope_variables) + 6 * float(sizes.sum()))
+    n_links, n_messages = len(factors.scope_variables), int(sizes[factors.scope_variables].sum())
+    return 8.0 * (n_messages + 6 * n_links + 6 * int(sizes.sum()))
 
 
 def _with_states(factors: Factors, setting: Setting, left: BoolArray) -> Setting:
