@@ -6,7 +6,9 @@ of what speaks for them
 
     join_graph    where it is exact, or where its passes have settled: marginals change by CALM at the most
     bp            where messages have converged
-    join_graph, bp in any other state
+    join_graph    after more than one pass
+    bp            in any other state
+    join_graph    after its first pass
     trw, mean_field      the bounds themselves, which are what is left where both are disproved. Those from above come
                          first: their problem is convex, where mean field settles for one of several modes
 
@@ -59,9 +61,10 @@ def in_order(results: Sequence[Result]) -> list[Result]:
     """What there is the most to say for first."""
 
     def rank(result: Result) -> tuple[bool, bool]:
-        return not is_settled(result), result.diagnostics["engine"] != "join_graph"
+        told = result.diagnostics
+        return not is_settled(result), told["engine"] != "join_graph" or told["change"] == np.inf
 
-    return sorted(results, key=rank)
+    return sorted(results, key=lambda result: (*rank(result), result.diagnostics["engine"] == "join_graph"))
 
 
 def chosen(results: Sequence[Result], interval: Interval | None) -> Result | None:

@@ -30,15 +30,15 @@ from besag.infer.bp import BP
 from besag.infer.candidates import Interval, allowed, chosen, in_order, is_settled
 from besag.infer.engine import Engine, OnStep, Want, engine_name
 from besag.infer.gibbs import Gibbs
-from besag.infer.join_graph import JoinGraph
+from besag.infer.join_graph import JoinGraph, first_seconds
 from besag.infer.mean_field import MeanField
 from besag.infer.result import Diagnostics, Result
 from besag.infer.trw import TRW
 
 SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments"})
 LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
-MANY_LINKS = 5_000  # above which join graphs take too long where there is no time limit
-LINKS_A_SECOND = 9_000  # of which join graphs make more than belief propagation does, where there is one
+FIRST_SECONDS = 0.125  # of a first answer of join_graph, above which it takes too long where there is no time limit
+FIRST_SHARE = 0.225  # of the time, that a first answer may take where it is to become better than that of bp
 SHARE = {"below": 0.1, "above": 0.15, "bp": 0.1, "samples": 0.4, "map": 0.3}  # of the time
 START = {"below": 6e-8, "above": 4e-7}  # seconds for each link and row, before an engine has its first bound
 MOST_START = 0.3  # of the time
@@ -151,7 +151,7 @@ class Estimation:
             self._ask(BP(**options), QUICKLY)
         elif engine_name(estimator_of(self.problem, limit)) == "bp":
             self._ask(bp, self._left())
-            if limit is None and not self._is_answered() and self.n_links <= LINKS_A_SECOND * RESCUE:
+            if limit is None and not self._is_answered() and first_seconds(self.problem) <= FIRST_SHARE * RESCUE:
                 self._ask(join_graph, RESCUE)
         elif limit is None:
             self._ask(join_graph, None)
@@ -221,8 +221,7 @@ def _is_interrupted(parts: Iterable[Result]) -> bool:
 
 def estimator_of(problem: Problem, time_limit: float | None, **options: Any) -> Engine:
     """The engine of the estimate that is asked first; time_limit: of all that is done."""
-    n_links = len(problem.graph.scope_variables) * problem.evidence.n_rows
-    if n_links <= (MANY_LINKS if time_limit is None else LINKS_A_SECOND * time_limit):
+    if first_seconds(problem) <= (FIRST_SECONDS if time_limit is None else FIRST_SHARE * time_limit):
         return JoinGraph(**options)
     return BP(**options, damping=DAMPING)
 
