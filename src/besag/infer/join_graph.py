@@ -54,7 +54,8 @@ LINK_BYTES = 250  # of a variable in a factor, besides the entries of tables
 CHAINS = 2  # of each part, that memory must hold: the one that answers, and the next
 FEWER_BITS = 2.0  # of a first bound, where one did not fit
 SECONDS_A_LINK, SECONDS_AN_ENTRY = 2.5e-5, 2e-7  # of the first answer, in a hurry
-GRACE, GRACE_SHARE = 0.8, 0.08  # seconds, or share of the time limit, by which a first answer may be late
+GRACE = 0.5  # seconds by which a first answer may be late, as is planned
+LATE = 10  # times as late as that it is given up, though it was to come in time
 GROWTH = 1.8  # of the time with each bit
 HURRY = 0.5  # share of the time that is left when there should be an answer
 SHARE = 0.8  # of the time left that the next bound may take: passes after the first need time too
@@ -172,7 +173,7 @@ class Propagation:
                 f"join_graph: variables and factors alone would take about {base:.3g} bytes, more than "
                 f"memory_limit={self.setting.limit}; bp and mean_field take less"
             )
-        if self.first_seconds > self._latest():
+        if self.time_limit is not None and self.first_seconds > self.time_limit + GRACE:
             raise self._too_slow()
 
     def _base_bytes(self) -> float:
@@ -185,10 +186,6 @@ class Propagation:
         """That the first answer takes, at the least."""
         return first_seconds(self.setting.given)
 
-    def _latest(self) -> float:
-        """Seconds until there must be a first answer."""
-        return math.inf if self.time_limit is None else self.time_limit + max(GRACE, GRACE_SHARE * self.time_limit)
-
     def _too_slow(self) -> TooLargeError:
         seconds = max(self.first_seconds, self.clock() - self.began)
         return TooLargeError(
@@ -198,7 +195,8 @@ class Propagation:
         )
 
     def _check_first(self) -> None:
-        if self.clock() - self.began > self._latest():
+        """Until there is an answer more time is given than there is: to compile kernels may have taken all of it."""
+        if self.time_limit is not None and self.clock() - self.began > LATE * (self.time_limit + GRACE):
             raise OutOfTimeError
 
     def _parts(self, dtype: str, room: float) -> list[Part | None]:

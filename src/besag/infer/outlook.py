@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FEW_FACTORS = 400  # for which the search for an order takes no time
 NEAR = 4096  # variables that are looked at first
+LINK_BYTES = 24.0  # between a factor and a variable, of the lists of neighbours; a tree of cliques takes more
 
 
 def is_easy(graph: Graph) -> bool:
@@ -35,6 +36,8 @@ def is_hopeless(run: Run, want: frozenset[Want], entries: float) -> bool:
     """Whether a look at a part of a large graph says that exact inference makes more than so many table entries."""
     if is_easy(run.graph):
         return False
+    if run.exceeds(LINK_BYTES * len(run.graph.scope_variables)):
+        return True
     setting = run.asked(want)
     if not _exceeds(run, setting, entries):
         return False
