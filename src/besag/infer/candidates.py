@@ -60,19 +60,20 @@ def allowed(result: Result, interval: Interval | None) -> BoolArray:
 def in_order(results: Sequence[Result]) -> list[Result]:
     """What there is the most to say for first."""
 
-    def rank(result: Result) -> tuple[bool, bool]:
-        told = result.diagnostics
-        return not is_settled(result), told["engine"] != "join_graph" or told["change"] == np.inf
+    def rank(result: Result) -> int:
+        settled, is_bp = is_settled(result), result.diagnostics["engine"] == "bp"
+        if settled:
+            return int(is_bp)
+        return 3 if is_bp else 2 if result.diagnostics["change"] < np.inf else 4
 
-    return sorted(results, key=lambda result: (*rank(result), result.diagnostics["engine"] == "join_graph"))
+    return sorted(results, key=rank)
 
 
 def chosen(results: Sequence[Result], interval: Interval | None) -> Result | None:
     """The answer out of several, the better ones first; None where each of them is disproved."""
     able = np.array([allowed(result, interval) for result in results])
     whole = next((i for i, rows in enumerate(able) if rows.all()), None)
-    by_row = results[0].table_moments is None and results[0].log_partitions is not None
-    by_row &= results[0].graph.n_instances == 1
+    by_row = able.shape[1] > 1 and results[0].graph.n_instances == 1 and results[0].table_moments is None
     if whole == 0 or not by_row or not able.any(axis=0).all():
         return None if whole is None else results[whole]
     return _mixed(results, able.argmax(axis=0))
@@ -88,3 +89,19 @@ def _mixed(results: Sequence[Result], which: IntArray) -> Result:
         if getattr(lead, name) is not None
     }
     return replace(lead, **arrays, bound="estimate", bounds=None, state=None)
+
+
+def better_labelling(one: Result, other: Result) -> Result:
+    """Each row, or all instances of a union, from the result of less energy; told of the one that has the most."""
+    assert one.codes is not None
+    assert other.codes is not None
+    assert one.energies is not None
+    assert other.energies is not None
+    if one.graph.n_instances > 1:
+        return other if other.energies.sum() < one.energies.sum() else one
+    better = other.energies < one.energies
+    lead = other if better.mean() > 0.5 else one
+    codes = np.where(better[..., None], other.codes, one.codes)
+    proven = [result.energy_bounds for result in (one, other) if result.energy_bounds is not None]
+    bounds = np.maximum.reduce(proven) if proven else None
+    return replace(lead, codes=codes, energies=np.minimum(one.energies, other.energies), energy_bounds=bounds)

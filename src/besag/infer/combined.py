@@ -3,7 +3,8 @@
     estimate   join_graph and bp       log Z, marginals, moments: of the one that more speaks for, and bounds allow
     above      trw                     log Z <= value at every iterate
     below      mean_field              log Z >= value at every iterate
-    samples    gibbs                              map   bp with (min, +)
+    samples    gibbs
+    map        bp with (min, +), and where that does not settle once more with damping: the better labelling
 
 The bounds are computed first, with a share of the time each; where even to begin takes more than that, they are left
 out. Then, with a time limit, bp has a share and join_graph the rest, or bp all of it where there are too many factors
@@ -27,7 +28,7 @@ from besag.arrays import Array
 from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.bp import BP
-from besag.infer.candidates import Interval, allowed, chosen, in_order, is_settled
+from besag.infer.candidates import Interval, allowed, better_labelling, chosen, in_order, is_settled
 from besag.infer.engine import Engine, OnStep, Want, engine_name
 from besag.infer.gibbs import Gibbs
 from besag.infer.join_graph import JoinGraph, first_seconds
@@ -37,11 +38,13 @@ from besag.infer.trw import TRW
 
 SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments"})
 LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
+MAP: frozenset[Want] = frozenset({"map"})
 FIRST_SECONDS = 0.125  # of a first answer of join_graph, above which it takes too long where there is no time limit
 FIRST_SHARE = 0.225  # of the time, that a first answer may take where it is to become better than that of bp
 SHARE = {"below": 0.1, "above": 0.15, "bp": 0.1, "samples": 0.4, "map": 0.3}  # of the time
 START = {"below": 6e-8, "above": 4e-7}  # seconds for each link and row, before an engine has its first bound
 MOST_START = 0.3  # of the time
+FIRST_RUN = 0.6  # of the time for a labelling, for the first of two runs
 BOUND_ITERATIONS = 200  # where there is no time limit: the bounds hold at every iterate
 RESCUE = 20.0  # seconds for join_graph where bp has failed and there is no time limit
 DAMPING = "adaptive"
@@ -84,8 +87,8 @@ def approximate(
         gibbs = Gibbs(**resources.options, n_draws=resources.n_samples)
         parts["samples"] = gibbs.infer(problem, frozenset({"samples"}), rng=rng, time_limit=resources.share("samples"))
     if "map" in want and "map" not in parts:
-        engine = BP(**resources.options, damping=DAMPING)
-        parts["map"] = engine.infer(problem, frozenset({"map"}), rng=rng, time_limit=resources.share("map"))
+        alone = not want & (SUMS | {"samples"})
+        parts["map"] = _labelled(problem, resources, resources.time_limit if alone else resources.share("map"), rng)
     if not want & SUMS:
         return _joined(parts, time.perf_counter() - began)
     work = Estimation(problem, want & (SUMS | {"trace"}), resources, began, warm, rng, on_step)
@@ -95,6 +98,17 @@ def approximate(
     parts |= work.bounds
     parts["estimate"] = work.answer()
     return _joined(parts, time.perf_counter() - began, work)
+
+
+def _labelled(problem: Problem, resources: Resources, time_limit: float | None, rng: np.random.Generator) -> Result:
+    """The better labelling of each row of two runs of bp, the second with damping, where the first has not settled."""
+    began, plain = time.perf_counter(), BP(**resources.options)
+    first = plain.infer(problem, MAP, rng=rng, time_limit=None if time_limit is None else time_limit * FIRST_RUN)
+    if first.diagnostics["converged"] or _is_interrupted([first]):
+        return first
+    left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), QUICKLY)
+    second = replace(plain, damping=DAMPING).infer(problem, MAP, rng=rng, time_limit=left)
+    return better_labelling(first, second)
 
 
 class Estimation:
