@@ -303,6 +303,18 @@ def test_the_better_labelling_of_each_row() -> None:
     np.testing.assert_array_equal(found.labels[:, 0, 0], [2, 1, 2])
 
 
+def test_joints_and_marginal_maps_have_the_same_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_grid(8)
+    names = ["0,0", "7,7"]
+    joint, best = model.joint(names), model.marginal_map(names)
+    monkeypatch.setattr(junction, "SECONDS_AN_ENTRY", 1.0)
+    with pytest.warns(ApproximationWarning):
+        np.testing.assert_allclose(model.joint(names), joint, atol=0.01)
+    with pytest.warns(ApproximationWarning):
+        assert model.marginal_map(names).assignment == best.assignment
+    np.testing.assert_allclose(model.joint(names, engine="exact"), joint)
+
+
 def test_bounds_that_take_too_long_to_begin_are_left_out() -> None:
     big = besag.ising((60, 60), 0.3)
     with pytest.warns(ApproximationWarning, match=r"Answered by bp; log Z is an estimate"):
