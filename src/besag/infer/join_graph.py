@@ -9,6 +9,11 @@ How far the bound goes: to `clique_bound` where it is given; without it, and wit
 one, as far as the time that the last bound took lets expect that the next will end. A bound that does not end in time
 is given up, and the answer of the one before stays.
 
+What does not fit is refused before it is begun: memory holds variables and factors, and for each part two chains, the
+one that answers and the next, whose forests and messages are counted before they are taken. A chain that finds no room
+is given up as one without time is; the first is tried again with smaller cliques. There is no answer before the first
+chain is whole: TooLargeError where the time cannot suffice for it.
+
 On several threads the parts of a batch or a union go side by side. Where there is one part, and the bound after the
 first is known because there is no time limit, its chain is begun beside the first one (`besag.infer.ahead`).
 
