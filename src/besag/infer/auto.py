@@ -178,7 +178,7 @@ def _how(result: Result, seconds: float) -> str:
     from besag.infer.combined import interval_text
 
     used = ", ".join(dict.fromkeys(result.diagnostics["engines"].values()))
-    more = "" if result.log_partitions is None else f" after {seconds:.2g} s, and a longer time_limit buys accuracy"
+    more = "" if result.log_partitions is None else f" after {seconds:.2g} s, and a longer time_limit may buy accuracy"
     return f"Answered by {used}; {interval_text(result)}{more}. "
 
 
