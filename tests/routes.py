@@ -63,7 +63,7 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.forests.MAX_COUNT": (2,),
     "infer.join_graph.FIRST_BITS": (2.0, 5.0),
     "infer.join_graph.UNTIMED_BITS": (2.0, 5.0),
-    "infer.junction.BOUND_ABOVE": (ALWAYS,),
+    "infer.few_states.BOUND_ABOVE": (ALWAYS,),
     "infer.junction.KEPT_ENTRIES": (0,),
     "infer.junction.LOOSE": (0.0, NEVER),
     "infer.junction.SLAB_ENTRIES": (1, 50),

@@ -54,7 +54,14 @@ class CapabilityError(BesagError, ValueError):
 
 
 class TooLargeError(BesagError, MemoryError):
-    """The work does not fit; raised before anything large is allocated."""
+    """The work does not fit; raised before anything large is allocated.
+
+    `seconds` is what it would take, where it is the time that does not suffice.
+    """
+
+    def __init__(self, message: str, *, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class LossWarning(UserWarning):

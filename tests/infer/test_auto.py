@@ -1,6 +1,8 @@
 """auto: exact where that fits, else an estimate with bounds, and a word about it."""
 
+import itertools
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,13 +10,17 @@ import pytest
 
 import besag
 from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
+from besag.graph.evidence import read_evidence
+from besag.infer import auto, few_states, junction, narrowing, outlook
 from besag.infer import mean_field as mean_field_engine
 from besag.infer import trw as trw_engine
-from besag.infer.auto import induced, is_hopeless, near_to
+from besag.infer.candidates import better_labelling, chosen, in_order
 from besag.infer.combined import estimator_of
 from besag.infer.iterate import Limits, is_interrupt, iterate
 from besag.infer.join_graph import JoinGraph, Propagation
-from besag.infer.result import Result
+from besag.infer.junction import JunctionTree, Run
+from besag.infer.outlook import induced, is_hopeless, near_to
+from besag.infer.result import Diagnostics, Result
 from besag.kernels.order import neighbours
 from besag.model.model import Model
 
@@ -109,24 +115,211 @@ def test_what_fits_nowhere_is_refused() -> None:
 def test_k_best_labellings_are_exact_or_refused() -> None:
     with pytest.raises(TooLargeError, match="memory_limit=40000"):
         random_grid(12).map(k=3, memory_limit=40_000)
+    with pytest.raises(TooLargeError, match=r"no elimination order near .*, to find the 3 best labellings in 0.5 s"):
+        besag.ising((60, 60), 0.3).map(k=3, time_limit=0.5)
+
+
+@pytest.fixture
+def no_hope(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small graphs are hopeless too."""
+    monkeypatch.setattr(outlook, "FEW_FACTORS", 0)
+    monkeypatch.setattr(auto, "HOPELESS", 0.0)
+    monkeypatch.setattr(few_states, "HOPELESS_ENTRIES", 0.0)
+
+
+@pytest.mark.usefixtures("no_hope")
+@pytest.mark.parametrize("engine", ["auto", "exact"])
+def test_the_best_labelling_of_a_hopeless_graph_by_bounds(engine: str) -> None:
+    """No order of the whole graph is looked for: what bounds leave is enough, and the answer is proven."""
+    rng = np.random.default_rng(0)
+    seen = rng.normal(size=(12, 12, 2)) + 0.8 * np.eye(2)[np.kron(rng.integers(2, size=(3, 3)), np.ones((4, 4), int))]
+    model = besag.grid((12, 12), 2, unary=seen, pairwise=besag.potts(2), weights=0.7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for evidence in (None, {"0,0": "1", "5,5": ["0"], "7,7": np.array([0.2, 0.8])}):
+            found = model.map(evidence=evidence, engine=engine)
+            assert found.optimal
+            true = model.map(evidence=evidence, k=2, engine="junction_tree")
+            assert found.energy == pytest.approx(true.energy, abs=1e-9)
+
+
+@pytest.mark.usefixtures("no_hope")
+def test_where_bounds_leave_too_much_the_rest_is_approximate(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(narrowing, "MOST_ENTRIES", 10.0)
+        with pytest.warns(ApproximationWarning, match='Answered by bp; the answer is an estimate. engine="exact"'):
+            found = besag.ising((8, 8), 0.4).map()
+    assert not found.optimal
+    wants = frozenset({"map", "variables", "log_partition"})
+    smooth = besag.ising((8, 8), 0.1, 1.0)
+    with pytest.warns(ApproximationWarning, match="Answered by junction_tree, mean_field, trw, join_graph"):
+        both = besag.infer.Auto().infer(smooth.problem, wants)
+    assert both.optimal
+    assert both.bound == "exact"  # a join graph of so small a grid is one tree
+
+
+def hopeless(model: Model, evidence: Any = None, want: str = "variables", **options: Any) -> bool:
+    problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
+    run = Run(JunctionTree(**options), problem, dense=False)
+    return is_hopeless(run, frozenset({want}), 1e13)  # type: ignore[arg-type]
 
 
 def test_a_large_grid_is_hopeless_and_a_narrow_one_is_not() -> None:
-    assert is_hopeless(besag.ising((60, 60), 0.3).problem, 60.0)
-    assert not is_hopeless(besag.ising((5, 2000), 0.3).problem, 60.0)
-    assert not is_hopeless(besag.chain(np.zeros((5000, 2)), np.eye(2)).problem, 60.0)
+    assert hopeless(besag.ising((60, 60), 0.3))
+    assert not hopeless(besag.ising((5, 2000), 0.3))
+    assert not hopeless(besag.chain(np.zeros((5000, 2)), np.eye(2)))
 
 
 def test_observed_variables_cut_a_grid() -> None:
     """Every second column is observed: what is left are chains."""
     model = besag.ising((60, 60), 0.3)
-    from besag.graph.evidence import read_evidence
-
     given = {f"{i},{j}": "0" for i in range(60) for j in range(1, 60, 2)}
     states = {name: model.variable(name).states[0] for name in given}
-    problem = model.problem.with_evidence(read_evidence(model.variables, states))
-    assert not is_hopeless(problem, 60.0)
+    assert not hopeless(model, states)
     assert model.marginals(evidence=states).bound == "exact"
+
+
+def test_hard_zeros_and_what_is_barren_are_known_before_hope_is_given_up() -> None:
+    """A grid of 30 x 30 whose sites have 16 states, all alike: one that is seen leaves the others one state."""
+    side, n = 30, 16
+    copies = np.where(np.eye(n, dtype=bool), 0.0, -np.inf)
+    equal = besag.grid((side, side), n, unary=np.zeros((side, side, n)), pairwise=copies)
+    assert hopeless(equal)
+    assert not hopeless(equal, {"0,0": "3"})
+    assert not hopeless(equal, {"0,0": ["3"]})
+    assert not hopeless(equal, {"0,0": np.eye(n)[3]})
+    assert equal.marginals(evidence={"0,0": "3"})["7,9"][3] == 1.0
+
+
+def test_what_no_target_needs_is_known_before_hope_is_given_up() -> None:
+    """Diseases and 300 symptoms of three each: without symptoms that are seen, all of them are barren."""
+    rng = np.random.default_rng(0)
+    edges = [(f"d{i}", f"s{j}") for j in range(300) for i in rng.choice(60, size=3, replace=False).tolist()]
+    edges += [(f"s{j}", f"t{j}") for j in range(300)]
+    model = besag.bayesian_network(edges)
+    assert hopeless(model)
+    assert not hopeless(model, want="log_partition")
+    assert not hopeless(model, targets=("d0", "s5"))
+    assert model.marginals(targets=["d0", "s5"], time_limit=1.0).bound == "exact"
+
+
+def test_a_warning_says_what_exact_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_grid(12)
+    with pytest.warns(ApproximationWarning, match=r'time_limit may buy accuracy. engine="exact" refuses'):
+        model.marginals(memory_limit=40_000)
+    with pytest.raises(TooLargeError, match="memory_limit=40000"):
+        model.marginals(memory_limit=40_000, engine="exact")
+    monkeypatch.setattr(junction, "SECONDS_AN_ENTRY", 1e-2)
+    with pytest.warns(ApproximationWarning, match=r'engine="exact" takes about \d[\d.e+]* s instead') as caught:
+        model.marginals()
+    assert "refuses" not in str(caught[0].message)
+    assert model.marginals(engine="exact").bound == "exact"
+    with pytest.warns(ApproximationWarning, match='engine="exact" refuses instead'):
+        model.marginals(time_limit=1.0)
+    with pytest.raises(TooLargeError, match="more than time_limit=1") as refused:
+        model.marginals(engine="exact", time_limit=1.0)
+    assert refused.value.seconds is not None
+    assert refused.value.seconds > 1.0
+
+
+@pytest.mark.parametrize("time_limit", [None, 5.0])
+def test_an_estimate_outside_of_its_bounds_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch, time_limit: float | None
+) -> None:
+    """join_graph is made to be wrong: log Z and marginals are then those of bp, and what was disproved is told."""
+    model = random_grid(12)
+    answer = Propagation.answer
+
+    def wrong(process: Propagation, want: frozenset[Any]) -> Result:
+        result = answer(process, want)
+        assert result.log_partitions is not None
+        return replace(result, log_partitions=result.log_partitions - 100.0)
+
+    monkeypatch.setattr(Propagation, "answer", wrong)
+    result = approximated(model, time_limit=time_limit)
+    bp = model.marginals(engine="bp[damping=adaptive]")
+    assert result.diagnostics.engines["estimate"] == "bp"
+    assert list(result.diagnostics.disproved) == ["join_graph"]
+    assert result.log_partition == pytest.approx(bp.log_partition, abs=1e-6)
+    np.testing.assert_allclose(result.array, bp.array, atol=1e-6)
+    with monkeypatch.context() as patch:
+        patch.setattr("besag.infer.combined.BP", lambda damping, **options: JoinGraph(**options))
+        result = approximated(model, time_limit=time_limit)
+    assert result.diagnostics.engines["estimate"] == "trw"
+    assert result.log_partition == result.log_partition_bounds[1]
+    np.testing.assert_allclose(result.array, model.marginals(engine="trw").array, atol=1e-3)
+
+
+def test_the_estimate_that_more_speaks_for_comes_first() -> None:
+    def made(engine: str, converged: bool, change: float = 0.0, value: float = 0.0) -> Result:
+        told = Diagnostics(engine=engine, converged=converged, change=change)
+        graph = besag.ising((2, 2), 0.1).graph
+        return Result(graph, "estimate", told, log_partitions=np.array([value]), probabilities=np.full((1, 8), value))
+
+    settled, passed, first = (made("join_graph", False, change) for change in (0.01, 0.3, np.inf))
+    bp, restless = made("bp", True), made("bp", False)
+    for worse, better in itertools.pairwise([first, restless, passed, bp, settled]):
+        assert in_order([worse, better]) == [better, worse]
+    assert in_order([made("join_graph", True, np.inf), bp])[1] is bp
+    wide = (np.array([-1.0]), np.array([1.0]))
+    low, high, nan = (made("bp", True, 0.0, value) for value in (-1.02, 1.02, np.nan))
+    assert chosen([low, high, nan, bp], wide) is bp
+    assert chosen([low, high, nan], wide) is None
+    slipped = made("bp", True, 0.0, 1.005)
+    assert chosen([slipped], wide) is slipped
+
+
+def test_rows_have_the_first_answer_that_they_do_not_disprove() -> None:
+    graph = besag.ising((2, 2), 0.1).graph
+
+    def made(engine: str, *values: float) -> Result:
+        rows = np.array(values)
+        told = Diagnostics(engine=engine, converged=True, change=0.0)
+        return Result(graph, "estimate", told, True, log_partitions=rows, probabilities=np.repeat(rows[:, None], 8, 1))
+
+    interval = (np.zeros(3), np.ones(3))
+    one, two = made("join_graph", 0.5, 7.0, 0.6), made("bp", 0.1, 0.2, -7.0)
+    mixed = chosen([one, two], interval)
+    assert mixed is not None
+    np.testing.assert_array_equal(mixed.log_partitions, [0.5, 0.2, 0.6])
+    assert mixed.probabilities is not None
+    np.testing.assert_array_equal(mixed.probabilities[:, 0], [0.5, 0.2, 0.6])
+    assert mixed.diagnostics.engine == "join_graph"
+    summed = [replace(result, table_moments=np.zeros(4)) for result in (one, two, made("trw", 0.9, 0.9, 0.9))]
+    assert chosen(summed[:2], interval) is None
+    assert chosen(summed, interval) is summed[2]
+
+
+def test_the_better_labelling_of_each_row() -> None:
+    model = besag.ising((2, 2), 0.1)
+
+    def made(*energies: float) -> Result:
+        codes = np.array(energies, np.int64)[:, None, None] * np.ones((1, 1, 4), np.int64)
+        rows = np.array(energies)[:, None]
+        return Result(model.graph, "estimate", Diagnostics(engine="bp"), True, codes=codes, energies=rows)
+
+    found = better_labelling(made(3, 1, 2), made(2, 5, 2))
+    np.testing.assert_array_equal(found.energy, [2, 1, 2])
+    np.testing.assert_array_equal(found.labels[:, 0, 0], [2, 1, 2])
+
+
+def test_joints_and_marginal_maps_have_the_same_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_grid(8)
+    names = ["0,0", "7,7"]
+    joint, best = model.joint(names), model.marginal_map(names)
+    monkeypatch.setattr(junction, "SECONDS_AN_ENTRY", 1.0)
+    with pytest.warns(ApproximationWarning):
+        np.testing.assert_allclose(model.joint(names), joint, atol=0.01)
+    with pytest.warns(ApproximationWarning):
+        assert model.marginal_map(names).assignment == best.assignment
+    np.testing.assert_allclose(model.joint(names, engine="exact"), joint)
+
+
+def test_bounds_that_take_too_long_to_begin_are_left_out() -> None:
+    big = besag.ising((60, 60), 0.3)
+    with pytest.warns(ApproximationWarning, match=r"Answered by bp; log Z is an estimate"):
+        result = big.marginals(time_limit=1e-3)
+    assert result.diagnostics.engines == {"estimate": "bp"}
 
 
 def test_a_neighbourhood_and_its_edges() -> None:

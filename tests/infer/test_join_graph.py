@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +349,76 @@ def test_memory_bounds_cliques() -> None:
     assert result.diagnostics["clique_bound"] == 2**7
     with pytest.raises(TooLargeError, match=r"tables of the factors alone would take .* more than memory_limit=1000"):
         solve(GRID.problem, memory_limit=1000)
+
+
+def test_forests_and_messages_are_counted() -> None:
+    """Cliques of 2^15 would fit, but not the messages of all forests: the process takes what it may, and no more."""
+    model, limit = ising(24, 0, 0.6, 0.2), 20_000_000
+    solve(GRID.problem, SHOWN)  # what is compiled and kept is not counted
+    tracemalloc.start()
+    try:
+        result = solve(model.problem, SHOWN, memory_limit=limit, max_iterations=4, n_threads=1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.1 * limit
+    assert 2**7 <= result.diagnostics["clique_bound"] < limit / (8 * 64)
+
+
+@pytest.mark.usefixtures("small_start")
+def test_a_chain_without_room_leaves_the_answer_before_it() -> None:
+    process = Propagation(JoinGraph(clique_bound=2**10, n_threads=1), GRID.problem, None, None, 0.0)
+    process.step()
+    [part] = process.parts
+    assert part is not None
+    before, part.room = process.answer(SHOWN), 1000.0
+    del part._maker
+    process.step()
+    after = process.answer(SHOWN)
+    assert after.state == before.state == {"engine": "join_graph", "bits": 5.0}
+    assert_array_equal(after.probabilities, before.probabilities)
+    assert process._next_bits() is None
+
+
+def test_a_first_chain_without_room_is_tried_with_smaller_cliques() -> None:
+    process = Propagation(JoinGraph(clique_bound=2**10), GRID.problem, None, None, 0.0)
+    [part] = process.parts
+    assert part is not None
+    part.room = 500_000.0
+    process.step()
+    assert 2.0 <= process.bits < 10.0
+    assert abs(process.answer(SHOWN).log_partition - GRID.log_partition(engine="exact")) < 1.0
+    process = Propagation(JoinGraph(), GRID.problem, None, None, 0.0)
+    part = process.parts[0]
+    assert part is not None
+    part.room = 1000.0
+    with pytest.raises(TooLargeError, match=r"smallest forests do not fit into memory_limit=\d+; bp takes less"):
+        process.step()
+
+
+def test_what_no_memory_or_time_could_do_is_refused_before_it_is_begun() -> None:
+    large = besag.ising((300, 300), 0.3)
+    with pytest.raises(TooLargeError, match=r"variables and factors alone would take .* memory_limit=50000000; bp"):
+        solve(large.problem, memory_limit=50_000_000)
+    with pytest.raises(TooLargeError, match=r"takes about 11 s or more, and time_limit=0.5; .* ask bp") as refused:
+        JoinGraph().infer(large.problem, SHOWN, time_limit=0.5)
+    assert refused.value.seconds == pytest.approx(11, rel=0.1)
+
+
+def test_a_first_answer_that_is_far_too_late_is_given_up() -> None:
+    clock = Clock()
+    process = Propagation(JoinGraph(), GRID.problem, None, 1.0, 0.0, clock)
+    clock.jump = 10.0
+    with pytest.raises(TooLargeError, match=r"join_graph has no answer before all forests are made.* time_limit=1.0"):
+        process.step()
+    with pytest.raises(TooLargeError, match="join_graph has no answer before all forests are made"):
+        Propagation(JoinGraph(), GRID.problem, None, 1.0, 0.0, clock)
+
+
+def test_an_interruption_where_no_answer_is_quick_is_one() -> None:
+    process = Propagation(JoinGraph(), besag.ising((100, 100), 0.3).problem, None, None, 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        process.answer(SHOWN)
 
 
 def test_answers_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import besag
 from besag.arrays import Array, frozen, offsets_of
 from besag.errors import TooLargeError
-from besag.infer import junction, narrowing
+from besag.infer import few_states, junction, narrowing
 from besag.infer.junction import factors_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.diffusion import make_diffuse, make_state_bounds
@@ -67,7 +67,7 @@ def test_more_sweeps_never_raise_the_bound() -> None:
 def always(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Bounds are tried on small models too; what they gave, None where they gave nothing."""
     monkeypatch.setattr(junction, "SUPPORT_ABOVE", 0.0)
-    monkeypatch.setattr(junction, "BOUND_ABOVE", 0.0)
+    monkeypatch.setattr(few_states, "BOUND_ABOVE", 0.0)
     monkeypatch.setattr(narrowing, "EFFORT", 100.0)
     found: list[Any] = []
 
@@ -75,7 +75,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(narrowing.narrowed(*arguments, **options))
         return found[-1]
 
-    monkeypatch.setattr(junction, "narrowed", spy)
+    monkeypatch.setattr(few_states, "narrowed", spy)
     return found
 
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer import JunctionTree, Result, junction, narrowing
+from besag.infer import JunctionTree, Result, few_states, junction, narrowing
 from besag.kernels import gathered, join_layout, join_passes, join_sketch, join_stages, join_tiles, join_wide
 from besag.model.model import Model
 from tests.oracle import Enumeration
@@ -40,7 +40,7 @@ WAYS = {
     },
     "bounds": {
         (junction, "SUPPORT_ABOVE"): 0.0,
-        (junction, "BOUND_ABOVE"): 0.0,
+        (few_states, "BOUND_ABOVE"): 0.0,
         (narrowing, "EFFORT"): 100.0,
         (narrowing, "SMALL_SHARE"): 1.0,
         (narrowing, "SOUND_SHARE"): 1.0,

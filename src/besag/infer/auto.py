@@ -4,10 +4,9 @@ exact   tree where the factor graph is a forest; else junction_tree; TooLargeErr
 auto    the same where that fits into memory and time; else, with one ApproximationWarning, an estimate with bounds on
         log Z (`besag.infer.combined`)
 
-Exact inference may take all of the time limit but a part, or PATIENCE seconds where there is none. To search for a good
-elimination order of a large graph takes seconds, and in vain where no order can serve: so the first greedy order of the
-variables near one of the largest degree is looked at before, and it is hopeless where even that takes HOPELESS times
-the table entries that there is time for.
+Exact inference may take all of the time limit but a part, or PATIENCE seconds where there is none. It is hopeless where
+a look at a part of the graph (`besag.infer.outlook`) finds HOPELESS times the table entries that there is time for; for
+the best labelling bounds are tried even then (`besag.infer.few_states`).
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import BoolArray, IntArray, frozen, inverse
 from besag.errors import ApproximationWarning, TooLargeError, warn
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import CHOOSERS, REGISTRY, SHOWS, Capabilities, Engine, OnStep, Want, engine_class
-from besag.infer.junction import SECONDS_AN_ENTRY, JunctionTree
+from besag.infer.few_states import best_without_a_tree
+from besag.infer.junction import SECONDS_AN_ENTRY, JunctionTree, Run
+from besag.infer.outlook import is_easy, is_hopeless
 from besag.infer.result import Result
 from besag.infer.tree import Tree, forest_of
-from besag.kernels.order import neighbours, within
 
 ALL_WANTS: frozenset[Want] = frozenset(
     {"log_partition", "variables", "factors", "moments", "map", "samples", "messages", "trace"}
@@ -34,8 +33,7 @@ ALL_WANTS: frozenset[Want] = frozenset(
 PATIENCE = 60.0
 EXACT_SHARE = 0.7
 HOPELESS = 2.0**10
-FEW_FACTORS = 400  # for which the search for an order takes no time
-NEAR = 4096  # variables that are looked at first
+HOPELESS_REASON = "no elimination order near the variable of the most neighbours is short enough"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ class Exact:
         try:
             return self.exactly(problem, want, rng=rng, time_limit=time_limit)
         except TooLargeError as error:
-            raise TooLargeError(f"{error}; {other_engines(want)}") from error
+            raise TooLargeError(f"{error}; {other_engines(want)}", seconds=error.seconds) from error
 
     def exactly(
         self, problem: Problem, want: frozenset[Want], *, rng: np.random.Generator | None, time_limit: float | None
@@ -115,84 +113,85 @@ class Auto(Exact):
         """Answers exactly where that fits into memory and time, else approximately."""
         began = time.perf_counter()
         patience = patience_of(time_limit)
-        reason = "no elimination order near the variable of the most factors is short enough"
-        if self.k > 1 or not is_hopeless(problem, patience):
-            try:
+        known: dict[str, Result] = {}
+        try:
+            if not self._is_hopeless(problem, want, patience, time_limit):
                 return self.exactly(problem, want, rng=rng, time_limit=patience)
-            except TooLargeError as error:
-                if self.k > 1:
-                    raise
-                reason = str(error)
+            refusal = TooLargeError(HOPELESS_REASON)
+            if "map" in want:
+                known = self._best_by_bounds(problem, patience)
+        except TooLargeError as error:
+            if self.k > 1:
+                raise
+            refusal = error
+        if known and want - SHOWS == {"map"}:
+            return known["map"]
         left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 1e-3)
-        return self._approximately(problem, want, reason, left, warm, rng, on_step)
+        result = self._approximately(problem, want, left, known, warm, rng, on_step)
+        seconds = time.perf_counter() - began
+        warn(ApproximationWarning(f"{_why(refusal)}. {_how(result, seconds)}{_instead(refusal, time_limit)}"))
+        return replace(result, diagnostics=result.diagnostics.extended(reason=str(refusal), seconds=seconds))
+
+    def _is_hopeless(self, problem: Problem, want: frozenset[Want], patience: float, time_limit: float | None) -> bool:
+        """Whether not even an order is to be looked for; the k best have no other engine, and without a limit time."""
+        if is_easy(problem.graph) or (self.k > 1 and time_limit is None):
+            return False
+        run = Run(JunctionTree(memory_limit=self.memory_limit, targets=self.targets), problem, dense=False)
+        hopeless = is_hopeless(run, want - SHOWS, HOPELESS * patience / SECONDS_AN_ENTRY)
+        if hopeless and self.k > 1:
+            raise TooLargeError(f"{HOPELESS_REASON}, to find the {self.k} best labellings in {time_limit:.3g} s")
+        return hopeless
+
+    def _best_by_bounds(self, problem: Problem, patience: float) -> dict[str, Result]:
+        """The labelling of least energy, where bounds leave so few states that it can be found."""
+        began = time.perf_counter()
+        run = Run(JunctionTree(self.n_threads, self.memory_limit), problem, time_limit=patience)
+        found = best_without_a_tree(run)
+        if found is None:
+            return {}
+        result = run.result("junction_tree", began, **found)
+        return {"map": replace(result, diagnostics=result.diagnostics.extended(reason="bounds leave few states"))}
 
     def _approximately(
         self,
         problem: Problem,
         want: frozenset[Want],
-        reason: str,
         time_limit: float | None,
+        known: dict[str, Result],
         warm: Result | None,
         rng: np.random.Generator | None,
         on_step: OnStep | None,
     ) -> Result:
-        from besag.infer.combined import Resources, approximate, interval_text
+        from besag.infer.combined import Resources, approximate
 
         resources = Resources(self.n_threads, self.memory_limit, self.n_samples, time_limit)
         rng = np.random.default_rng(self.seed) if rng is None else rng
-        result = approximate(problem, want - {"messages"}, resources, warm=warm, rng=rng, on_step=on_step)
-        engines = result.diagnostics["engines"]
-        used = ", ".join(dict.fromkeys(engines.values()))
-        warn(
-            ApproximationWarning(
-                f"exact inference does not fit: {reason.partition(';')[0]}. Answered by {used}; "
-                f'{interval_text(result)}. engine="exact" refuses instead; a time_limit buys accuracy'
-            )
-        )
-        return replace(result, diagnostics=result.diagnostics.extended(reason=reason))
+        return approximate(problem, want - {"messages"}, resources, known, warm=warm, rng=rng, on_step=on_step)
+
+
+def _why(refusal: TooLargeError) -> str:
+    return f"exact inference does not fit: {str(refusal).partition(';')[0]}"
+
+
+def _how(result: Result, seconds: float) -> str:
+    """Who answered, how sure that is, and what more time would do where it does something."""
+    from besag.infer.combined import interval_text
+
+    used = ", ".join(dict.fromkeys(result.diagnostics["engines"].values()))
+    more = "" if result.log_partitions is None else f" after {seconds:.2g} s, and a longer time_limit may buy accuracy"
+    return f"Answered by {used}; {interval_text(result)}{more}. "
+
+
+def _instead(refusal: TooLargeError, time_limit: float | None) -> str:
+    """What engine="exact" does instead."""
+    seconds = refusal.seconds
+    if seconds is not None and (time_limit is None or seconds <= time_limit):
+        return f'engine="exact" takes about {seconds:.2g} s instead'
+    if str(refusal) == HOPELESS_REASON:
+        return 'engine="exact" looks for one everywhere, and refuses where there is none'
+    return 'engine="exact" refuses instead'
 
 
 def patience_of(time_limit: float | None) -> float:
     """The seconds that exact inference may take."""
     return PATIENCE if time_limit is None else EXACT_SHARE * time_limit
-
-
-def is_hopeless(problem: Problem, patience: float) -> bool:
-    """Whether a look at a part of a large graph says that exact inference takes far longer than there is patience."""
-    graph = problem.graph
-    if graph.n_factors <= FEW_FACTORS or forest_of(graph) is not None:
-        return False
-    entries = HOPELESS * patience / SECONDS_AN_ENTRY
-    observed: BoolArray = np.asarray((problem.evidence.observed >= 0).all(axis=0))
-    counts = np.where(observed, 1, graph.variables.cardinalities)
-    scopes = (graph.n_variables, graph.scope_offsets, graph.scope_variables)
-    first, others = graph.plans.get("all neighbours", lambda: neighbours(*scopes))
-    near = near_to(int(np.argmax(np.where(observed, 0, np.diff(first)))), first, others, NEAR, observed)
-    return not within(counts[near], *induced(near, first, others), entries)
-
-
-def near_to(start: int, first: IntArray, others: IntArray, size: int, closed: BoolArray) -> IntArray:
-    """About so many variables around one, by breadth-first search that does not go through closed ones."""
-    seen = np.array(closed)
-    seen[start] = True
-    front, found = np.array([start]), [np.array([start])]
-    while len(front) and sum(map(len, found)) < size:
-        counts = first[front + 1] - first[front]
-        places = np.repeat(first[front] - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
-        front = np.unique(others[places])
-        front = front[~seen[front]]
-        seen[front] = True
-        found.append(front)
-    return np.sort(np.concatenate(found))
-
-
-def induced(kept: IntArray, first: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
-    """The neighbours of some variables among themselves, numbered anew."""
-    n = len(first) - 1
-    order = np.concatenate([kept, np.setdiff1d(np.arange(n), kept)])
-    number = inverse(order)
-    owner = np.repeat(np.arange(n), np.diff(first))
-    inside = (number[owner] < len(kept)) & (number[others] < len(kept))
-    counts = np.bincount(number[owner[inside]], minlength=len(kept))
-    sources = np.argsort(number[owner[inside]], kind="stable")
-    return frozen(np.concatenate([[0], np.cumsum(counts)])), frozen(number[others[inside]][sources])

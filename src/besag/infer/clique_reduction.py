@@ -24,7 +24,7 @@ that loses least for each bit by which C shrinks is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,11 +62,19 @@ class _Clique:
 
 
 def reduced(
-    algebra: Algebra, forest: CliqueForest, beliefs: Tables, needed: frozenset[int], bits: float
+    algebra: Algebra,
+    forest: CliqueForest,
+    beliefs: Tables,
+    needed: frozenset[int],
+    bits: float,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[Reduced, Tables]:
-    """A forest on at least the variables that are needed, with cliques of at most 2^bits entries; their marginals."""
+    """A forest on at least the variables that are needed, with cliques of at most 2^bits entries; their marginals.
+
+    `check` is called now and then, and may raise.
+    """
     work = _Reduction(algebra, forest, beliefs, needed)
-    work.shrink(bits)
+    work.shrink(bits, check)
     return work.result()
 
 
@@ -132,11 +140,12 @@ class _Reduction:
                 self._link(n, into, shared)
         del self.cliques[c]
 
-    def shrink(self, bits: float) -> None:
+    def shrink(self, bits: float, check: Callable[[], None]) -> None:
         """Until no clique of two variables or more has more than 2^bits entries."""
         self._inform([self._table(c) for c in self.cliques if self._is_large(c, bits)])
         for c in list(self.cliques):
             while c in self.cliques and self._is_large(c, bits):
+                check()
                 self._inform([self._table(c)])
                 if not self._peel_one(c, bits):
                     self._cut_one(c)

@@ -39,10 +39,17 @@ from besag.infer.clique_reduction import Reduced, reduced, torn
 from besag.infer.clique_tables import Algebra, Scope, Scopes, Table, Tables
 
 GAP_BITS = 3.0  # between the cliques of T and those of A
+CLIQUE_BYTES = 800  # of scopes, links and places, besides tables
+MESSAGES = 4  # tables of every clique of A that there are at once: forward, backward, and both from before a pass
+FORESTS = 3  # as large as the largest, that tables and messages of one take while it is calibrated and made smaller
 
 
 class OutOfTimeError(Exception):
     """There was no time to finish a chain."""
+
+
+class OutOfRoomError(Exception):
+    """The forests and messages of a chain do not fit into its memory."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +76,7 @@ class Chain:
     first pass, and any where nothing was left out, loses nothing to rounding: TooWideError where it would. Passes after
     the first are approximations anyway, and what is below the range of numbers is 0 there.
     `hurry`: whether there is no time to lose; then only single variables are kept of a forest. dtype: of messages.
+    room: bytes for all of it, counted before they are taken; OutOfRoomError where they do not suffice.
     """
 
     def __init__(
@@ -80,8 +88,10 @@ class Chain:
         check: Callable[[], None] = lambda: None,
         hurry: Callable[[], bool] = lambda: False,
         dtype: str = "float64",
+        room: float = math.inf,
     ) -> None:
         self.dtype = np.dtype(dtype)
+        self.room, self._structure, self._largest = room, 24.0 * sum(len(table.values) for table in tables), 0
         self.algebra, self.tables, self.check, self.hurry = algebra, tables, check, hurry
         self.bits = max([bits, *(algebra.bits(table.scope) for table in tables)])
         self._keep_bits = max(self.bits - max(GAP_BITS, *algebra.logs), 1.0)  # of the cliques of A
@@ -126,6 +136,7 @@ class Chain:
                 keep = self._keep_bits
             step = max(stop - done, 1)
             stage = self._stage(forest, [f for group in self._groups[done:stop] for f in group], carried.scopes)
+            self._take(CLIQUE_BYTES * len(forest.scopes), stage.calibration.n_entries)
             self.stages.append(stage)
             beliefs, log_total = self._calibrated(stage, carried, last=stop == len(self._groups))
             self.log_partition += log_total
@@ -148,9 +159,17 @@ class Chain:
         if self.hurry():
             stage.small, marginals = torn(self.algebra, stage.forest, beliefs, needed)
         else:
-            stage.small, marginals = reduced(self.algebra, stage.forest, beliefs, needed, bits)
+            stage.small, marginals = reduced(self.algebra, stage.forest, beliefs, needed, bits, self.check)
+        self._take(CLIQUE_BYTES * len(marginals) + MESSAGES * self.dtype.itemsize * len(marginals.values))
         stage.forward = self._kept(stage, self.algebra.conditionals(marginals, stage.small.separators))
         return stage.forward
+
+    def _take(self, n_bytes: float, n_entries: int = 0) -> None:
+        """Count what is kept, and the entries of a forest, for which there is one room."""
+        self._structure += n_bytes
+        self._largest = max(self._largest, n_entries)
+        if self._structure + 8 * FORESTS * self._largest > self.room:
+            raise OutOfRoomError
 
     def _kept(self, stage: Stage, messages: Tables) -> Tables:
         """In the type of messages; as they are where the stage has left out nothing."""

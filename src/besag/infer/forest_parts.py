@@ -37,6 +37,10 @@ CALM = 0.01  # change of a marginal from which on they have, for that purpose
 SETTLED = 1e-3  # change of a marginal below which there is none
 
 
+def _no_check() -> None:
+    pass
+
+
 class Part:
     """The free variables of a row and their tables."""
 
@@ -51,8 +55,11 @@ class Part:
         compile: bool,
         n_threads: int | None,
         dtype: str = "float64",
+        room: float = math.inf,
+        check: Callable[[], None] = _no_check,
     ) -> None:
-        self.dtype = dtype
+        """room: bytes for each of two chains; check: see `improve`, of the time until there is a first answer."""
+        self.dtype, self.room, self.check_first = dtype, room, check
         self.setting, self.variables, self.factors, self.clock = setting, variables, factors, clock
         offsets = setting.graph.state_offsets
         self.first_state = int(offsets[variables.start])
@@ -66,6 +73,7 @@ class Part:
         self.logs: dict[Scope, Array] = {(i,): base[offsets[v] + self.left[v]] for v, i in self.number.items()}
         self.compile, self.n_threads = compile, n_threads
         for f in factors.tolist():
+            check()
             self._add(f)
         tops = {scope: float(logs.max()) for scope, logs in self.logs.items()}
         self.possible = -math.inf not in tops.values()
@@ -110,20 +118,21 @@ class Part:
         """Answer with cliques of up to 2^bits entries; the largest change of a marginal.
 
         `check` raises OutOfTimeError when there is no time left, which leaves the answer as it was; until there is one,
-        it is not asked, but `hurry` is.
+        `check_first` is asked in its place, and `hurry`. OutOfRoomError leaves the answer as it was too.
         """
         before, log_before = self.probabilities, self.log_partition
         if self.exact:
             self._fill({})
             self.log_partition, self.log_spread = (self.constant if self.possible else -math.inf), 0.0
             return 0.0
-        chain = self._chained(bits, check, hurry) if self.chain else self._chained(bits, _no_check, hurry)
+        in_time = check if self.chain else self.check_first
+        chain = self._chained(bits, in_time, hurry)
         began = self.clock()
         try:
             self._adopt(chain)
         except TooWideError:  # a pass back through a chain that leaves nothing out
             self.log = True
-            chain = self._chain(bits, check if self.chain else _no_check, hurry)
+            chain = self._chain(bits, in_time, hurry)
             self._adopt(chain)
         self.seconds += self.clock() - began
         chain.check = check
@@ -189,14 +198,14 @@ class Part:
     def _maker(self) -> Callable[[bool, float, Callable[[], None], Callable[[], bool], int | None], Chain]:
         """What makes a chain; it does not hold this object, which is to go when nobody asks it any more."""
         cardinalities, logs, order, dtype = self.cardinalities, self.logs, self.order, self.dtype
-        compile = self.compile
+        compile, room = self.compile, self.room
 
         def make(
             log: bool, bits: float, check: Callable[[], None], hurry: Callable[[], bool], n_threads: int | None
         ) -> Chain:
             algebra = Algebra(cardinalities, log=log, compile=compile, n_threads=n_threads)
             tables = [algebra.from_logs(*table) for table in logs.items()]
-            return Chain(algebra, tables, order, bits, check, hurry, dtype)
+            return Chain(algebra, tables, order, bits, check, hurry, dtype, room)
 
         return make
 
@@ -294,10 +303,6 @@ class Part:
         full = np.zeros([self.setting.graph.variables.cardinalities[v] for v in variables])
         full[np.ix_(*[self.left[v] for v in variables])] = table.reshape([len(self.left[v]) for v in variables])
         return full.ravel()
-
-
-def _no_check() -> None:
-    pass
 
 
 def _never() -> bool:

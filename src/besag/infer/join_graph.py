@@ -9,12 +9,18 @@ How far the bound goes: to `clique_bound` where it is given; without it, and wit
 one, as far as the time that the last bound took lets expect that the next will end. A bound that does not end in time
 is given up, and the answer of the one before stays.
 
+What does not fit is refused before it is begun: memory holds variables and factors, and for each part two chains, the
+one that answers and the next, whose forests and messages are counted before they are taken. A chain that finds no room
+is given up as one without time is; the first is tried again with smaller cliques. There is no answer before the first
+chain is whole: TooLargeError where the time cannot suffice for it.
+
 On several threads the parts of a batch or a union go side by side. Where there is one part, and the bound after the
 first is known because there is no time limit, its chain is begun beside the first one (`besag.infer.ahead`).
 
     residual      the largest change of a marginal since the last step
     diagnostics   clique_bound, the most entries that a clique may have had; forests, in the longest chain; lost, the
-                  sum over a chain of KL(forest | smaller forest) in nats, largest of all rows; log_partition_error, how
+                  sum over a chain of KL(forest | smaller forest) in nats, largest of all rows; change, the largest of a
+                  marginal in the last pass, infinite where there was none after the first; log_partition_error, how
                   much log Z changed with the last bound (with one bound: between its first pass and its last), largest
                   of all rows. The last is an estimate of the error, not a bound on it.
 """
@@ -34,9 +40,10 @@ from besag.arrays import Array, Kind
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_whole
-from besag.infer.forest_chain import OutOfTimeError
+from besag.infer.forest_chain import OutOfRoomError, OutOfTimeError
 from besag.infer.forest_parts import Part
 from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
+from besag.infer.memory import SMALL
 from besag.infer.result import Result, factor_offsets
 from besag.infer.setting import Setting
 from besag.infer.unary import add_unary_moments, copy_unary_marginals
@@ -48,6 +55,12 @@ UNTIMED_BITS = 16.0
 STEP_BITS = 4  # the most by which a bound grows
 WORK = 1000  # table entries a factor, at the least, of all that is done with it
 TABLES_AT_ONCE = 64  # of the largest size that memory must hold
+LINK_BYTES = 250  # of a variable in a factor, besides the entries of tables
+CHAINS = 2  # of each part, that memory must hold: the one that answers, and the next
+FEWER_BITS = 2.0  # of a first bound, where one did not fit
+SECONDS_A_LINK, SECONDS_AN_ENTRY = 2.5e-5, 2e-7  # of the first answer, in a hurry
+GRACE = 0.5  # seconds by which a first answer may be late, as is planned
+LATE = 10  # times as late as that it is given up, though it was to come in time
 GROWTH = 1.8  # of the time with each bit
 HURRY = 0.5  # share of the time that is left when there should be an answer
 SHARE = 0.8  # of the time left that the next bound may take: passes after the first need time too
@@ -107,6 +120,19 @@ class JoinGraph:
         return each_step("join_graph", Propagation(self, problem, warm, time_limit, began), SHOWN, limits, began)
 
 
+def sizes(problem: Problem) -> tuple[int, int]:
+    """Links between factors and variables, and entries of the tables of all factors; both for all rows."""
+    graph, n_rows = problem.graph, problem.evidence.n_rows
+    entries = sum(len(block.scopes) * math.prod(block.template.shape) for block in graph.blocks)
+    return n_rows * len(graph.scope_variables), n_rows * entries
+
+
+def first_seconds(problem: Problem) -> float:
+    """The least that the first answer takes, about."""
+    n_links, n_entries = sizes(problem)
+    return SECONDS_A_LINK * n_links + SECONDS_AN_ENTRY * n_entries
+
+
 class Propagation:
     """The Process: all rows or instances, and the bound that they have come to."""
 
@@ -122,6 +148,7 @@ class Propagation:
         self.setting = setting = Setting(problem, frozenset({int(Kind.TABLE)}), engine.memory_limit)
         self.clock, self.began, self.time_limit = clock, began, time_limit
         self._refuse()
+        room = max(setting.limit, SMALL) - self._base_bytes()
         state = warm_state("join_graph", warm, {})
         self.bits = 0.0  # of the last bound, 0 before the first
         self.most_bits = math.log2(max(setting.limit / (8 * TABLES_AT_ONCE), 2.0))
@@ -131,19 +158,54 @@ class Propagation:
             self.most_bits = min(self.most_bits, UNTIMED_BITS)
         self.first_bits = min(FIRST_BITS if state is None else float(state["bits"]), self.most_bits)
         self.n_threads = available_threads() if engine.n_threads is None else engine.n_threads
-        self.parts = self._parts(engine.dtype)
+        try:
+            self.parts = self._parts(engine.dtype, room / (CHAINS * max(setting.n_rows, setting.graph.n_instances)))
+        except OutOfTimeError:
+            raise self._too_slow() from None
         self.looks_ahead = len(self.parts) == 1 and self.n_threads > 1 and engine.max_iterations > 1
 
     def _refuse(self) -> None:
+        """TooLargeError before anything is done, where the memory or the time cannot suffice for any answer."""
         needed = 8 * self.setting.n_rows * len(self.setting.problem.log_potentials)
         if needed > self.setting.limit:
             raise TooLargeError(
                 f"join_graph: the tables of the factors alone would take {needed} bytes, more than "
                 f"memory_limit={self.setting.limit}"
             )
+        base = self._base_bytes()
+        if base > max(self.setting.limit, SMALL):
+            raise TooLargeError(
+                f"join_graph: variables and factors alone would take about {base:.3g} bytes, more than "
+                f"memory_limit={self.setting.limit}; bp and mean_field take less"
+            )
+        if self.time_limit is not None and self.first_seconds > self.time_limit + GRACE:
+            raise self._too_slow()
 
-    def _parts(self, dtype: str) -> list[Part | None]:
-        """None where no labelling is possible."""
+    def _base_bytes(self) -> float:
+        """What all parts take before they have a chain."""
+        n_links, n_entries = sizes(self.setting.given)
+        return LINK_BYTES * n_links + 8.0 * n_entries
+
+    @property
+    def first_seconds(self) -> float:
+        """That the first answer takes, at the least."""
+        return first_seconds(self.setting.given)
+
+    def _too_slow(self) -> TooLargeError:
+        seconds = max(self.first_seconds, self.clock() - self.began)
+        return TooLargeError(
+            f"join_graph has no answer before all forests are made, which takes about {seconds:.2g} s or more, and "
+            f"time_limit={self.time_limit}; give it more time, or ask bp",
+            seconds=seconds,
+        )
+
+    def _check_first(self) -> None:
+        """Until there is an answer more time is given than there is: to compile kernels may have taken all of it."""
+        if self.time_limit is not None and self.clock() - self.began > LATE * (self.time_limit + GRACE):
+            raise OutOfTimeError
+
+    def _parts(self, dtype: str, room: float) -> list[Part | None]:
+        """None where no labelling is possible; room: bytes for a chain of each."""
         setting, graph = self.setting, self.setting.graph
         larger = np.diff(graph.scope_offsets) > 1
         compile = setting.compile or worth_compiling(float(WORK * setting.n_rows * np.count_nonzero(larger)))
@@ -158,8 +220,9 @@ class Propagation:
             ]
         n_threads = max(self.n_threads // len(where), 1)
         possible = setting.possible.tolist()
+        limits: dict[str, Any] = {"dtype": dtype, "room": room, "check": self._check_first}
         return [
-            Part(setting, row, variables, factors, self.clock, compile=compile, n_threads=n_threads, dtype=dtype)
+            Part(setting, row, variables, factors, self.clock, compile=compile, n_threads=n_threads, **limits)
             if able
             else None
             for able, (row, variables, factors) in zip(possible, where, strict=True)
@@ -179,11 +242,24 @@ class Propagation:
         parts = [part for part in self.parts if part is not None] if first else self.working
         try:
             change = self._side_by_side(parts, lambda part: part.improve(bits, self._check, lambda: self._hurry(part)))
-        except OutOfTimeError:
+        except (OutOfTimeError, OutOfRoomError) as error:
             self.most_bits = self.bits
+            if first:
+                return self._begin_smaller(bits, error)
             return max(part.change for part in self.working)
         self.bits = bits
         return math.inf if first and self.working else 0.0 if first else change
+
+    def _begin_smaller(self, bits: float, error: Exception) -> float:
+        """A first bound that fits, after one that did not; TooLargeError where there is none, or no time for it."""
+        if isinstance(error, OutOfTimeError):
+            raise self._too_slow()
+        if bits <= 1.0:
+            raise TooLargeError(
+                f"join_graph: the smallest forests do not fit into memory_limit={self.setting.limit}; bp takes less"
+            )
+        self.first_bits = self.most_bits = max(bits - FEWER_BITS, 1.0)
+        return self.step()
 
     def _side_by_side(self, parts: Sequence[Part], function: Callable[[Part], float]) -> float:
         """Call a function with each part; the largest answer. With small cliques it is the interpreter that works."""
@@ -207,6 +283,16 @@ class Propagation:
         if self.looks_ahead and self.bits == 0.0 and self.first_bits < self.most_bits:
             part.look_ahead(self._larger(self.first_bits, part.least_bits))
         return False
+
+    def _hurry_up(self) -> None:
+        """The quickest answer there is; KeyboardInterrupt where not even that is quick."""
+        if self.first_seconds > GRACE:
+            raise KeyboardInterrupt
+        self.first_bits, self.time_limit, self.began = 2.0, 0.0, self.clock()
+        try:
+            self.step()
+        except TooLargeError as error:
+            raise KeyboardInterrupt from error
 
     def _left(self) -> float:
         """Seconds."""
@@ -232,8 +318,7 @@ class Propagation:
     def answer(self, want: frozenset[Want]) -> Result:
         """What the last bound gave."""
         if self.bits == 0.0:  # interrupted before there was any answer: the quickest there is
-            self.first_bits, self.time_limit = 2.0, 0.0
-            self.step()
+            self._hurry_up()
         setting = self.setting
         log_z = np.array([-math.inf if part is None else part.log_partition for part in self.parts])
         probabilities = self._probabilities() if want & {"variables", "factors", "moments"} else None
@@ -293,5 +378,6 @@ class Propagation:
             "clique_bound": int(max([2.0**self.bits, *(2.0**chain.bits for chain in chains)])),
             "forests": max((len(chain.stages) for chain in chains), default=0),
             "lost": max((chain.lost for chain in chains), default=0.0),
+            "change": max((part.change for part in self.working), default=0.0),
             "log_partition_error": max((0.0 if part.exact else part.log_spread for part in parts), default=0.0),
         }

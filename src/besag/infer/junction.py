@@ -28,8 +28,8 @@ from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.best import several_best
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.few_states import best_of_few_states
 from besag.infer.memory import SMALL, default_memory_limit, refuse_samples
-from besag.infer.narrowing import narrowed
 from besag.infer.relevance import relevant
 from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.kernels import join
@@ -46,7 +46,6 @@ SLAB_ENTRIES = 2**24  # of answers at a time
 LOOSE = 4.0  # times the table entries that rows side by side may take
 KEPT_ENTRIES = 2**20  # of all tables, that are kept in a domain from one question to the next
 SECONDS_AN_ENTRY = 6e-9  # of all marginals on one thread, see besag.query.cost
-BOUND_ABOVE = 2e7  # table entries: from here on bounds are let rule out states of the best labelling
 SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
 
 
@@ -157,7 +156,7 @@ class Run:
         """Bytes that may be taken; the system is asked only where it matters."""
         return default_memory_limit() if self.memory_limit is None else self.memory_limit
 
-    def _exceeds(self, n_bytes: float) -> bool:
+    def exceeds(self, n_bytes: float) -> bool:
         return n_bytes > (SMALL if self.memory_limit is None else 0) and n_bytes > self.limit
 
     def setting(self, read: BoolArray, used: BoolArray, cells: bool) -> Setting:
@@ -197,10 +196,10 @@ class Run:
 
     def plan(self, want: frozenset[Want]) -> Plan:
         """The plan for a want; TooLargeError where it would not fit."""
-        ready = self._ready(want)
-        return self._laid_out(*self.drawn(want)) if ready is None else ready
+        ready = self.ready(want)
+        return self.laid_out(*self.drawn(want)) if ready is None else ready
 
-    def _ready(self, want: frozenset[Want]) -> Plan | None:
+    def ready(self, want: frozenset[Want]) -> Plan | None:
         """The plan of a small tree, kept for all states that the observed variables may have; None for a large one."""
         key = ("ready", want, self.targets, self.fixed.tobytes(), self.soft.tobytes())
         ready = self.graph.plans.get_for(key, self.problem.log_potentials, lambda: self._general(want))
@@ -216,7 +215,7 @@ class Run:
         self.refuse(drawn)
         return self._new_plan(setting, drawn)
 
-    def _laid_out(self, setting: Setting, drawn: Sketch) -> Plan:
+    def laid_out(self, setting: Setting, drawn: Sketch) -> Plan:
         self.refuse(drawn)
         return self.graph.plans.get(("junction", *setting_key(setting)), lambda: self._new_plan(setting, drawn))
 
@@ -229,11 +228,16 @@ class Run:
 
     def with_states(self, setting: Setting, drawn: Sketch) -> tuple[Setting, Sketch]:
         """A setting and its sketch; where that is large, with only the states that the evidence leaves."""
-        smaller = self._under_evidence(setting) if drawn.total > SUPPORT_ABOVE else None
+        smaller = self.under_evidence(setting) if drawn.total > SUPPORT_ABOVE else None
         return (setting, drawn) if smaller is None else (smaller, self.sketch(smaller))
 
     def _without_states(self, want: frozenset[Want]) -> tuple[Setting, Sketch]:
         """The same for all states that the observed variables may have."""
+        setting = self.asked(want)
+        return setting, self.sketch(setting)
+
+    def asked(self, want: frozenset[Want]) -> Setting:
+        """What a want is planned for, whatever states the observed variables have."""
         everything = bool(want & EVERYTHING)
         read, used = np.ones(self.graph.n_variables, np.bool_), np.ones(self.graph.n_factors, np.bool_)
         if not everything:
@@ -244,8 +248,7 @@ class Run:
                 used = relevant(self.problem, targets)
         elif not want & {"variables", "factors", "moments"}:
             read[:] = False
-        setting = self.setting(read, used, bool(want & {"factors", "moments"}))
-        return setting, self.sketch(setting)
+        return self.setting(read, used, bool(want & {"factors", "moments"}))
 
     def _loosen(self, want: frozenset[Want]) -> None:
         """Let rows go side by side through the kernels, which takes that no variable is fixed, if that costs little."""
@@ -269,14 +272,14 @@ class Run:
             ("sketch", *setting_key(setting)), lambda: sketch(self.factors, setting, compile=compile)
         )
 
-    def _under_evidence(self, setting: Setting) -> Setting | None:
+    def under_evidence(self, setting: Setting) -> Setting | None:
         """The setting with only the states that hard zeros leave under one row of evidence; None if that is all."""
         evidence, offsets = self.problem.evidence, self.graph.state_offsets
         if evidence.n_rows > 1 or not (self.fixed | self.soft).any():
             return None
         if not (self.problem.log_potentials == -np.inf).any():
             return None
-        allowed = self._seen_states(self._support())
+        allowed = self.seen_states(self._support())
         if evidence.log_weights is not None:
             allowed &= evidence.log_weights[0] > -np.inf
         left = allowed_states(self.factors, frozen(allowed), compile=worth_compiling(len(self.factors.log_potentials)))
@@ -288,7 +291,7 @@ class Run:
             return None
         return replace(setting, allowed=frozen(left | ~free & setting.allowed))
 
-    def _seen_states(self, allowed: BoolArray) -> BoolArray:
+    def seen_states(self, allowed: BoolArray) -> BoolArray:
         """(S,): the allowed states that one row of evidence leaves, likelihoods apart."""
         offsets = self.graph.state_offsets
         sizes = np.diff(offsets)
@@ -298,7 +301,7 @@ class Run:
 
     def refuse(self, drawn: Sketch) -> None:
         """TooLargeError where the messages would not fit, or the work would take longer than there is time."""
-        if self._exceeds(drawn.bytes):
+        if self.exceeds(drawn.bytes):
             raise TooLargeError(
                 f"the junction tree would take {drawn.bytes:.3g} bytes, more than memory_limit={self.limit}: width "
                 f"{drawn.order.width}, {drawn.total:.3g} table entries in the best order found; "
@@ -308,7 +311,9 @@ class Run:
         if self.time_limit is not None and seconds > self.time_limit:
             raise TooLargeError(
                 f"the junction tree would take about {seconds:.3g} s, more than time_limit={self.time_limit:.3g}: "
-                f"width {drawn.order.width}, {drawn.total:.3g} table entries in the best order found; give it more time"
+                f"width {drawn.order.width}, {drawn.total:.3g} table entries in the best order found; "
+                "give it more time",
+                seconds=seconds,
             )
 
     def evidence_rows(self, start: int, stop: int) -> join.Given:
@@ -380,13 +385,13 @@ class Run:
     def refuse_labellings(self, k: int, width: int) -> None:
         """TooLargeError where k labellings of every row, at so many numbers each, would not fit."""
         needed = 16 * k * width * self.problem.evidence.n_rows
-        if self._exceeds(needed):
+        if self.exceeds(needed):
             raise TooLargeError(
                 f"the {k} best labellings would take {needed} bytes, more than memory_limit={self.limit}; ask for fewer"
             )
 
     def _refuse_cells(self, rows: int, size: int) -> None:
-        if self._exceeds(8 * rows * size):
+        if self.exceeds(8 * rows * size):
             raise TooLargeError(
                 f"all factor marginals would take {8 * rows * size} bytes, more than memory_limit={self.limit}; "
                 "moments are their sums and take no room"
@@ -408,13 +413,10 @@ class Run:
         if k > 1:
             several, energies = several_best(self, self.plan(want), k)
             return {"codes": several, "energies": energies}
-        made = self._ready(want)
-        if made is None:
-            setting, drawn = self.drawn(want)
-            narrow = self._narrowed(setting, drawn)
-            if narrow is not None:
-                return self._labelled(narrow, np.zeros(self.graph.n_instances))
-            made = self._laid_out(setting, drawn)
+        narrow = best_of_few_states(self)
+        if narrow is not None:
+            return narrow
+        made = self.plan(want)
         compile = worth_compiling(made.sketch.total * self.problem.evidence.n_rows)
         numbers = self.numbers(made, Semiring.MAX)
         labels, possible = [], []
@@ -423,36 +425,12 @@ class Run:
             weight, codes = join.max_product(numbers, given, n_threads=self.n_threads, compile=compile)
             labels.append(codes)
             possible.append(weight[0] if self.graph.n_instances > 1 else weight[:, 0])
-        return self._labelled(np.concatenate(labels), np.concatenate(possible))
+        return self.labelled(np.concatenate(labels), np.concatenate(possible))
 
-    def _labelled(self, codes: IntArray, weights: Array) -> dict[str, Any]:
+    def labelled(self, codes: IntArray, weights: Array) -> dict[str, Any]:
         found = self.given.energy_of_answers(codes)
         energies = np.where(weights == -np.inf, np.inf, found)
         return {"codes": codes[:, None], "energies": energies[:, None]}
-
-    def _narrowed(self, setting: Setting, drawn: Sketch) -> IntArray | None:
-        """The labelling of least energy (1, V) where a large tree can be made much smaller by bounds, else None."""
-        evidence, offsets = self.problem.evidence, self.graph.state_offsets
-        if evidence.n_rows > 1 or drawn.total < BOUND_ABOVE:
-            return None
-
-        def solve(smaller: Setting) -> tuple[float, IntArray] | None:
-            if not np.logical_or.reduceat(smaller.allowed, offsets[:-1]).all():
-                return -np.inf, evidence.observed
-            try:
-                made = self._laid_out(smaller, self.sketch(smaller))
-            except TooLargeError:
-                return None
-            numbers, given = self.numbers(made, Semiring.MAX), self.evidence_rows(0, 1)
-            compile = worth_compiling(made.sketch.total)
-            weight, codes = join.max_product(numbers, given, n_threads=self.n_threads, compile=compile)
-            return float(weight.sum()), codes
-
-        base = np.zeros(int(offsets[-1])) if evidence.log_weights is None else evidence.log_weights[0].copy()
-        base[~self._seen_states(setting.allowed)] = -np.inf
-        compile = worth_compiling(drawn.total)
-        found = narrowed(self.factors, setting, drawn, base, solve, compile=compile)
-        return None if found is None else found[1]
 
     def draws(self, rng: np.random.Generator, n_samples: int) -> dict[str, Any]:
         """Independent samples, for each row, from one key of the generator."""

@@ -185,12 +185,20 @@ def best_order(
     )
 
 
-def within(cardinalities: IntArray, first: IntArray, others: IntArray, entries: float, *, compile: bool = True) -> bool:
+def within(
+    cardinalities: IntArray,
+    first: IntArray,
+    others: IntArray,
+    entries: float,
+    *,
+    most_steps: int = MOST_STEPS,
+    compile: bool = True,
+) -> bool:
     """Whether the first greedy order makes tables of at most so many entries; a run that makes more ends early."""
     graph = _prepared(cardinalities, first, others, None, compile)
     limits = (entries * BETTER, 0)
     eliminate = kernel_of(make_eliminate, compile=compile)
-    found, _ = _tried(eliminate, graph, FILL, _in_order(len(cardinalities)), limits, MOST_STEPS)
+    found, _ = _tried(eliminate, graph, FILL, _in_order(len(cardinalities)), limits, most_steps)
     return bool(found.run[0] == DONE)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import TooLargeError
 from besag.graph.evidence import Evidence
-from besag.infer.auto import Exact
+from besag.infer.auto import Auto, Exact, patience_of
 from besag.infer.elimination import Buckets, Elimination
 from besag.infer.junction import JunctionTree
 from besag.infer.result import Result
@@ -31,7 +31,10 @@ def buckets(model: Model, evidence: Evidence, options: Options) -> Buckets | Non
     engine = engine_from(options)
     if not isinstance(engine, (Exact, JunctionTree, Elimination)):
         return None
-    return Buckets(JunctionTree(engine.n_threads, engine.memory_limit), model.problem.with_evidence(evidence))
+    limit = options.get("time_limit")
+    seconds = patience_of(limit) if isinstance(engine, Auto) else limit
+    worker = JunctionTree(engine.n_threads, engine.memory_limit)
+    return Buckets(worker, model.problem.with_evidence(evidence), time_limit=seconds)
 
 
 def joint_tables(run: Buckets, kept: IntArray) -> Array:
