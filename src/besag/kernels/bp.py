@@ -329,6 +329,12 @@ class Passing:
         kernel(self.links, self.numbers, frozen(messages), 0, len(log_z), beliefs, log_z)
         log_z += self.shifts
 
+    def least_left(self) -> float:
+        """Of the weights that messages leave to all states of a variable together, the least."""
+        beliefs, logs = np.empty(len(self.numbers.base)), np.empty(len(self.shifts))
+        self.of_variables(beliefs, logs)
+        return math.exp(min(float((logs - self.shifts).min(initial=0.0)), 0.0))
+
     def of_factors(self, out: Array, out_starts: IntArray, weights: Array, *, stored: bool) -> Array:
         """log Z_f, less log Z_e of its links, (G,); the beliefs are added to out, nothing where that is empty."""
         self.gather()
@@ -341,7 +347,11 @@ class Passing:
 
     def decoded(self, order: IntArray) -> IntArray:
         """The labelling that the messages of MAX speak for, (V,)."""
+        if self.domain.arity > 2:
+            self.gather()
         codes = np.full(len(self.links.first) - 1, -1, np.int64)
+        digits, room, best = np.empty(self.domain.arity, np.int64), *np.empty((2, self.domain.n_states))
         decode = kernel_of(make_decode, compile=self.domain.compile)
-        decode(self.links, self.numbers, frozen(self.messages), order, codes, np.empty(self.domain.n_states))
+        messages, gathered = frozen(self.messages), frozen(self.gathered)
+        decode(self.links, self.numbers, messages, gathered, order, codes, digits, room, best)
         return codes
