@@ -56,6 +56,10 @@ class TooLargeError(BesagError, MemoryError):
     """The work does not fit; raised before anything large is allocated."""
 
 
+class NumericalError(BesagError, ArithmeticError):
+    """An answer that is none: numbers left the range or the precision of their type; names engine and variable."""
+
+
 class LossWarning(UserWarning):
     """What a model or a file holds was not carried over in whole; the message says what is missing."""
 

@@ -18,8 +18,8 @@ answer is nonsense. Adaptive damping begins anew with more damping where that ha
 says so, and such messages do not count as converged though they may have reached the end of their numbers.
 
 Messages are weights as long as their type can hold them, else logarithms. Where those to one variable contradict each
-other, what they leave to its best state, h, may be small or nothing, and changes as small as h still matter: a row of
-weights has converged when its changes are small beside h too, and goes on in logarithms where h is nothing.
+other, what one of them leaves to its best state, h, may be small or nothing, and changes as small as h still matter: a
+row of weights has converged when its changes are small beside h too, and goes on in logarithms where h is nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FINEST = {"float32": 1e-6, "float64": 1e-13}  # changes that rounding alone make
 PATIENCE = 20  # iterations without a smaller residual, after which adaptive damping grows
 MOST_DAMPING = 0.95
 LARGE = 1e3  # changes of log messages below which there is no need to look whether they diverge
-SLACK = 1e-3  # what messages leave to the best state of a variable, below which changes are measured beside that
+SLACK = 1e-3  # what a message leaves to the best state of its variable, below which changes are measured beside that
 SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments", "messages", "trace"})
 
 
@@ -199,6 +199,7 @@ class Process:
         """Constant messages in every row."""
         self.passing = [self._begin(row, self.semiring) for row in range(self.setting.n_rows)]
         self.residuals = np.where(self._is_alive(), math.inf, 0.0)
+        self.shares = np.ones(self.setting.n_rows)  # of the tolerance, as changes matter beside what messages leave
 
     def _begin(self, row: int, semiring: Semiring) -> Passing:
         threads = self.engine.n_threads if self.setting.n_rows == 1 else 1
@@ -236,31 +237,39 @@ class Process:
         return math.inf if self.finished else worst
 
     def _advance(self, row: int) -> None:
-        passing = self.passing[row]
-        change = self._send(passing)
+        passing, tolerance = self.passing[row], self.tolerance * self.shares[row]
+        change = self._send(passing, tolerance)
         if passing.narrow and passing.domain.semiring == Semiring.SUM:
             self.passing[row] = passing = self._begin(row, Semiring.LOG_SUM)
-            change = self._send(passing)
-        if change <= self.tolerance and passing.domain.semiring == Semiring.SUM:
-            left = passing.least_left()
-            change *= max(1.0, SLACK / left) if left > 0.0 else math.inf
-            if left == 0.0:
-                self._to_logarithms(row)
+            change = self._send(passing, tolerance)
+        if 0.0 < self.tolerance >= change and passing.domain.semiring == Semiring.SUM:
+            change = self._measured(row, change)
         self.residuals[row] = change
+
+    def _measured(self, row: int, change: float) -> float:
+        """The change of a row of weights beside what its messages leave; inf where it goes on in logarithms."""
+        left = self.passing[row].least_left()
+        if left * self.tolerance < SLACK * FINEST["float64"]:
+            self._to_logarithms(row)
+            return math.inf
+        if self.dtype == np.float32:  # whose own rounding is as large as the tolerance
+            return change
+        self.shares[row] = min(1.0, left / SLACK)
+        return float(change / self.shares[row])
 
     def _to_logarithms(self, row: int) -> None:
         """The messages of a row as logarithms; what was too small for a weight is as small as a weight can be."""
-        held = self.passing[row]
+        held, self.shares[row] = self.passing[row], 1.0
         self.updates += held.updates
         self.passing[row] = passing = self._begin(row, Semiring.LOG_SUM)
         passing.messages[:] = np.maximum(held.log_messages(), math.log(np.finfo(self.dtype).smallest_subnormal))
 
-    def _send(self, passing: Passing) -> float:
+    def _send(self, passing: Passing, tolerance: float) -> float:
         if self.engine.schedule == "synchronous":
             return passing.synchronous(self.damping)
         if self.engine.schedule == "sequential":
             return passing.sequential(self.order, self.damping)
-        return passing.residual(self.tolerance, self.damping)
+        return passing.residual(tolerance, self.damping)
 
     def _adapt(self, worst: float) -> None:
         """More damping where the residual has not become smaller for a while, from the start where messages diverge."""

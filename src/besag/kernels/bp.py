@@ -20,7 +20,7 @@ from besag import recycled
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, frozen, index_type
 from besag.kernels import bp_any, bp_binary, bp_pairs, bp_ratios, bp_schedules
 from besag.kernels.bp_any import Numbers
-from besag.kernels.bp_beliefs import make_factors, make_variables
+from besag.kernels.bp_beliefs import make_factors, make_least, make_variables
 from besag.kernels.bp_decode import make_decode
 from besag.kernels.bp_links import Links, make_places
 from besag.kernels.bp_ratios import Ratios
@@ -330,10 +330,14 @@ class Passing:
         log_z += self.shifts
 
     def least_left(self) -> float:
-        """Of the weights that messages leave to all states of a variable together, the least."""
-        beliefs, logs = np.empty(len(self.numbers.base)), np.empty(len(self.shifts))
-        self.of_variables(beliefs, logs)
-        return math.exp(min(float((logs - self.shifts).min(initial=0.0)), 0.0))
+        """The least that a message leaves to the state of largest belief; 0 where messages leave none to any state."""
+        beliefs, log_z = np.empty(len(self.numbers.base)), np.empty(len(self.shifts))
+        self.of_variables(beliefs, log_z)
+        if log_z.min(initial=0.0) == -math.inf:
+            return 0.0
+        kernel = kernel_of(make_least, int(self._ratios is not None), compile=self.domain.compile)
+        messages = self.messages if self._ratios is None else self._ratios.messages
+        return float(kernel(self.links, self.numbers, frozen(messages), frozen(beliefs)))
 
     def of_factors(self, out: Array, out_starts: IntArray, weights: Array, *, stored: bool) -> Array:
         """log Z_f, less log Z_e of its links, (G,); the beliefs are added to out, nothing where that is empty."""

@@ -83,6 +83,25 @@ def make_variables(semiring: int, ratios: int) -> Callable[..., None]:
     return variables
 
 
+def make_least(ratios: int) -> Callable[..., float]:
+    """The least that a message of SUM leaves to the state of largest belief of its variable. ratios: as above."""
+
+    def least(links: Links, numbers: Numbers, messages: Array, beliefs: Array) -> float:
+        found, state_offsets = 1.0, numbers.state_offsets
+        first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
+        for v in range(len(first) - 1):
+            low, best = state_offsets[v], 0
+            for i in range(1, state_offsets[v + 1] - low):
+                best = i if beliefs[at(low + i)] > beliefs[at(low + best)] else best
+            for m in range(first[v], first[v + 1]):
+                e = of_variable[m]
+                entry = entry_of_pair(SUM, messages[at(e)], best) if ratios == 1 else messages[at(offsets[e] + best)]
+                found = min(found, entry)
+        return found
+
+    return least
+
+
 @inlined
 def entry_of(semiring: int, numbers: Numbers, g: int, entry: int, i: int, j: int) -> float:
     """An entry of a factor's table; of a Potts factor the one at the states i and j."""
