@@ -15,7 +15,6 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import at, compiled, entry_of, worth_compiling
 
-
 _entries: dict[tuple[int, ...], Callable[..., tuple[int, int]]] = {}  # machine code, by the types of arrays
 
 
