@@ -20,7 +20,7 @@ from besag.infer.result import Result, factor_offsets
 from besag.model.model import Model
 from tests.oracle import Enumeration
 
-N_MODELS = 40
+SEEDS = (*range(30), 72, 136, 192, 256, 501, 536, 592)  # the last ones have had wrong answers
 SCALES = (1.0, 1e2, 1e3, 1e5, 1e8, 1e300)
 WANTS: tuple[tuple[Want, ...], ...] = (("log_partition", "variables", "factors", "moments"), ("map",), ("samples",))
 GIBBS = "gibbs[n_samples=10,burn_in=2,n_chains=2,"
@@ -103,7 +103,7 @@ def extreme(seed: int) -> Extreme:
 
 @pytest.fixture(scope="module")
 def extremes() -> list[Extreme]:
-    return [extreme(seed) for seed in range(N_MODELS)]
+    return [extreme(seed) for seed in SEEDS]
 
 
 def answers(text: str, case: Extreme) -> Iterator[Result]:
@@ -149,7 +149,7 @@ def is_a_labelling(result: Result, case: Extreme, rounding: float) -> None:
 def test_answers_of_extreme_models(text: str, extremes: list[Extreme]) -> None:
     single, n_answers = "float32" in text, 0
     for case in extremes:
-        rounding = (1e-5 if single else 1e-8) * case.largest + 1e-6
+        rounding = (1e-5 if single else 1e-11) * case.largest + 1e-6
         for result in answers(text, case):
             n_answers += 1
             graph = case.model.graph
@@ -165,7 +165,7 @@ def test_answers_of_extreme_models(text: str, extremes: list[Extreme]) -> None:
                 is_a_labelling(result, case, rounding)
             if result.sampled is not None:
                 assert all(case.problem.energy(y[None])[0] < np.inf for y in result.samples[:5])
-    assert n_answers >= N_MODELS / 4
+    assert n_answers >= len(SEEDS) / 4
 
 
 @pytest.mark.parametrize("name", ["brute", "tree", "junction_tree", "elimination"])
@@ -186,4 +186,4 @@ def test_auto_on_extreme_models(extremes: list[Extreme]) -> None:
         for case in extremes:
             for result in answers("auto", case):
                 if result.log_partitions is not None:
-                    is_within_bounds(result, case, 1e-8 * case.largest + 1e-6)
+                    is_within_bounds(result, case, 1e-11 * case.largest + 1e-6)

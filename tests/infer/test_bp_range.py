@@ -104,7 +104,7 @@ def test_converged_messages_that_contradict_each_other_are_consistent(schedule: 
 
 
 def test_hard_zeros_of_the_first_step_do_not_look_like_divergence() -> None:
-    table = np.array([[0.0, -np.inf, 700.0], [-900.0, 0.0, -np.inf], [1.0, 2.0, 0.0]])
+    table = np.array([[0.0, -np.inf, 700.0], [-900.0, -np.inf, -np.inf], [1.0, -np.inf, 0.0]])
     model = besag.markov_network([3] * 3, [((0, 1), table), ((1, 2), table)])
     result = model.marginals(engine="bp[damping=adaptive]")
     assert result.diagnostics["domain"] == "log"
