@@ -331,13 +331,14 @@ class Passing:
 
     def least_left(self) -> float:
         """The least that a message leaves to the state of largest belief; 0 where messages leave none to any state."""
-        beliefs, log_z = np.empty(len(self.numbers.base)), np.empty(len(self.shifts))
-        self.of_variables(beliefs, log_z)
-        if log_z.min(initial=0.0) == -math.inf:
-            return 0.0
         kernel = kernel_of(make_least, int(self._ratios is not None), compile=self.domain.compile)
-        messages = self.messages if self._ratios is None else self._ratios.messages
-        return float(kernel(self.links, self.numbers, frozen(messages), frozen(beliefs)))
+        messages = frozen(self.messages if self._ratios is None else self._ratios.messages)
+
+        def work(start: int, stop: int) -> float:
+            room = np.empty(self.domain.n_states)
+            return -float(kernel(self.links, self.numbers, messages, start, stop, room))
+
+        return -self._over(len(self.shifts), len(self.gathered), work)
 
     def of_factors(self, out: Array, out_starts: IntArray, weights: Array, *, stored: bool) -> Array:
         """log Z_f, less log Z_e of its links, (G,); the beliefs are added to out, nothing where that is empty."""

@@ -84,19 +84,35 @@ def make_variables(semiring: int, ratios: int) -> Callable[..., None]:
 
 
 def make_least(ratios: int) -> Callable[..., float]:
-    """The least that a message of SUM leaves to the state of largest belief of its variable. ratios: as above."""
+    """The least that a message of SUM leaves to the state of largest belief of its variable, one of [start, stop).
 
-    def least(links: Links, numbers: Numbers, messages: Array, beliefs: Array) -> float:
-        found, state_offsets = 1.0, numbers.state_offsets
+    0 where messages leave nothing to any state of one. ratios: as above. room (K,).
+    """
+
+    def least(links: Links, numbers: Numbers, messages: Array, start: int, stop: int, room: Array) -> float:
+        base, state_offsets, found = numbers.base, numbers.state_offsets, 1.0
         first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
-        for v in range(len(first) - 1):
-            low, best = state_offsets[v], 0
-            for i in range(1, state_offsets[v + 1] - low):
-                best = i if beliefs[at(low + i)] > beliefs[at(low + best)] else best
+        for v in range(start, stop):
+            low, n, best = state_offsets[v], state_offsets[v + 1] - state_offsets[v], 0
+            for i in range(n):
+                room[i] = base[at(low + i)]
             for m in range(first[v], first[v + 1]):
-                e = of_variable[m]
-                entry = entry_of_pair(SUM, messages[at(e)], best) if ratios == 1 else messages[at(offsets[e] + best)]
-                found = min(found, entry)
+                e = of_variable[m] if ratios == 1 else offsets[of_variable[m]]
+                highest = 0.0
+                for i in range(n):
+                    room[i] *= entry_of_pair(SUM, messages[at(e)], i) if ratios == 1 else messages[at(e + i)]
+                    highest = max(highest, room[i])
+                if 0.0 < highest < SMALL:
+                    for i in range(n):
+                        room[i] /= highest
+            for i in range(1, n):
+                best = i if room[i] > room[best] else best
+            if not room[best] > 0.0:
+                return 0.0
+            for m in range(first[v], first[v + 1]):
+                e = of_variable[m] if ratios == 1 else offsets[of_variable[m]]
+                left = entry_of_pair(SUM, messages[at(e)], best) if ratios == 1 else messages[at(e + best)]
+                found = min(found, left)
         return found
 
     return least

@@ -2,8 +2,8 @@
 
     values (R, S)    offsets (V + 1,): vector v of a row is values[r, offsets[v]:offsets[v + 1]]
 
-A distribution sums to one and has no entry below zero, both up to a tolerance; NaN is in none. A vector of zeros may
-be right or wrong, which the caller knows: they are counted.
+A distribution sums to one, and what lies below zero sums to nothing, both up to a tolerance; NaN is in none. A vector
+of zeros may be right or wrong, which the caller knows: they are counted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def make_look() -> Callable[..., tuple[int, int]]:
         n, n_zero = len(offsets) - 1, 0
         for r in range(len(values)):
             for v in range(n):
-                total, least = 0.0, 0.0
+                total, size = 0.0, 0.0
                 for i in range(offsets[at(v)], offsets[at(v + 1)]):
                     total += values[at(r), at(i)]
-                    least = min(least, values[at(r), at(i)])
-                if not (abs(total - 1.0) <= tolerance and least >= -tolerance):
-                    if not (total == 0.0 and least == 0.0):
+                    size += abs(values[at(r), at(i)])
+                if not (abs(total - 1.0) <= tolerance and size - total <= 2.0 * tolerance):
+                    if size != 0.0:
                         return r * n + v, n_zero
                     n_zero += 1
         return -1, n_zero
@@ -54,8 +54,8 @@ def look_through(values: Array, offsets: IntArray, tolerance: float) -> tuple[in
 
 def _by_numpy(values: Array, offsets: IntArray, tolerance: float) -> tuple[int, int]:
     totals = np.add.reduceat(values, offsets[:-1], axis=1)
-    least = np.minimum.reduceat(values, offsets[:-1], axis=1)
-    zero = (totals == 0.0) & (least == 0.0)
-    wrong = np.flatnonzero(~(zero | (np.abs(totals - 1.0) <= tolerance) & (least >= -tolerance)))
+    sizes = np.add.reduceat(np.abs(values), offsets[:-1], axis=1)
+    zero, positive = sizes == 0.0, sizes - totals <= 2.0 * tolerance
+    wrong = np.flatnonzero(~(zero | positive & (np.abs(totals - 1.0) <= tolerance)))
     first = int(wrong[0]) if len(wrong) else -1
     return first, int(np.count_nonzero(zero.reshape(-1)[: first if first >= 0 else None]))
