@@ -68,11 +68,14 @@ def test_two_states_of_equal_large_energy_share_a_marginal(engine: str, scale: f
 
 def test_weights_that_leave_no_state_become_logarithms() -> None:
     """Each table alone is narrow enough for weights; in float32 their products are not."""
-    tables = [(("a", "b"), np.array([[0.0, -55.0], [-55.0, 0.0]])), (("b", "c"), np.array([[0.0, -55.0], [-55.0, 0.0]]))]
+    tables = [
+        (("a", "b"), np.array([[0.0, -55.0], [-55.0, 0.0]])),
+        (("b", "c"), np.array([[0.0, -55.0], [-55.0, 0.0]])),
+    ]
     unary = [("c", [0.0, -55.0]), ("a", [-55.0, 0.0]), ("b", [0.0, 0.5])]
     chain = [(("b", f"d{i}"), np.array([[0.0, -50.0], [-50.0, 0.0]])) for i in range(4)]
     ends = [(f"d{i}", [0.0, -59.0] if i % 2 else [-59.0, 0.0]) for i in range(4)]
-    names = {name: 2 for name in ("a", "b", "c", "d0", "d1", "d2", "d3")}
+    names = dict.fromkeys(("a", "b", "c", "d0", "d1", "d2", "d3"), 2)
     model = besag.markov_network(names, [*tables, *unary, *chain, *ends])
     exact = model.marginals(engine="brute")
     for schedule, dtype in itertools.product(SCHEDULES, DTYPES):

@@ -415,9 +415,8 @@ class Process:
         }
         if self.diverges:
             told["diverges"] = True
-            told["hint"] = (
-                "log messages grow without end and may contradict each other: try bp[damping=adaptive] or join_graph"
-            )
+            other = "" if self.engine.damping == "adaptive" else "bp[damping=adaptive] or "
+            told["hint"] = f"log messages grow without end and may contradict each other: try {other}join_graph"
         elif self.waited >= PATIENCE and self.engine.schedule == "synchronous":
             told["oscillates"] = self._oscillates()
             if told["oscillates"]:
