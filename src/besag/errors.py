@@ -64,6 +64,10 @@ class TooLargeError(BesagError, MemoryError):
         self.seconds = seconds
 
 
+class NumericalError(BesagError, ArithmeticError):
+    """An answer that is none: numbers left the range or the precision of their type; names engine and variable."""
+
+
 class LossWarning(UserWarning):
     """What a model or a file holds was not carried over in whole; the message says what is missing."""
 

@@ -15,7 +15,11 @@ which damping cures.
 No message of a forest can favour a state by more than the ranges of all tables together allow; on graphs with cycles
 and hard zeros messages may grow beyond that, by a factor in every step, and where they contradict each other the
 answer is nonsense. Adaptive damping begins anew with more damping where that happens; else `diverges` in diagnostics
-says so.
+says so, and such messages do not count as converged though they may have reached the end of their numbers.
+
+Messages are weights as long as their type can hold them, else logarithms. Where those to one variable contradict each
+other, what one of them leaves to its best state, h, may be small or nothing, and changes as small as h still matter: a
+row of weights has converged when its changes are small beside h too, and goes on in logarithms where h is nothing.
 """
 
 from __future__ import annotations
@@ -51,6 +55,7 @@ FINEST = {"float32": 1e-6, "float64": 1e-13}  # changes that rounding alone make
 PATIENCE = 20  # iterations without a smaller residual, after which adaptive damping grows
 MOST_DAMPING = 0.95
 LARGE = 1e3  # changes of log messages below which there is no need to look whether they diverge
+SLACK = 1e-3  # what a message leaves to the best state of its variable, below which changes are measured beside that
 SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments", "messages", "trace"})
 
 
@@ -154,7 +159,7 @@ class Process:
         self.dtype = np.dtype(setting.number_type(engine.dtype))
         self.links: Links = graph.plans.get("bp links", lambda: links_of(setting.factors, compile=setting.compile))
         self.damping = self._first_damping()
-        self.least, self.waited, self.diverges, self.updates = math.inf, 0, False, 0
+        self.least, self.waited, self.diverges, self.finished, self.updates = math.inf, 0, False, False, 0
         self.iterations, self.order = 0, counting(graph.n_variables)
         self.tolerance = engine.limits(None).tolerance or 0.0
         self._refuse()
@@ -195,6 +200,7 @@ class Process:
         """Constant messages in every row."""
         self.passing = [self._begin(row, self.semiring) for row in range(self.setting.n_rows)]
         self.residuals = np.where(self._is_alive(), math.inf, 0.0)
+        self.shares = np.ones(self.setting.n_rows)  # of the tolerance, as changes matter beside what messages leave
 
     def _begin(self, row: int, semiring: Semiring) -> Passing:
         threads = self.engine.n_threads if self.setting.n_rows == 1 else 1
@@ -228,22 +234,43 @@ class Process:
         self.iterations += 1
         worst = float(self.residuals.max(initial=0.0))
         self._adapt(worst)
-        return worst
+        self.finished = self.diverges and worst <= self.tolerance
+        return math.inf if self.finished else worst
 
     def _advance(self, row: int) -> None:
-        passing = self.passing[row]
-        change = self._send(passing)
+        passing, tolerance = self.passing[row], self.tolerance * self.shares[row]
+        change = self._send(passing, tolerance)
         if passing.narrow and passing.domain.semiring == Semiring.SUM:
             self.passing[row] = passing = self._begin(row, Semiring.LOG_SUM)
-            change = self._send(passing)
+            change = self._send(passing, tolerance)
+        if 0.0 < self.tolerance >= change and passing.domain.semiring == Semiring.SUM:
+            change = self._measured(row, change)
         self.residuals[row] = change
 
-    def _send(self, passing: Passing) -> float:
+    def _measured(self, row: int, change: float) -> float:
+        """The change of a row of weights beside what its messages leave; inf where it goes on in logarithms."""
+        left = self.passing[row].least_left()
+        if left * self.tolerance < SLACK * FINEST["float64"]:
+            self._to_logarithms(row)
+            return math.inf
+        if self.dtype == np.float32:  # whose own rounding is as large as the tolerance
+            return change
+        self.shares[row] = min(1.0, left / SLACK)
+        return float(change / self.shares[row])
+
+    def _to_logarithms(self, row: int) -> None:
+        """The messages of a row as logarithms; what was too small for a weight is as small as a weight can be."""
+        held, self.shares[row] = self.passing[row], 1.0
+        self.updates += held.updates
+        self.passing[row] = passing = self._begin(row, Semiring.LOG_SUM)
+        passing.messages[:] = np.maximum(held.log_messages(), math.log(np.finfo(self.dtype).smallest_subnormal))
+
+    def _send(self, passing: Passing, tolerance: float) -> float:
         if self.engine.schedule == "synchronous":
             return passing.synchronous(self.damping)
         if self.engine.schedule == "sequential":
             return passing.sequential(self.order, self.damping)
-        return passing.residual(self.tolerance, self.damping)
+        return passing.residual(tolerance, self.damping)
 
     def _adapt(self, worst: float) -> None:
         """More damping where the residual has not become smaller for a while, from the start where messages diverge."""
@@ -251,7 +278,8 @@ class Process:
             self.least, self.waited = worst, 0
         else:
             self.waited += 1
-        self.diverges = worst > LARGE and worst > self._reach()
+        reached = max(worst, self._widest()) if self.diverges else worst
+        self.diverges = LARGE < reached < math.inf and reached > self._reach()
         if self.engine.damping == "adaptive" and (self.waited >= PATIENCE or self.diverges):
             anew = self.diverges and self.damping < MOST_DAMPING
             self.damping = min(MOST_DAMPING, 1 - (1 - self.damping) / 2)
@@ -260,6 +288,11 @@ class Process:
                 self.updates += sum(passing.updates for passing in self.passing)
                 self._begin_all()
                 self.least = math.inf
+
+    def _widest(self) -> float:
+        """The most by which a log message favours a state."""
+        logs = (p.messages for p in self.passing if p.domain.semiring != Semiring.SUM)
+        return max((-float(m.min(initial=0.0, where=m > -math.inf)) for m in logs), default=0.0)
 
     def _reach(self) -> float:
         """More than any log message of a forest of these tables could favour a state by."""
@@ -301,8 +334,11 @@ class Process:
         moments = np.zeros(len(self._tables()) if "moments" in want else 0)
         nothing, ones = np.zeros(0), self._weights(np.ones(graph.n_instances))
         for row in np.flatnonzero(self._is_alive()).tolist():
+            self.passing[row].of_variables(probabilities[row], of_variables[row])
+            if self.passing[row].domain.semiring == Semiring.SUM and of_variables[row].min(initial=0.0) == -math.inf:
+                self._to_logarithms(row)
+                self.passing[row].of_variables(probabilities[row], of_variables[row])
             passing = self.passing[row]
-            passing.of_variables(probabilities[row], of_variables[row])
             if stored or "log_partition" in want:
                 out, starts = (marginals[row], factor_offsets(graph)[linked]) if stored else (nothing, linked)
                 of_factors[row, linked] = passing.of_factors(out, frozen(starts), ones, stored=True)
@@ -334,7 +370,8 @@ class Process:
 
     def _labelling(self, result: Result) -> Result:
         setting = self.setting
-        order = frozen(np.arange(setting.graph.n_variables))
+        forest = forest_of(setting.graph)
+        order = counting(setting.graph.n_variables) if forest is None else forest.variables
         codes = np.array([passing.decoded(order) for passing in self.passing])
         possible = setting.possible
         energies = np.where(possible, setting.energies(codes), math.inf)
@@ -379,9 +416,8 @@ class Process:
         }
         if self.diverges:
             told["diverges"] = True
-            told["hint"] = (
-                "log messages grow without end and may contradict each other: try bp[damping=adaptive] or join_graph"
-            )
+            other = "" if self.engine.damping == "adaptive" else "bp[damping=adaptive] or "
+            told["hint"] = f"log messages grow without end and may contradict each other: try {other}join_graph"
         elif self.waited >= PATIENCE and self.engine.schedule == "synchronous":
             told["oscillates"] = self._oscillates()
             if told["oscillates"]:

@@ -165,10 +165,12 @@ class _Answer:
 
     def add(self, joint: Joint, values: Array, n: int, b: int, rng: np.random.Generator) -> None:
         top = values.max()
-        self.log_z[n + b] = -np.inf if top == -np.inf else top + np.log(np.exp(values - top).sum())
         if top == -np.inf:
+            self.log_z[n + b] = -np.inf
             return
-        p = np.exp(values - self.log_z[n + b])
+        p = np.exp(values - top)
+        self.log_z[n + b] = top + np.log(p.sum())
+        p /= p.sum()
         if self.probabilities is not None:
             self._add_variables(joint, p, b)
         for f in joint.factors.tolist() if self.factors is not None or self.moments is not None else ():
@@ -178,7 +180,7 @@ class _Answer:
             self.codes[b, : len(best), joint.low : joint.high] = joint.labels(best)
             self.energies[n + b, : len(best)] = -values[best]
         if self.samples is not None:
-            drawn = rng.choice(joint.size, size=self.samples.shape[1], p=p / p.sum())
+            drawn = rng.choice(joint.size, size=self.samples.shape[1], p=p)
             self.samples[b, :, joint.low : joint.high] = joint.labels(drawn)
 
     def _add_variables(self, joint: Joint, p: Array, b: int) -> None:

@@ -6,6 +6,8 @@ Arrays are kept flat, in the order of the Graph:
     moments (L,)                   labels (B, k, V), best first, energies (B, k) or (N, k)
     samples (B, n, V)              state: what an iterative engine needs to go on from here (`init=`)
 
+A Result that has the diagnostics of an engine is looked at where it is made (`besag.infer.valid`), each array once.
+
 A user sees them by name: r["A"] (K,), or (B, K) for a batch; r.array (V, K), (H, W, K) for a grid. In a union r[i] is
 instance i.
 """
@@ -22,6 +24,7 @@ import numpy as np
 from besag.arrays import Array, IntArray, Rebuilt, frozen, joined, offsets_of
 from besag.errors import CapabilityError, ModelError
 from besag.graph.graph import Graph
+from besag.infer.valid import check_energies, check_log_partitions, check_marginals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,12 +111,29 @@ class Result(Rebuilt):
     state: Mapping[str, Any] | None = None
     targets: tuple[str, ...] | None = None
     infer_again: Callable[[frozenset[Any]], Result] | None = None
+    checked: tuple[Any, ...] = (None, None, None, None)  # the arrays that have been looked at
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
             value = getattr(self, name)
             if value is not None and value.flags.writeable:
                 object.__setattr__(self, name, frozen(value))
+        if "engine" in self.diagnostics:
+            self._check()
+
+    def _check(self) -> None:
+        """NumericalError where what has not been looked at yet is no answer."""
+        log_z, variables, factors, energies = self.checked
+        if self.log_partitions is not None and (self.log_partitions is not log_z or self.bounds is not None):
+            check_log_partitions(self, self.log_partitions)
+        if self.probabilities is not None and self.probabilities is not variables:
+            check_marginals(self, self.probabilities, self.graph.state_offsets, of_factors=False)
+        if self.factor_marginals is not None and self.factor_marginals is not factors:
+            check_marginals(self, self.factor_marginals, factor_offsets(self.graph), of_factors=True)
+        if self.energies is not None and self.energies is not energies:
+            check_energies(self, self.energies)
+        now = (self.log_partitions, self.probabilities, self.factor_marginals, self.energies)
+        object.__setattr__(self, "checked", now)
 
     def _asked(self, value: Any, want: str) -> Any:
         if value is None:

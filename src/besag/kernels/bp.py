@@ -20,7 +20,7 @@ from besag import recycled
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, frozen, index_type
 from besag.kernels import bp_any, bp_binary, bp_pairs, bp_ratios, bp_schedules
 from besag.kernels.bp_any import Numbers
-from besag.kernels.bp_beliefs import make_factors, make_variables
+from besag.kernels.bp_beliefs import make_factors, make_least, make_variables
 from besag.kernels.bp_decode import make_decode
 from besag.kernels.bp_links import Links, make_places
 from besag.kernels.bp_ratios import Ratios
@@ -329,6 +329,17 @@ class Passing:
         kernel(self.links, self.numbers, frozen(messages), 0, len(log_z), beliefs, log_z)
         log_z += self.shifts
 
+    def least_left(self) -> float:
+        """The least that a message leaves to the state of largest belief; 0 where messages leave none to any state."""
+        kernel = kernel_of(make_least, int(self._ratios is not None), compile=self.domain.compile)
+        messages = frozen(self.messages if self._ratios is None else self._ratios.messages)
+
+        def work(start: int, stop: int) -> float:
+            room = np.empty(self.domain.n_states)
+            return -float(kernel(self.links, self.numbers, messages, start, stop, room))
+
+        return -self._over(len(self.shifts), len(self.gathered), work)
+
     def of_factors(self, out: Array, out_starts: IntArray, weights: Array, *, stored: bool) -> Array:
         """log Z_f, less log Z_e of its links, (G,); the beliefs are added to out, nothing where that is empty."""
         self.gather()
@@ -341,7 +352,11 @@ class Passing:
 
     def decoded(self, order: IntArray) -> IntArray:
         """The labelling that the messages of MAX speak for, (V,)."""
+        if self.domain.arity > 2:
+            self.gather()
         codes = np.full(len(self.links.first) - 1, -1, np.int64)
+        digits, room, best = np.empty(self.domain.arity, np.int64), *np.empty((2, self.domain.n_states))
         decode = kernel_of(make_decode, compile=self.domain.compile)
-        decode(self.links, self.numbers, frozen(self.messages), order, codes, np.empty(self.domain.n_states))
+        messages, gathered = frozen(self.messages), frozen(self.gathered)
+        decode(self.links, self.numbers, messages, gathered, order, codes, digits, room, best)
         return codes

@@ -9,6 +9,7 @@ A table is read row by row, a row being all states of its last variable at one s
 send is one number for the row, so that the inner loops are a sum of products and a scaled addition. Messages are
 scaled so that the largest entry is one. In SUM a vector of zeros has lost its range, since every state has support
 (`besag.infer.setting`); in the log domains it belongs to a part of a union that has no labelling, and stays as it is.
+There messages that grow without end, from step to step, stop at a floor: -inf would rule out states that have support.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from besag.kernels.compile import inlined
 from besag.kernels.semiring import MAX, SUM, one_of, plus, times, zero_of
 
 POTTS = int(Kind.POTTS)
+FLOOR, SINGLE_FLOOR = -1e303, -1e33  # log messages; tables reach to 1e300 and 1e30, and sums of some of both are finite
 
 
 class Numbers(NamedTuple):
@@ -40,14 +42,18 @@ class Numbers(NamedTuple):
 
 @inlined
 def lifted(semiring: int, x: AnyArray, start: int, n: int) -> bool:
-    """Scale x so that its largest entry is one; False where all of them are zero."""
+    """Scale x so that its largest entry is one, in the log domains above the floor; False where all are zero."""
     high = x[start]
     for i in range(1, n):
         high = max(high, x[start + i])
     if high == zero_of(semiring):
         return False
+    floor = SINGLE_FLOOR if x.itemsize == 4 else FLOOR
     for i in range(n):
-        x[start + i] = x[start + i] / high if semiring == SUM else x[start + i] - high
+        if semiring == SUM:
+            x[start + i] = x[start + i] / high
+        elif x[start + i] > -math.inf:
+            x[start + i] = max(x[start + i] - high, floor)
     return True
 
 

@@ -4,7 +4,8 @@
     log Z  ~  sum_v log Z_v + sum_f log Z_f - sum over links of log Z_e
 
 which does not depend on how messages are scaled, and is log Z itself on a forest once messages have converged.
-Everything is in the domain of SUM or LOG_SUM.
+Everything is in the domain of SUM or LOG_SUM. A sum in LOG_SUM is kept as its largest term and the sum of all terms
+relative to that: in the logarithm of a sum of terms near 1e17, the number of the terms would be lost.
 """
 
 from __future__ import annotations
@@ -17,17 +18,35 @@ from besag.kernels.bp_any import POTTS, Numbers
 from besag.kernels.bp_links import Links
 from besag.kernels.bp_ratios import entry_of_pair
 from besag.kernels.compile import at, inlined
-from besag.kernels.semiring import SUM, one_of, plus, times, zero_of
+from besag.kernels.semiring import SUM, one_of, times, zero_of
 
 SMALL = 1e-50  # a product of messages below this is scaled up: one more message takes it to 1e-267 at worst
 
 
 @inlined
-def log_of(semiring: int, x: float) -> float:
-    """The logarithm of a number of the semiring; -inf of zero."""
-    if semiring != SUM:
-        return x
-    return math.log(x) if x > 0.0 else -math.inf
+def added(semiring: int, highest: float, total: float, x: float) -> tuple[float, float]:
+    """The largest term of a sum, and the sum relative to it (in SUM the sum itself), with one more term."""
+    if semiring == SUM:
+        return highest, total + x
+    if x > highest:
+        return x, total * math.exp(highest - x) + 1.0
+    return highest, total + math.exp(x - highest) if x > -math.inf else total
+
+
+@inlined
+def log_of(semiring: int, highest: float, total: float) -> float:
+    """The logarithm of a sum; -inf of zero."""
+    if not total > 0.0:
+        return -math.inf
+    return math.log(total) if semiring == SUM else highest + math.log(total)
+
+
+@inlined
+def share_of(semiring: int, x: float, highest: float, total: float) -> float:
+    """A term's share of a sum; 0 where that is zero."""
+    if not total > 0.0:
+        return 0.0
+    return x / total if semiring == SUM else math.exp(x - highest) / total
 
 
 def make_variables(semiring: int, ratios: int) -> Callable[..., None]:
@@ -54,17 +73,49 @@ def make_variables(semiring: int, ratios: int) -> Callable[..., None]:
                     log_z[v] += math.log(highest)
                     for i in range(low, high):
                         beliefs[at(i)] /= highest
-            total = zero_of(semiring)
+            highest, total = zero_of(semiring), 0.0
             for i in range(low, high):
-                total = plus(semiring, total, beliefs[at(i)])
-            log_z[v] += log_of(semiring, total)
+                highest, total = added(semiring, highest, total, beliefs[at(i)])
+            log_z[v] += log_of(semiring, highest, total)
             for i in range(low, high):
-                if total == zero_of(semiring):
-                    beliefs[at(i)] = 0.0
-                else:
-                    beliefs[at(i)] = beliefs[at(i)] / total if semiring == SUM else math.exp(beliefs[at(i)] - total)
+                beliefs[at(i)] = share_of(semiring, beliefs[at(i)], highest, total)
 
     return variables
+
+
+def make_least(ratios: int) -> Callable[..., float]:
+    """The least that a message of SUM leaves to the state of largest belief of its variable, one of [start, stop).
+
+    0 where messages leave nothing to any state of one. ratios: as above. room (K,).
+    """
+
+    def least(links: Links, numbers: Numbers, messages: Array, start: int, stop: int, room: Array) -> float:
+        base, state_offsets, found = numbers.base, numbers.state_offsets, 1.0
+        first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
+        for v in range(start, stop):
+            low, n, best = state_offsets[v], state_offsets[v + 1] - state_offsets[v], 0
+            for i in range(n):
+                room[i] = base[at(low + i)]
+            for m in range(first[v], first[v + 1]):
+                e = of_variable[m] if ratios == 1 else offsets[of_variable[m]]
+                highest = 0.0
+                for i in range(n):
+                    room[i] *= entry_of_pair(SUM, messages[at(e)], i) if ratios == 1 else messages[at(e + i)]
+                    highest = max(highest, room[i])
+                if 0.0 < highest < SMALL:
+                    for i in range(n):
+                        room[i] /= highest
+            for i in range(1, n):
+                best = i if room[i] > room[best] else best
+            if not room[best] > 0.0:
+                return 0.0
+            for m in range(first[v], first[v + 1]):
+                e = of_variable[m] if ratios == 1 else offsets[of_variable[m]]
+                left = entry_of_pair(SUM, messages[at(e)], best) if ratios == 1 else messages[at(e + best)]
+                found = min(found, left)
+        return found
+
+    return least
 
 
 @inlined
@@ -102,32 +153,33 @@ def outer_of(semiring: int, links: Links, gathered: Array, g: int, digits: IntAr
 @inlined
 def weight_of(
     semiring: int, links: Links, numbers: Numbers, gathered: Array, g: int, n_rows: int, digits: IntArray
-) -> float:
-    """Z_f."""
+) -> tuple[float, float]:
+    """Z_f, as a sum: see `added`."""
     last = links.link_offsets[g + 1] - 1
     inner, n = links.message_offsets[last], links.message_offsets[last + 1] - links.message_offsets[last]
-    total, entry = zero_of(semiring), numbers.starts[g]
+    highest, total, entry = zero_of(semiring), 0.0, numbers.starts[g]
     for _ in range(n_rows):
-        row = zero_of(semiring)
+        outer = outer_of(semiring, links, gathered, g, digits)
         for j in range(n):
             value = entry_of(semiring, numbers, g, entry + j, digits[0], j)
-            row = plus(semiring, row, times(semiring, value, gathered[inner + j]))
-        total = plus(semiring, total, times(semiring, outer_of(semiring, links, gathered, g, digits), row))
+            value = times(semiring, times(semiring, value, outer), gathered[inner + j])
+            highest, total = added(semiring, highest, total, value)
         entry += n
         next_row(links, g, digits)
-    return total
+    return highest, total
 
 
 @inlined
 def along_links(semiring: int, links: Links, messages: Array, gathered: Array, g: int) -> float:
     """The sum of log Z_e over the links of a factor."""
-    total = 0.0
+    one, logs = one_of(semiring), 0.0
     for e in range(links.link_offsets[g], links.link_offsets[g + 1]):
-        along = zero_of(semiring)
+        highest, total = zero_of(semiring), 0.0
         for i in range(links.message_offsets[e], links.message_offsets[e + 1]):
-            along = plus(semiring, along, times(semiring, gathered[i], messages[i]))
-        total += log_of(semiring, along)
-    return total
+            sent = times(semiring, one, gathered[i])  # in double precision, as the sum
+            highest, total = added(semiring, highest, total, times(semiring, sent, messages[i]))
+        logs += log_of(semiring, highest, total)
+    return logs
 
 
 def make_factors(semiring: int, stored: int) -> Callable[..., None]:
@@ -152,9 +204,9 @@ def make_factors(semiring: int, stored: int) -> Callable[..., None]:
             for e in range(links.link_offsets[g], last):
                 n_rows *= links.message_offsets[e + 1] - links.message_offsets[e]
                 digits[e - links.link_offsets[g]] = 0
-            total = weight_of(semiring, links, numbers, gathered, g, n_rows, digits)
-            log_z[g] = log_of(semiring, total)
-            if not total > zero_of(semiring):
+            highest, total = weight_of(semiring, links, numbers, gathered, g, n_rows, digits)
+            log_z[g] = log_of(semiring, highest, total)
+            if not total > 0.0:
                 continue
             log_z[g] -= along_links(semiring, links, messages, gathered, g)
             if len(out) == 0:
@@ -166,7 +218,7 @@ def make_factors(semiring: int, stored: int) -> Callable[..., None]:
                 for j in range(n):
                     value = entry_of(semiring, numbers, g, numbers.starts[g] + entry + j, digits[0], j)
                     value = times(semiring, times(semiring, value, outer), gathered[inner + j])
-                    p = weights[g] * (value / total if semiring == SUM else math.exp(value - total))
+                    p = weights[g] * share_of(semiring, value, highest, total)
                     if stored or numbers.kinds[g] != POTTS:
                         out[out_starts[g] + entry + j] += p
                     elif digits[0] != j:

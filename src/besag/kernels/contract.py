@@ -194,11 +194,78 @@ def contract_potts(
 
 
 @inlined
-def probability(semiring: int, term: float, z: float) -> float:
-    """term / z as a probability; 0 where z is the zero of the semiring. Rounding of large logs is not to exceed 1."""
-    if semiring == SUM:
-        return term / z if z > 0.0 else 0.0
-    return math.exp(min(term - z, 0.0)) if z > -math.inf else 0.0
+def probability(semiring: int, term: float, high: float, z: float) -> float:
+    """term / z as a probability, 0 where z is; in LOG_SUM z is a sum relative to its largest term, high."""
+    if not z > 0.0:
+        return 0.0
+    return term / z if semiring == SUM else math.exp(term - high) / z
+
+
+@inlined
+def include(r: int, term: float, high: Array, z: Array) -> None:
+    """One more term in lane r of a sum of LOG_SUM: high is its largest, z the sum relative to that.
+
+    The logarithm of the sum would not do: of terms near 1e17, it does not tell one from two.
+    """
+    if term > high[r]:
+        z[r] = z[r] * math.exp(high[r] - term) + 1.0
+        high[r] = term
+    elif term > -math.inf:
+        z[r] += math.exp(term - high[r])
+
+
+@inlined
+def weigh_vector(semiring: int, lanes: int, n: int, x: Array, high: Array, z: Array) -> None:
+    """The sum of a vector, as `probability` takes it."""
+    for r in range(lanes):
+        high[r], z[r] = -math.inf, 0.0
+    for i in range(n):
+        for r in range(lanes):
+            if semiring == SUM:
+                z[r] += x[i, r]
+            else:
+                include(r, x[i, r], high, z)
+
+
+@inlined
+def weigh(
+    lanes: int,
+    values: Array,
+    start: int,
+    n_axes: int,
+    sizes: IntArray,
+    starts: IntArray,
+    digits: IntArray,
+    incoming: Array,
+    partial: Array,
+    high: Array,
+    z: Array,
+) -> None:
+    """The same of all terms of a factor's marginal, table (x) all incoming, in LOG_SUM."""
+    last, entry, axis = n_axes - 1, 0, 0
+    for a in range(n_axes):
+        digits[a] = 0
+    for r in range(lanes):
+        partial[0, r], high[r], z[r] = 0.0, -math.inf, 0.0
+    while axis >= 0:
+        renew(LOG_SUM, lanes, axis, last, -1, starts, digits, incoming, partial)
+        for j in range(sizes[last]):
+            for r in range(lanes):
+                term = values[at(start + entry + j)] + incoming[at(starts[last] + j), r] + partial[last, r]
+                include(r, term, high, z)
+        entry += sizes[last]
+        axis = advance(last, sizes, digits)
+
+
+@inlined
+def weigh_potts(lanes: int, c: float, n: int, incoming: Array, high: Array, z: Array) -> None:
+    """The same of a Potts factor."""
+    for r in range(lanes):
+        high[r], z[r] = -math.inf, 0.0
+    for i in range(n):
+        for j in range(n):
+            for r in range(lanes):
+                include(r, incoming[i, r] + incoming[n + j, r] + (0.0 if i == j else c), high, z)
 
 
 @inlined
@@ -213,6 +280,7 @@ def emit(
     digits: IntArray,
     incoming: Array,
     partial: Array,
+    high: Array,
     z: Array,
     weights: Array,
     moments: Array,
@@ -237,7 +305,7 @@ def emit(
             value, expected = values[at(start + entry + j)], 0.0
             for r in range(lanes):
                 term = times(semiring, times(semiring, value, incoming[at(starts[last] + j), r]), partial[last, r])
-                p = probability(semiring, term, z[r])
+                p = probability(semiring, term, high[r], z[r])
                 expected += weights[r] * p
                 if len(factors) > 0 and r < n_rows:
                     factors[r, at(factors_start + entry + j)] = p
@@ -256,6 +324,7 @@ def emit_potts(
     incoming: Array,
     partial: Array,
     outgoing: Array,
+    high: Array,
     z: Array,
     weights: Array,
     moments: Array,
@@ -271,11 +340,11 @@ def emit_potts(
         for i in range(n):
             for r in range(lanes):
                 term = times(semiring, times(semiring, off, outgoing[i, r]), incoming[i, r])
-                moments[moments_start] += weights[r] * probability(semiring, term, z[r])
+                moments[moments_start] += weights[r] * probability(semiring, term, high[r], z[r])
     if len(factors) > 0:
         for i in range(n):
             for j in range(n):
                 for r in range(n_rows):
                     pair = times(semiring, incoming[i, r], incoming[n + j, r])
                     term = times(semiring, pair, diagonal if i == j else off)
-                    factors[r, factors_start + i * n + j] = probability(semiring, term, z[r])
+                    factors[r, factors_start + i * n + j] = probability(semiring, term, high[r], z[r])

@@ -200,8 +200,22 @@ def settle(
 def write(semiring: int, n: int, beliefs: Array, start: int, out: Array, target: int) -> None:
     """out = beliefs, as probabilities."""
     for i in range(n):
-        value = beliefs[at(start + i)]
-        out[at(target + i)] = value if semiring == SUM else math.exp(min(value, 0.0))
+        out[at(target + i)] = beliefs[at(start + i)]
+    if semiring != SUM:
+        exponentiate(n, out, target)
+
+
+@inlined
+def exponentiate(n: int, x: Array, start: int) -> None:
+    """Log-probabilities as probabilities, whose sum is one whatever large logarithms have lost; zero where all are."""
+    high, whole = -math.inf, 0.0
+    for i in range(n):
+        high = max(high, x[at(start + i)])
+    for i in range(n):
+        x[at(start + i)] = math.exp(x[at(start + i)] - high) if high > -math.inf else 0.0
+        whole += x[at(start + i)]
+    for i in range(n):
+        x[at(start + i)] = x[at(start + i)] / whole if whole > 0.0 else 0.0
 
 
 @gathering
@@ -245,4 +259,6 @@ def read(semiring: int, reads: Reads, i: int, beliefs: Array, start: int, margin
         value = zero_of(semiring)
         for before in range(reads.before[i]):
             value = total(semiring, after, beliefs, start + (before * n + k) * after, 1, value)
-        marginals[target + k] = value if semiring == SUM else math.exp(min(value, 0.0))
+        marginals[target + k] = value
+    if semiring != SUM:
+        exponentiate(n, marginals, target)

@@ -313,13 +313,16 @@ def read_clique(semiring: int, join: Join, places: Places, c: int, first: int, l
 @inlined
 def share_out(semiring: int, start: int, stop: int, x: Array) -> bool:
     """x[start:stop] as probabilities; False where it is zero, and stays so."""
-    z = total(semiring, stop - start, x, start, 1, zero_of(semiring))
+    high, z = -math.inf, 0.0
     for i in range(start, stop):
-        if z == zero_of(semiring):
-            x[i] = 0.0
-        else:
-            x[i] = x[i] / z if semiring == SUM else math.exp(x[i] - z)
-    return z > zero_of(semiring)
+        high = max(high, x[i])
+    for i in range(start, stop):
+        if semiring != SUM:
+            x[i] = math.exp(x[i] - high) if high > -math.inf else 0.0
+        z += x[i]
+    for i in range(start, stop):
+        x[i] = x[i] / z if z > 0.0 else 0.0
+    return z > 0.0
 
 
 @inlined

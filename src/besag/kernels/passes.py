@@ -23,8 +23,17 @@ import numpy as np
 
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import inlined
-from besag.kernels.contract import contract, contract_potts, emit, emit_potts, probability
-from besag.kernels.semiring import MAX, SUM, copy, fill, multiply, normalise, one_of, total
+from besag.kernels.contract import (
+    contract,
+    contract_potts,
+    emit,
+    emit_potts,
+    probability,
+    weigh,
+    weigh_potts,
+    weigh_vector,
+)
+from besag.kernels.semiring import LOG_SUM, MAX, SUM, copy, fill, multiply, normalise, one_of, total
 
 POTTS = 1
 
@@ -315,13 +324,14 @@ def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
                 if len(variables) > 0:
                     copy(lanes, up, here, n, outgoing, 0)
                     multiply(semiring, lanes, down, here, n, outgoing, 0)
-                    total(semiring, lanes, outgoing, 0, n, z, high)
+                    if semiring != MAX:
+                        weigh_vector(semiring, lanes, n, outgoing, high, z)
                     for s in range(n):
                         for r in range(n_rows):
                             if semiring == MAX:
                                 value = outgoing[s, r] + up_scale[v, r] + down_scale[v, r]
                             else:
-                                value = probability(semiring, outgoing[s, r], z[r])
+                                value = probability(semiring, outgoing[s, r], high[r], z[r])
                             variables[first_row + r, here + s] = value
                 first, last = links.child_factors[i], links.child_factors[i + 1]
                 if first == last:
@@ -388,9 +398,9 @@ def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
                             if a != target and a != parent:
                                 for r in range(lanes):
                                     down_scale[c, r] += up_scale[graph.scope_variables[scope + a], r]
-                        if semiring != MAX:
+                        if semiring == SUM:
                             multiply(semiring, lanes, up, below, sizes[target], outgoing, 0)
-                            total(semiring, lanes, outgoing, 0, sizes[target], z, high)
+                            weigh_vector(semiring, lanes, sizes[target], outgoing, low, z)
                         narrow = (
                             normalise(
                                 semiring, lanes, down, below, sizes[target], down_scale, c, high, low, delta, window
@@ -403,14 +413,21 @@ def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
                         start, out = graph.table_offsets[table], factor_offsets[f] if len(factors) > 0 else 0
                         if graph.kinds[f] == POTTS:
                             c_potts = graph.values[start]
+                            if semiring == LOG_SUM:
+                                weigh_potts(lanes, c_potts, sizes[0], incoming, high, z)
                             emit_potts(
-                                semiring, lanes, c_potts, sizes[0], incoming, partial, outgoing, z, lane_weights,
+                                semiring, lanes, c_potts, sizes[0], incoming, partial, outgoing, high, z, lane_weights,
                                 moments, slots[k], rows, n_rows, out,
                             )  # fmt: skip
                         else:
+                            if semiring == LOG_SUM:
+                                weigh(
+                                    lanes, graph.values, start, n_axes, sizes, starts, digits, incoming, partial,
+                                    high, z,
+                                )  # fmt: skip
                             emit(
                                 semiring, lanes, graph.values, start, n_axes, sizes, starts, digits, incoming, partial,
-                                z, lane_weights, moments, slots[k], rows, n_rows, out,
+                                high, z, lane_weights, moments, slots[k], rows, n_rows, out,
                             )  # fmt: skip
                 if narrow:
                     return True
