@@ -321,9 +321,9 @@ class Run:
         states, variables = int(self.graph.state_offsets[-1]), self.graph.n_variables
         work = 8 * (WORK_OF_STATE * states + WORK_OF_VARIABLE * variables + 2 * width)
         stays = bytes_of_rows(self.problem) + 8 * rows * kept
-        if rows > 1 and self._exceeds(stays + min(least, rows) * work):
-            what, needed = f"the answers for {rows} rows", stays + min(least, rows) * work
-            refuse(what, needed, self.limit, "ask for fewer rows, or for some variables, at a time")
+        needed = stays + min(least, rows) * work
+        if rows > 1 and self._exceeds(needed):
+            refuse(f"the answers for {rows} rows", needed, self.limit, "ask for fewer rows at a time")
         left = math.inf if self.memory_limit is None else self.memory_limit - stays
         return slabs(rows, rows_at_once(rows, left, work, most=SLAB_ENTRIES // max(width, 1), least=least))
 

@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from besag import recycled
 from besag.arrays import AnyArray
 from besag.errors import TooLargeError
+from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 
 FRACTION = 0.5
@@ -37,10 +40,15 @@ def default_memory_limit() -> int:
         return 2**31
 
 
-def refuse(what: str, needed: float, limit: int, advice: str) -> None:
-    """TooLargeError where so many bytes are more than the limit."""
-    if needed > limit:
-        raise TooLargeError(f"{what} would take {needed:.0f} bytes, more than memory_limit={limit}; {advice}")
+def refuse(what: str, needed: float, limit: int, advice: str, *, least: float = 0) -> None:
+    """TooLargeError where so many bytes are more than the limit.
+
+    least: bytes of what was named alone. They count by themselves where all is SMALL: plans and what comes and goes are
+    then less than a process takes to load a kernel.
+    """
+    counted = needed if needed > SMALL else least
+    if counted > limit:
+        raise TooLargeError(f"{what} would take {counted:.0f} bytes, more than memory_limit={limit}; {advice}")
 
 
 def rows_at_once(n_rows: int, left: float, bytes_of_row: int, *, most: int, least: int = 1) -> int:
@@ -52,6 +60,18 @@ def slabs(n_rows: int, size: int) -> Iterator[tuple[int, int]]:
     """(start, stop) of slabs of rows."""
     for start in range(0, n_rows, size):
         yield start, min(start + size, n_rows)
+
+
+def linked_entries(graph: Graph) -> int:
+    """Entries of the scopes of factors of two or more variables."""
+    arities = np.diff(graph.scope_offsets)
+    return int(arities[arities > 1].sum())
+
+
+def message_entries(graph: Graph) -> int:
+    """Numbers of one message for each of them."""
+    arities = np.diff(graph.scope_offsets)
+    return int(np.diff(graph.state_offsets)[graph.scope_variables[np.repeat(arities > 1, arities)]].sum())
 
 
 class Answers:

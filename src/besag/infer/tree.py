@@ -155,8 +155,8 @@ class _Run:
 
     def _planned(self) -> int:
         """Bytes of the forest while it is planned."""
-        graph = self.graph
-        return 8 * (PLAN_OF_VARIABLE * graph.n_variables + PLAN_OF_FACTOR * graph.n_factors + len(graph.scope_variables))
+        variables, factors = self.graph.n_variables, self.graph.n_factors
+        return 8 * (PLAN_OF_VARIABLE * variables + PLAN_OF_FACTOR * factors + len(self.graph.scope_variables))
 
     def _work_of_row(self) -> int:
         """Bytes that come and go in a row: its base, messages, what is told to each variable, marginals."""
