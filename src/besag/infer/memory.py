@@ -70,6 +70,9 @@ def linked_entries(graph: Graph) -> int:
 
 def message_entries(graph: Graph) -> int:
     """Numbers of one message for each of them."""
+    common = graph.variables.common_cardinality
+    if common is not None:
+        return common * linked_entries(graph)
     arities = np.diff(graph.scope_offsets)
     return int(np.diff(graph.state_offsets)[graph.scope_variables[np.repeat(arities > 1, arities)]].sum())
 
