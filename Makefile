@@ -6,13 +6,17 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SUITES ?=
 BENCH_ARGS ?=
+ROUTES ?= 1 2
+BOUNDS ?= tests/kernels tests/infer tests/conformance tests/query/test_session.py
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow check format bench clean distclean
+.PHONY: help demo test test-slow test-routes test-bounds check format bench clean distclean
 
 help:
 	@echo 'make demo       a worked example: tables on the terminal, a picture in out/'
 	@echo 'make test       the fast test suite        make test-slow   the slow one'
+	@echo 'make test-routes  small models on the routes of large ones: ROUTES="1 2 3"'
+	@echo 'make test-bounds  the kernels with checked indices and the smallest tiles'
 	@echo 'make check      lint, format and types     make format      format and fix'
 	@echo 'make bench      besag beside its peers: SUITES="tree" BENCH_ARGS="--repeat 9"'
 	@echo 'make clean      remove outputs and caches  make distclean   and the environments'
@@ -25,6 +29,15 @@ test: $(STAMP)
 
 test-slow: $(STAMP)
 	@$(BIN)/python -m pytest -q -m slow || { code=$$?; test $$code -eq 5 && echo 'no slow tests'; }
+
+test-routes: $(STAMP)
+	@for seed in $(ROUTES); do \
+	    $(BIN)/python -m pytest -q -n 2 -m "not slow" --routes $$seed tests/conformance || exit 1; done
+
+# numba's cache does not know whether indices are checked, hence one of its own.
+test-bounds: $(STAMP)
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked-kernels $(BIN)/python -m pytest -q -n 2 -m "not slow" \
+	    --small-kernels $(BOUNDS)
 
 check: $(STAMP)
 	@$(BIN)/ruff check --quiet .

@@ -353,7 +353,10 @@ def _values(draw: Any, kind: str, states: tuple[str, ...], code: int) -> Any:
         return draw(st.sampled_from(_forms(states[code])))
     if kind == "set":
         others = [state for i, state in enumerate(states) if i != code and draw(st.booleans())]
-        return draw(st.sampled_from([list, tuple, set, frozenset]))([states[code], *others])
+        every = len(others) + 1 == len(states) > 1  # as a list that would bring a warning
+        return draw(st.sampled_from([set, frozenset] if every else [list, tuple, set, frozenset]))(
+            [states[code], *others]
+        )
     weights = [draw(st.sampled_from([0.0, 0.25, 1.0, 3.5])) for _ in states]
     weights[code] = weights[code] or 0.5
     return dict(zip(states, weights, strict=True))

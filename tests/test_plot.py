@@ -143,14 +143,14 @@ def test_nothing_global_changes() -> None:
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     model = bundled("chain_001")
-    monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    monkeypatch.setattr(besag.errors, "find_spec", lambda name: None)
     for draw in (
         lambda: plot.draw_network(model),
         lambda: plot.compare_marginals(model.marginals(), model.marginals()),
     ):
         with pytest.raises(besag.errors.CapabilityError, match=r"matplotlib.*pip install 'besag\[plot\]'"):
             draw()
-    monkeypatch.setattr(plot, "find_spec", lambda name: None if name == "networkx" else "found")
+    monkeypatch.setattr(besag.errors, "find_spec", lambda name: None if name == "networkx" else "found")
     with pytest.raises(besag.errors.CapabilityError, match=r"networkx.*pip install 'besag\[graph\]'"):
         plot.draw_network(model)
     plot.draw_network(bundled("asia"))  # layers need no networkx

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from importlib.util import find_spec
 from os import PathLike
 
 
@@ -60,12 +61,22 @@ class LossWarning(UserWarning):
     """What a model or a file holds was not carried over in whole; the message says what is missing."""
 
 
+class EvidenceWarning(UserWarning):
+    """Evidence that may not say what was meant; the message says what it means here, and how to say the other."""
+
+
 class ConvergenceWarning(UserWarning):
     """An iteration stopped before it converged; the answer is in the result all the same."""
 
 
 class ApproximationWarning(UserWarning):
     """`auto` left exact inference."""
+
+
+def require(package: str, extra: str, what: str) -> None:
+    """CapabilityError unless the package of an extra is installed."""
+    if find_spec(package) is None:
+        raise CapabilityError(f"{what} needs {package}, which is not installed: pip install 'besag[{extra}]'")
 
 
 def warn(warning: Warning) -> None:

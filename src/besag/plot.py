@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import pairwise
 from math import ceil
 from os import PathLike
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from besag.arrays import Array
-from besag.errors import CapabilityError, ModelError, TooLargeError
+from besag.errors import ModelError, TooLargeError, require
 from besag.infer.result import Result
 from besag.model.dag import parents_of, topological
 from besag.model.model import Model
@@ -62,7 +61,7 @@ def draw_network(
     >>> model = besag.data.bundled("sprinkler")
     >>> figure = besag.plot.draw_network(model, model.marginals())
     """
-    _need("matplotlib", "plot")
+    require("matplotlib", "plot", "a picture")
     from matplotlib.figure import Figure
 
     if len(model.variables) > MAX_VARIABLES:
@@ -106,7 +105,7 @@ def compare_marginals(
     >>> with_letter = model.marginals(evidence={"letter": "l0"})
     >>> figure = besag.plot.compare_marginals(model.marginals(), with_letter, variables=["grade", "intelligence"])
     """
-    _need("matplotlib", "plot")
+    require("matplotlib", "plot", "a picture")
     from matplotlib.figure import Figure
 
     names = [name for name in before if name in set(after)] if variables is None else list(variables)
@@ -388,7 +387,7 @@ def _plane(model: Model, size: Array) -> tuple[Array, list[_Link]]:
 
 def _springs(edges: list[tuple[int, int]], sizes: Array) -> Array:
     """Centres (n, 2) of boxes of these sizes: each part of the graph by itself, then in rows."""
-    _need("networkx", "graph")
+    require("networkx", "graph", "a picture of this model")
     import networkx as nx
 
     graph: nx.Graph[int] = nx.Graph()
@@ -450,11 +449,6 @@ def _row(result: Result, name: str) -> Array:
 
 def _short(text: str) -> str:
     return text if len(text) <= MAX_LETTERS else text[: MAX_LETTERS - 1] + "…"
-
-
-def _need(package: str, extra: str) -> None:
-    if find_spec(package) is None:
-        raise CapabilityError(f"this picture needs {package}, which is not installed: pip install 'besag[{extra}]'")
 
 
 def _written(figure: Figure, path: File | None) -> Figure:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from besag import cli
 from tests.cli.conftest import LAWN, Ask, Write
 
 AskJson = Callable[..., Any]
@@ -49,6 +50,7 @@ def test_the_later_one_counts(rain: Rain, both: float, write: Write) -> None:
         ("a.csv", "wet,sprinkler,cloudy\r\nyes,on,\r\n"),
         ("a.csv", 'wet, "sprinkler"\nyes, on\n'),
         ("a.csv", "wet;sprinkler;cloudy\nyes;on;\n"),
+        ("a.csv", "wet,sprinkler,cloudy,rain\nyes,on,NA,NaN\n"),
         ("a.csv", "\n\nwet,sprinkler\ryes,on\r"),
         ("a.tsv", "wet\tsprinkler\nyes\ton\n"),
         ("a.txt", "sprinkler,wet\non,yes\n"),
@@ -127,6 +129,36 @@ def test_numbers_that_pandas_made_floats(ask_json: AskJson, pair: str, write: Wr
     assert ask_json("infer", pair, "--task", "MAP", "--evidence", file)["assignment"] == {"0": "1", "1": "2"}
 
 
+WORDS = LAWN.replace("{ no, yes }", "{ TRUE, NA }").replace("(no", "(TRUE").replace("(yes", "(NA")
+WORDS = WORDS.replace(", no", ", TRUE").replace(", yes", ", NA")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "states"),
+    [
+        ("a.csv", "rain,cloudy\ntrue,NA\n", {"rain": "TRUE", "cloudy": "NA"}),
+        ("a.csv", "rain,cloudy\nTrue,N/A\n", {"rain": "TRUE"}),
+        ("a.json", '{"rain": true, "cloudy": "NA"}', {"rain": "TRUE", "cloudy": "NA"}),
+    ],
+)
+def test_words_of_other_programs(
+    ask_json: AskJson, write: Write, name: str, content: str, states: dict[str, str]
+) -> None:
+    found = ask_json("infer", write("words.bif", WORDS), "--evidence", write(name, content))["marginals"]
+    assert {v: s for v, own in found.items() for s, p in own.items() if p == 1} == states
+
+
+def test_a_list_of_all_states_is_told_once_with_its_place(
+    capsys: pytest.CaptureFixture[str], lawn: str, write: Write
+) -> None:
+    rows = write("rows.json", '[{"rain": "no"},\n{"wet": ["no", "yes"]},\n{"wet": ["no", "yes"]}]')
+    assert cli.main(["infer", lawn, "--task", "PR", "--evidence", rows]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith(f"besag: {rows}:2: evidence on 'wet' is a list with an entry for each state")
+    assert 'a likelihood is an object, {"state": number, ...}' in told
+    assert told.count("\n") == 1
+
+
 def test_names_with_an_equals_sign(ask_json: AskJson, write: Write) -> None:
     text = LAWN.replace("rain", '"a=b"').replace("yes", '"=yes"')
     marginals = ask_json("infer", write("odd.bif", text), "--evidence", "a=b==yes")["marginals"]
@@ -164,6 +196,7 @@ def test_evidence_that_is_wrong(ask: Ask, lawn: str, item: str, match: str) -> N
         ("a.csv", "wet,rain\n", ":1: expected rows below the line of names, got none"),
         ("a.csv", 'wet\n"yes\n', "expected CSV"),
         ("a.csv", "hail\nyes\n", "a.csv:1: no variable is named 'hail'"),
+        ("a.csv", "id,wet\n1,yes\n", "take the column out, or make it the first and its name empty"),
         ("a.csv", "wets;rains\nyes;no\n", "a.csv:1: no variable is named 'wets'; did you mean 'wet'"),
         ("a.csv", "wet\nyes\n\nmaybe\n", "a.csv:4: 'wet' has no state 'maybe'"),
         ("a.csv", "wet,rain\nyes,No\n", "a.csv:2: 'rain' has no state 'No'; did you mean 'no'"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import besag
-from besag import cli, plot
+from besag import cli, errors
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -32,10 +32,10 @@ def test_demo_prints_and_draws(tmp_path: Path) -> None:
 def test_demo_without_matplotlib(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    monkeypatch.setattr(errors, "find_spec", lambda name: None)
     assert cli.main(["demo", "--out", str(tmp_path / "out")]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("No picture was drawn: this picture needs matplotlib")
+    assert last.startswith("No picture was drawn: a picture needs matplotlib")
     assert last.endswith("pip install 'besag[plot]'")
     assert not (tmp_path / "out").exists()
 

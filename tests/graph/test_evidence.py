@@ -1,5 +1,8 @@
 """Evidence as users write it: states, sets, likelihoods, missing cells and frames."""
 
+import io
+import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
-from besag.errors import EvidenceError
-from besag.graph.evidence import Evidence, read_evidence
+from besag.errors import EvidenceError, EvidenceWarning
+from besag.graph.evidence import NO_STATE, Evidence, read_evidence
 from besag.model.model import Model
 from besag.model.variable import Variables
 from tests.oracle import Enumeration, labellings, likelihood
@@ -231,3 +234,132 @@ def test_one_row_of_log_weights_serves_all_rows(model: Model) -> None:
 def test_bad_arrays_are_refused(model: Model, arrays: Any, match: str) -> None:
     with pytest.raises(EvidenceError, match=match):
         model.marginals(evidence=Evidence(*arrays, batched=True))
+
+
+# Evidence that may not say what was meant -----------------------------------------------------------------------------
+
+
+def doubts(given: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_evidence(VARIABLES, given)
+    assert all(warning.category is EvidenceWarning for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            {"A": ["no", "yes"]},
+            r"on 'A' is a list .*, \['no', 'yes'\]: .* says nothing.*a dict over the states",
+        ),
+        ({"B": (2, 1, 0)}, "evidence on 'B' .* says nothing"),
+        ({"B": [0, 1, 2, 2]}, "evidence on 'B' .* says nothing"),
+        ({"B": [0, 0, 1]}, r"evidence on 'B' .*\[0, 0, 1\].* says 0 or 1; a likelihood is a dict"),
+        ({"B": [1, 1, 1]}, "evidence on 'B' .* says 1; a likelihood is a dict"),
+        (
+            pd.DataFrame({"A": ["no", ["yes"], ["no", "yes"]]}, index=[3, 5, 7]),
+            "^row 7: evidence on 'A' .* says nothing",
+        ),
+    ],
+)
+def test_a_list_with_an_entry_for_each_state_is_doubted(given: Any, says: str) -> None:
+    (told,) = doubts(given)
+    assert re.search(says, told)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"A": ["no"], "B": [0, 2]},
+        {"A": {"no", "yes"}, "B": frozenset("012")},
+        {"A": {"no": 0.0, "yes": 1.0}, "B": np.array([0.0, 1.0, 1.0])},
+        {"A": None, "B": float("nan")},
+        pd.DataFrame({"A": ["no", None], "B": [np.nan, 1]}),
+    ],
+)
+def test_other_evidence_is_not(given: Any) -> None:
+    assert doubts(given) == []
+
+
+def test_a_variable_of_one_state_may_be_listed() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_evidence(Variables.from_states({"A": ["only"]}), {"A": ["only"]})
+
+
+def test_a_variable_is_doubted_once_for_all_rows() -> None:
+    every = ["no", "yes"]
+    (told,) = doubts(pd.DataFrame({"A": [every, every, every]}, index=["x", "y", "z"]))
+    assert told.startswith("row 'x': ")
+    assert len(doubts({"A": every, "B": [0, 1, 2]})) == 2
+
+
+# What pandas makes of a file ------------------------------------------------------------------------------------------
+
+ODD = Variables.from_states(
+    {"NA": ["NA", "other"], "T": ["TRUE", "FALSE"], "none": ["none", "some"], "two": ["TRUE", "true"]}
+)
+
+
+@pytest.mark.parametrize("value", [True, np.True_])
+def test_a_boolean_is_the_state_of_that_word_in_any_case(value: Any) -> None:
+    assert read_evidence(ODD, {"T": value}).observed[0].tolist() == [-1, 0, -1, -1]
+    assert read_evidence(ODD, {"T": [value]}).log_weights is not None
+    with pytest.raises(EvidenceError, match=r"'two' has no state True; .*\['TRUE', 'true'\]"):
+        read_evidence(ODD, {"two": value})
+    with pytest.raises(EvidenceError, match="'T' has no state 'True'; did you mean 'TRUE'"):
+        read_evidence(ODD, {"T": "True"})
+
+
+@pytest.mark.parametrize("type_", ["bool", "boolean", "object", "category"])
+def test_columns_that_pandas_makes_booleans_of(type_: str) -> None:
+    frame = pd.DataFrame({"T": pd.Series([False, True], dtype=type_)})
+    assert read_evidence(ODD, frame).observed[:, 1].tolist() == [1, 0]
+
+
+def test_a_file_as_pandas_reads_it() -> None:
+    text = "T,none\nTRUE,some\nNA,\nFALSE,none\n"
+    assert read_evidence(ODD, pd.read_csv(io.StringIO(text))).observed[:, 1:3].tolist() == [[0, 1], [-1, -1], [1, 0]]
+
+
+@pytest.mark.parametrize("column", [["01", "02"], [1, 2], [True, False]])
+def test_values_that_pandas_may_have_changed_bring_a_hint(column: list[Any]) -> None:
+    with pytest.raises(EvidenceError, match=r"row 0: 'A' has no state .*") as caught:
+        read_evidence(VARIABLES, pd.DataFrame({"A": column}))
+    assert ("dtype=str" in str(caught.value)) is not isinstance(column[0], str)
+
+
+def test_text_that_stands_for_a_missing_cell_is_free_in_a_frame() -> None:
+    frame = pd.DataFrame({"A": ["yes", "NA", "", "nan"], "B": [["1"], "N/A", "2", None]})
+    assert read_evidence(VARIABLES, frame).observed[:, :2].tolist() == [[1, -1], [-1, -1], [-1, 2], [-1, -1]]
+
+
+def test_the_words_for_missing_cells_are_those_of_pandas() -> None:
+    cells = pd.read_csv(
+        io.StringIO("\n".join(["cell", *(f'"{word}"' for word in sorted(NO_STATE))])), skip_blank_lines=False
+    )
+    assert cells["cell"].isna().all()
+
+
+def test_a_state_of_that_name_comes_first() -> None:
+    frame = pd.DataFrame({"NA": ["NA", "other", None]})
+    assert read_evidence(ODD, frame).observed[:, 0].tolist() == [0, 1, -1]
+    with pytest.raises(EvidenceError, match="'none' has no state 'None'; did you mean 'none'"):
+        read_evidence(ODD, pd.DataFrame({"none": ["None"]}))
+    with pytest.raises(EvidenceError, match="'A' has no state 'NA'"):
+        read_evidence(VARIABLES, {"A": "NA"})
+
+
+def test_a_column_that_is_no_variable_can_be_dropped_or_made_the_index() -> None:
+    frame = pd.DataFrame({"id": ["x", "y"], "A": ["no", "yes"], "day": [1, 2]})
+    with pytest.raises(EvidenceError, match=r"named 'id'.*drop\(columns=\['id', 'day'\]\).*index_col='id'"):
+        read_evidence(VARIABLES, frame)
+    assert read_evidence(VARIABLES, frame.drop(columns=["day"]).set_index("id")).index.tolist() == ["x", "y"]
+
+
+def test_likelihoods_as_arrays_in_cells() -> None:
+    evidence = read_evidence(VARIABLES, pd.DataFrame({"A": [np.array([0.5, 1.0]), "yes"]}))
+    assert evidence.observed[:, 0].tolist() == [-1, 1]
+    assert_allclose(evidence.log_weights, [[np.log(0.5), 0, 0, 0, 0, 0, 0], [0] * 7])

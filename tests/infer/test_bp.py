@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -158,6 +159,35 @@ def test_a_warm_start_of_another_engine_or_model_is_refused() -> None:
         model.marginals(engine="bp", init=grid(5, 2, 1.0).marginals(engine="bp"))
 
 
+@pytest.mark.parametrize("trace", [False, True])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("n_states", [2, 3])
+def test_every_step_has_its_messages_and_the_trace_so_far(schedule: str, n_states: int, trace: bool) -> None:
+    model = grid(3, n_states, 0.7)
+    engine = f"bp[schedule={schedule},tolerance=0,max_iterations=%d]"
+    for number, step in enumerate(list(model.steps(engine=engine % 4, trace=trace)), start=1):
+        alone = model.marginals(engine=engine % number, trace=True)
+        pd.testing.assert_frame_equal(step.messages, alone.messages)
+        assert_array_equal(step.array, alone.array)
+        assert step.trace["iteration"].tolist() == list(range(1, number + 1))
+        assert_allclose(step.trace["value"], alone.trace["value"], rtol=1e-13)
+
+
+def test_steps_of_rows_have_no_messages() -> None:
+    rows = pd.DataFrame({"0,0": ["0", "1"]})
+    for step in grid(3, 2, 0.7).steps(rows, engine="bp[tolerance=0,max_iterations=2]", trace=True):
+        assert step.array.shape == (2, 3, 3, 2)
+        with pytest.raises(CapabilityError, match="messages are kept for one row of evidence"):
+            _ = step.messages
+
+
+def test_an_engine_that_shows_no_messages_says_so() -> None:
+    step = next(grid(3, 2, 0.7).steps(engine="trw", trace=True))
+    assert len(step.trace) == 1
+    with pytest.raises(CapabilityError, match=r"engine 'trw' cannot give messages; .*trace=True\) with .* tree or bp"):
+        _ = step.messages
+
+
 def test_steps_trace_and_messages() -> None:
     model = grid(4, 2, 0.7)
     steps = list(model.steps(engine="bp[tolerance=1e-6]"))
@@ -282,7 +312,7 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         model.marginals(engine="bp[memory_limit=100]")
 
 
-@pytest.mark.parametrize("schedule", ["synchronous", "sequential", "residual"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_damping_does_not_end_early_on_a_tree_of_strong_couplings(schedule: str, dtype: str) -> None:
     rng = np.random.default_rng(375)
@@ -360,7 +390,7 @@ def test_a_union_with_an_impossible_part() -> None:
 INF = np.inf
 
 
-@pytest.mark.parametrize("schedule", ["synchronous", "sequential", "residual"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("worth", [0, 2**60])
 @pytest.mark.parametrize(
     ("edges", "tables", "unary", "dtype"),

@@ -294,7 +294,7 @@ def test_swendsen_wang_with_fields_evidence_and_many_states() -> None:
     rng = np.random.default_rng(0)
     grid = besag.grid((3, 3), 3, unary=rng.normal(size=(3, 3, 3)), pairwise=besag.potts(3), weights=0.8)
     chain = besag.chain(rng.normal(size=(5, 2)), [[1.0, 0.2], [0.1, 0.4]])
-    for model, evidence in ((grid, {"0,0": "1"}), (chain, {"2": ["0", "1"]})):
+    for model, evidence in ((grid, {"0,0": "1"}), (chain, {"2": {"0", "1"}})):
         result = model.marginals(evidence=evidence, engine="gibbs[scan=swendsen_wang]")
         oracle = Enumeration(model, evidence)
         for name in names_of(model):

@@ -22,6 +22,7 @@ from besag.model.model import FactorGroup, Model
 from besag.model.structured import Potts
 from besag.model.template import Template
 from tests.oracle import Enumeration, likelihood, log_sum
+from tests.routes import force
 from tests.strategies import evidence_for, examples, frame_for, models, rows_of
 
 CHAIN = besag.bayesian_network("A -> B; B -> C", cpts={"B": [[0.9, 0.1], [0.2, 0.8]], "C": [[0.5, 0.5], [0.3, 0.7]]})
@@ -40,6 +41,10 @@ def networks(draw: Any) -> Model:
         max_parents=draw(st.sampled_from([2, 1, 3])),
     )
     return model.condition(draw(evidence_for(model))) if draw(st.booleans()) else model
+
+
+def close(found: Any, true: Any) -> None:
+    assert_allclose(found, true, rtol=1e-10, atol=1e-10)
 
 
 def some_of(n: int) -> st.SearchStrategy[IntArray]:
@@ -117,7 +122,7 @@ def test_descendants_are_barren_until_they_are_observed() -> None:
     assert needed(CHAIN, {"B": "1"}, "A") == {"f(A)", "f(A,B)"}
     assert needed(CHAIN, {"C": "1"}, "A") == {"f(A)", "f(A,B)", "f(B,C)"}
     assert needed(CHAIN, {"C": {"0": 0.2, "1": 0.9}}, "A") == {"f(A)", "f(A,B)", "f(B,C)"}
-    assert needed(CHAIN, {"C": ["0", "1"]}, "A") == {"f(A)"}, "all states allowed is no evidence"
+    assert needed(CHAIN, {"C": {"0", "1"}}, "A") == {"f(A)"}, "all states allowed is no evidence"
     assert needed(CHAIN, {"B": "0"}) == {"f(A)", "f(A,B)"}, "log P(evidence) alone"
     assert needed(CHAIN, None) == set()
 
@@ -224,6 +229,56 @@ def test_children_of_a_union() -> None:
 def test_bad_children_are_refused(children: list[int], match: str) -> None:
     with pytest.raises(ModelError, match=match):
         CHAIN.graph.bind(CHAIN.theta, children=np.array(children))
+
+
+# Barren, where evidence is let rule out states -----------------------------------------------------------------------
+
+
+def deterministic_network(rng: np.random.Generator) -> Model:
+    """A Bayesian network of 4 to 8 variables; half of the rows of its CPTs leave one state."""
+    cards = rng.integers(2, 4, rng.integers(4, 9))
+    parents = [rng.permutation(v)[: rng.integers(4)].tolist() for v in range(len(cards))]
+    cpts = {}
+    for v, above in enumerate(parents):
+        rows = tuple(cards[above])
+        certain = np.eye(cards[v])[rng.integers(cards[v], size=rows)]
+        cpts[str(v)] = np.where(rng.random((*rows, 1)) < 0.5, certain, rng.dirichlet(np.ones(cards[v]), rows))
+    edges = [(str(p), str(v)) for v, above in enumerate(parents) for p in above]
+    return besag.bayesian_network(edges, {str(v): int(k) for v, k in enumerate(cards)}, cpts)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_a_barren_child_says_nothing_about_the_states_of_its_parents(seed: int) -> None:
+    """One state of it stands for all of them; hard zeros of its CPT must not take that for an observation."""
+    rng = np.random.default_rng(seed)
+    model = deterministic_network(rng)
+    order = rng.permutation(list(model.variables.names)).tolist()
+    evidence = {name: model.sample(1, seed=seed)[name][0] for name in order[: rng.integers(1, 4)]}
+    names = order[-rng.integers(1, 3) :]
+    oracle = Enumeration(model, evidence)
+    with force({"infer.junction.SUPPORT_ABOVE": 0.0}):
+        close(model.log_partition(evidence, engine="junction_tree"), oracle.log_z)
+        asked = model.marginals(names, evidence=evidence, engine="junction_tree")
+        close(asked.log_partition, oracle.log_z)
+        close(model.joint(names, evidence=evidence), oracle.joint(names))
+        close(model.marginal_map(names, evidence=evidence).energy, -np.log(oracle.joint(names).max()) - oracle.log_z)
+        for name in names:
+            close(asked[name], oracle.marginal(name))
+            close(model.marginals([name], evidence=evidence, engine="elimination")[name], oracle.marginal(name))
+
+
+def test_support_under_evidence_makes_a_tree_as_small_with_a_barren_child_as_without() -> None:
+    """X chooses among many states of Y, of which evidence leaves two; W is barren, with a zero in its first state."""
+    table = np.zeros((2, 64, 64))
+    table[0, np.arange(64), np.arange(64)], table[1, :, 0] = 1.0, 1.0
+    zeros = np.tile([[0.5, 0.5], [0.0, 1.0]], (32, 1))
+    cpts = {"Z": table, "W": zeros}
+    model = besag.bayesian_network("X -> Z[64] <- Y[64]; Y -> W", cpts=cpts)
+    with force({"infer.junction.SUPPORT_ABOVE": 0.0}):
+        entries = model.marginals([], evidence={"Z": "5"}, engine="junction_tree").diagnostics.entries
+        log_z = model.log_partition({"Z": "5"}, engine="junction_tree")
+    assert entries <= 2
+    assert_allclose(log_z, np.log(0.5 / 64), rtol=1e-12)
 
 
 # Separated -----------------------------------------------------------------------------------------------------------

@@ -312,7 +312,9 @@ def test_the_gap_of_an_answer_that_is_not_exact() -> None:
 
 def test_a_trace_must_be_asked_for() -> None:
     with pytest.raises(CapabilityError, match=r"trace was not asked for.*trace=True"):
-        _ = MODEL.marginals().trace
+        _ = MODEL.marginals(engine="bp").trace
+    with pytest.raises(CapabilityError, match=r"engine 'brute' cannot give trace; trace=True with an iterative engine"):
+        _ = MODEL.marginals(engine="brute").trace
 
 
 def test_frames_of_labellings_keep_variables_and_all_solutions() -> None:

@@ -85,7 +85,7 @@ def test_messages_are_traced_for_one_row() -> None:
         CHAIN.marginals(evidence=rows, engine="tree", trace=True)
     looped = CHAIN.marginals(evidence=rows, engine="bp", trace=True)
     assert len(looped.trace) == looped.diagnostics.iterations
-    with pytest.raises(CapabilityError, match="messages was not asked for"):
+    with pytest.raises(CapabilityError, match="messages are kept for one row of evidence"):
         _ = looped.messages
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import subprocess
@@ -208,14 +207,3 @@ def test_python_kernels_do_not_need_numba() -> None:
 
 def test_semirings_are_the_integers_that_kernels_close_over() -> None:
     assert [int(semiring) for semiring in Semiring] == [0, 1, 2]
-
-
-@pytest.mark.parametrize(("terminal", "lines"), [(True, 1), (False, 0)])
-def test_who_waits_at_a_terminal_is_told_once(terminal: bool, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = io.StringIO()
-    monkeypatch.setattr(stream, "isatty", lambda: terminal)
-    monkeypatch.setattr(sys, "stderr", stream)
-    cache.announce.cache_clear()
-    cache.announce()
-    cache.announce()
-    assert stream.getvalue().count("compiles kernels") == lines

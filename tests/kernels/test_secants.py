@@ -33,7 +33,7 @@ def test_a_pair_and_its_products(scaled: int, compile: bool, precision: type) ->
     expected[1], expected[1 + R] = (next_theta - theta) * scale, (next_slope - slope) / scale
     products = np.zeros((2 * R, 3))
     add_pair = kernel_of(secants.make_add_pair, scaled, compile=compile)
-    for start, stop in ((0, 1500), (1500, N)):
+    for start, stop in ((0, N // 2 + 5), (N // 2 + 5, N)):
         add_pair(1, *vectors, root, start, stop, rows, products)
     assert_allclose(rows, expected, rtol=4 * np.finfo(precision).eps)
     stored = rows.astype(np.float64)
@@ -49,7 +49,7 @@ def test_a_combination(scaled: int, compile: bool, precision: type) -> None:
     coefficients = frozen(np.array([0.5, 0.0, -2.0, 1.5, 0.0, 3.0]))
     result = np.empty(N)
     combine = kernel_of(secants.make_combine, scaled, compile=compile)
-    for start, stop in ((0, 1030), (1030, N)):
+    for start, stop in ((0, N // 2 + 5), (N // 2 + 5, N)):
         combine(coefficients, 0.7, vectors[0], root, frozen(rows), start, stop, result)
     expected = (0.7 * vectors[0] / scale + coefficients @ rows.astype(np.float64)) / scale
     assert_allclose(result, expected, rtol=1e-12, atol=1e-13)

@@ -110,7 +110,7 @@ def test_information_on_a_target_that_is_certain() -> None:
 
 IMPACTS: list[tuple[Model, str, dict[str, Any]]] = [
     (STUDENT, "intelligence", {"grade": "g3", "sat": "s1", "letter": "l0"}),
-    (ASIA, "lung", {"xray": "yes", "smoke": "no", "dysp": {"no": 0.4, "yes": 2.0}, "asia": ["no", "yes"]}),
+    (ASIA, "lung", {"xray": "yes", "smoke": "no", "dysp": {"no": 0.4, "yes": 2.0}, "asia": {"no", "yes"}}),
     (ASIA, "lung", {"lung": {"no": 1.0, "yes": 5.0}, "xray": "yes"}),
     (besag.data.bundled("misconception"), "B", {"A": "1", "D": "0"}),
     (SPRINKLER, "rain", {"wet_grass": "yes"}),

@@ -48,7 +48,7 @@ def impossible(draw: st.DrawFn) -> tuple[Model, dict[str, Any]]:
     for variable, code in zip(model.variables, ruled_out.tolist(), strict=True):
         evidence[variable.name] = variable.states[code]
     for variable in draw(st.permutations(list(model.variables))):
-        wider = {**evidence, variable.name: [evidence[variable.name], draw(st.sampled_from(variable.states))]}
+        wider = {**evidence, variable.name: {evidence[variable.name], draw(st.sampled_from(variable.states))}}
         if draw(st.booleans()) and not possible(model, wider):
             evidence = wider
     return model, evidence
@@ -83,7 +83,7 @@ VERBS: dict[str, Callable[[Model, Any], Any]] = {
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_names_the_conflict(verb: str) -> None:
     with pytest.raises(EvidenceError, match="probability zero: B=0, E=1 cannot hold together") as caught:
-        VERBS[verb](ALL_EQUAL, {"B": 0, "D": [0, 1], "E": 1})
+        VERBS[verb](ALL_EQUAL, {"B": 0, "D": {0, 1}, "E": 1})
     assert caught.value.conflict == {"B": "0", "E": "1"}
     assert caught.value.row is None
 

@@ -53,7 +53,7 @@ def test_many_targets_against_enumeration(data: st.DataObject) -> None:
 def test_every_engine_gives_the_same_joint() -> None:
     rng = np.random.default_rng(0)
     model = besag.ising((3, 3), 0.4, rng.normal(size=(3, 3)))
-    targets, evidence = ["2,2", "0,0", "1,1"], {"0,1": 1, "2,1": [-1, 1], "1,0": {"-1": 0.2, "1": 0.7}}
+    targets, evidence = ["2,2", "0,0", "1,1"], {"0,1": 1, "2,1": {-1, 1}, "1,0": {"-1": 0.2, "1": 0.7}}
     expected = model.joint(targets, evidence, engine="brute")
     for engine in ("auto", "exact", "junction_tree", "elimination", besag.infer.JunctionTree()):
         assert_allclose(model.joint(targets, evidence, engine=engine), expected, **CLOSE)

@@ -1,11 +1,16 @@
 """Slips that are easy to make, and small comforts."""
 
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 
 import besag
-from besag.errors import EvidenceError, ModelError, ParseError
+from besag.errors import CapabilityError, EvidenceError, EvidenceWarning, ModelError, ParseError
 
 SPRINKLER = besag.data.bundled("sprinkler")
 
@@ -108,3 +113,135 @@ def test_counts_are_whole_numbers(option: dict[str, object]) -> None:
 def test_a_network_is_drawn_with_its_arrows_by_default() -> None:
     assert SPRINKLER.to_networkx().is_directed()
     assert not besag.data.bundled("misconception").to_networkx().is_directed()
+
+
+EVERY = {"wet_grass": ["no", "yes"]}
+VERBS: dict[str, Callable[[], object]] = {
+    "marginals": lambda: SPRINKLER.marginals(evidence=EVERY),
+    "map": lambda: SPRINKLER.map(EVERY),
+    "marginal_map": lambda: SPRINKLER.marginal_map(["rain"], EVERY),
+    "joint": lambda: SPRINKLER.joint(["rain", "cloudy"], EVERY),
+    "log_partition": lambda: SPRINKLER.log_partition(EVERY),
+    "log_probability": lambda: SPRINKLER.log_probability(EVERY),
+    "sample": lambda: SPRINKLER.sample(2, EVERY),
+    "to_frame": lambda: SPRINKLER.to_frame(EVERY),
+    "expect": lambda: SPRINKLER.expect(lambda y: y["rain"] == "yes", EVERY),
+    "moments": lambda: SPRINKLER.moments(EVERY),
+    "covariance": lambda: SPRINKLER.covariance(EVERY),
+    "entropy": lambda: SPRINKLER.entropy(EVERY),
+    "information": lambda: SPRINKLER.information("rain", EVERY),
+    "impact": lambda: SPRINKLER.impact("rain", EVERY),
+    "sensitivity": lambda: SPRINKLER.sensitivity("rain", "yes", EVERY),
+    "cost": lambda: SPRINKLER.cost(EVERY),
+    "junction_tree": lambda: SPRINKLER.junction_tree(EVERY),
+    "steps": lambda: list(SPRINKLER.steps(EVERY, engine="bp[max_iterations=2,tolerance=0]")),
+    "session": lambda: SPRINKLER.session(EVERY)["rain"],
+    "observe": lambda: SPRINKLER.session().observe(wet_grass=["no", "yes"]),
+    "condition": lambda: SPRINKLER.condition(EVERY),
+    "compare": lambda: besag.compare(SPRINKLER, ["brute", "exact"], EVERY),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_list_of_all_states_is_told_once_where_it_was_written(verb: str) -> None:
+    with pytest.warns(EvidenceWarning, match="'wet_grass' is a list .* says nothing") as caught:
+        VERBS[verb]()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_session_tells_of_a_list_when_it_is_observed_and_not_again() -> None:
+    session = SPRINKLER.session()
+    with pytest.warns(EvidenceWarning):
+        session.observe(cloudy=["no", "yes"])
+    session.observe(sprinkler="off", rain="no", wet_grass="yes")
+    with pytest.raises(EvidenceError, match="probability zero"):
+        session["cloudy"]
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: SPRINKLER.do("rain"), r"do takes .*\{name: state\}, as in model.do\(.*\), got str 'rain'"),
+        (lambda: SPRINKLER.do(["rain"]), r"do takes .* got list \['rain'\]"),
+        (lambda: SPRINKLER.do(None), "do takes .* got NoneType"),
+        (lambda: SPRINKLER.with_tables("rain"), r"tables must be \{number or name of a factor: table\}, got str"),
+        (lambda: SPRINKLER.with_inputs("rain"), r"inputs must be \{name of a template: inputs\}, got str"),
+        (lambda: SPRINKLER.with_metadata({}, "rain"), r"metadata of variables must be \{name: metadata\}, got str"),
+        (lambda: besag.bayesian_network("A -> B", "A"), r"states must be \{name: states or cardinality\}, got str 'A'"),
+        (lambda: besag.bayesian_network("A -> B", cpts=[[0.5, 0.5]]), r"cpts must be \{name: table\}, got list"),
+        (lambda: besag.bayesian_network([1, 2]), r"an edge is \(parent, child\), got 1"),
+        (lambda: besag.markov_network("AB", []), r"variables must be \{name: states or cardinality\}.*got str 'AB'"),
+        (lambda: besag.markov_network(3, []), r"variables must be \{name: states or cardinality\}.*got int 3"),
+        (lambda: besag.markov_network({"A": 2}, None), r"factors must be a list of \(scope, table\).*got None"),
+        (lambda: besag.markov_network({"A": 2}, "A"), r"factors must be a list of \(scope, table\).*got 'A'"),
+    ],
+)
+def test_what_is_no_dict_where_one_is_expected(call: Callable[[], object], match: str) -> None:
+    with pytest.raises(ModelError, match=match):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: SPRINKLER.condition("rain"),
+        lambda: SPRINKLER.marginals(evidence="rain"),
+        lambda: SPRINKLER.map("rain"),
+        lambda: SPRINKLER.session("rain"),
+        lambda: SPRINKLER.session().observe("rain"),  # type: ignore[arg-type]
+        lambda: SPRINKLER.log_probability("rain"),
+        lambda: SPRINKLER.energy("rain"),
+        lambda: SPRINKLER.impact("rain", "cloudy"),
+    ],
+)
+def test_text_is_no_evidence(call: Callable[[], object]) -> None:
+    with pytest.raises(EvidenceError, match=r"evidence must be a dict \{name: state\}.*got str"):
+        call()
+
+
+def test_rows_of_evidence_are_a_frame() -> None:
+    with pytest.raises(EvidenceError, match=r"got list; rows of evidence are a DataFrame, pd.DataFrame\(rows\)"):
+        SPRINKLER.marginals(evidence=[{"rain": "yes"}, {"rain": "no"}])
+
+
+@pytest.mark.parametrize("scope", [(("a", 1), ("b", 2)), "('a', 1)"])
+def test_names_that_are_tuples_are_refused(scope: object) -> None:
+    with pytest.raises(ModelError, match=r"names of variables are text, and \('a', 1\) is a tuple; name it 'a,1'"):
+        besag.markov_network({("a", 1): 2, ("b", 2): 2}, [(scope, np.zeros((2, 2)))])  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("key", [int, str])
+def test_names_may_be_numbers_in_every_place(key: Callable[[int], Any]) -> None:
+    model = besag.bayesian_network(
+        nx.DiGraph([(key(0), key(1))]), {key(1): 3}, {key(0): [0.9, 0.1], key(1): [[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]]}
+    )
+    assert np.allclose(model.marginals(key(1))["1"], [0.24, 0.29, 0.47])
+    assert np.allclose(model.do({key(0): 1}).marginals()["1"], [0.6, 0.2, 0.2])
+    assert np.allclose(model.do({key(1): 2}).marginals()["0"], [0.9, 0.1])
+    assert not model.d_separated(key(0), key(1))
+
+
+def test_nodes_of_one_text_are_refused() -> None:
+    with pytest.raises(ModelError, match="two nodes have the text '1'; relabel one of them"):
+        besag.bayesian_network(nx.DiGraph([(0, 1), (0, "1")]))
+
+
+def test_an_edge_of_a_multigraph_counts_once() -> None:
+    assert besag.bayesian_network(nx.MultiDiGraph([("A", "B"), ("A", "B")])).parents("B") == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "call"),
+    [
+        ("networkx", "graph", SPRINKLER.to_networkx),
+        ("networkx", "graph", lambda: SPRINKLER.to_networkx("junction_tree")),
+        ("networkx", "graph", lambda: SPRINKLER.junction_tree().to_networkx()),
+        ("arviz", "arviz", lambda: besag.chain([[0.0, 0.0]], np.eye(2)).marginals(engine="gibbs").to_arviz()),
+    ],
+)
+def test_a_package_that_is_absent_is_named_with_its_extra(
+    package: str, extra: str, call: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(CapabilityError, match=rf"needs {package}.* pip install 'besag\[{extra}\]'"):
+        call()

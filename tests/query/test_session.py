@@ -15,6 +15,7 @@ import besag
 from besag.errors import CapabilityError, EvidenceError, ModelError, TooLargeError
 from besag.model.model import Model
 from besag.query.session import Session
+from tests.routes import Forced, compiled, plain
 from tests.strategies import examples, models
 
 # Changes and questions -----------------------------------------------------------------------------------------------
@@ -27,7 +28,8 @@ def values(draw: Any, states: tuple[str, ...]) -> Any:
     if kind == "state":
         return draw(st.sampled_from(states))
     if kind == "set":
-        return draw(st.lists(st.sampled_from(states), min_size=1, unique=True))
+        allowed = draw(st.lists(st.sampled_from(states), min_size=1, unique=True))
+        return set(allowed) if len(allowed) == len(states) else allowed
     weights = [draw(st.sampled_from([0.0, 0.25, 1.0, 3.5])) for _ in states]
     weights[draw(st.integers(0, len(states) - 1))] = 0.5
     return dict(zip(states, weights, strict=True))
@@ -91,8 +93,8 @@ def test_answers_follow_the_evidence(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["sum", "log_sum"])
-def test_answers_of_compiled_kernels(monkeypatch: pytest.MonkeyPatch, wide: bool) -> None:
-    monkeypatch.setattr("besag.infer.incremental.worth_compiling", lambda work: True)
+def test_answers_of_compiled_kernels(forced: Forced, wide: bool) -> None:
+    forced({"kernels.compile.worth_compiling": compiled})
     rng = np.random.default_rng(7)
     model = random_grid(rng, 400.0 if wide else 1.0)
     session = model.session()
@@ -104,6 +106,29 @@ def test_answers_of_compiled_kernels(monkeypatch: pytest.MonkeyPatch, wide: bool
             session.observe({name: str(rng.integers(3))})
         check(session, str(rng.choice(list(model.marginals()))))
     assert session.marginals().diagnostics.domain == ("log_sum" if wide else "sum")
+
+
+@pytest.mark.parametrize("mode", [plain, compiled])
+def test_a_message_larger_than_all_that_a_clique_gives(forced: Forced, mode: object) -> None:
+    """A factor over all variables beside small ones: the largest message has 96 entries, the outputs of a clique 82."""
+    cards, rng = [3, 3, 2, 2, 2, 2, 2, 2], np.random.default_rng(0)
+    scopes = [
+        (0, 6, 4, 7, 3, 2),
+        (0, 1),
+        (4, 1, 3, 7, 5, 0, 6, 2),
+        (3, 6, 4),
+        (6, 1),
+        (5, 6, 2, 4, 7, 3),
+        (3, 2, 4, 7, 0),
+    ]
+    model = besag.markov_network(cards, [(scope, rng.normal(size=[cards[v] for v in scope])) for scope in scopes])
+    forced({"kernels.compile.worth_compiling": mode})
+    session = model.session()
+    for name in ("1", "5", "0"):
+        session.observe({name: "1"})
+        check(session, "6")
+    session.forget("5")
+    check(session, "5")
 
 
 def random_grid(rng: np.random.Generator, scale: float) -> Model:

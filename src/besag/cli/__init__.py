@@ -26,10 +26,10 @@ from besag.cli.messages import (
     not_among,
     tell,
 )
-from besag.errors import ApproximationWarning, BesagError, ConvergenceWarning, LossWarning
+from besag.errors import ApproximationWarning, BesagError, ConvergenceWarning, EvidenceWarning, LossWarning
 
 COMMANDS = ("infer", "info", "convert", "demo")
-TOLD = (LossWarning, ApproximationWarning, ConvergenceWarning)
+TOLD = (LossWarning, EvidenceWarning, ApproximationWarning, ConvergenceWarning)
 
 # What messages of the library say for Python, in the words of the command line.
 WORDS = {
@@ -40,6 +40,9 @@ WORDS = {
     'engine="exact"': "--engine exact",
     "a time_limit buys": "a --time-limit buys",
     "; r.diagnostics has more": "; --format json tells more",
+    "a dict over the states or an array of floats, and allowed states given as a set bring no warning": (
+        'an object, {"state": number, ...}'
+    ),
 }
 
 

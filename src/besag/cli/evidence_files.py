@@ -4,8 +4,9 @@
     .virt         UAI, likelihoods of variables
     .json         {name: state}, where a state may be a list of allowed ones or {state: likelihood}; a list of such
                   objects is a row each
-    .csv, .tsv    names in the first line, then a row a query, separated by commas, tabs or semicolons; empty cells are
-                  free, and a first column without a name has the labels of the rows
+    .csv, .tsv    names in the first line, then a row a query, separated by commas, tabs or semicolons; empty cells, and
+                  NA and its like where no state is named so, are free; a first column without a name has the labels of
+                  the rows
 
 Other suffixes are told apart by content. What is wrong is told with the file, and the line where there are several.
 """
@@ -28,7 +29,7 @@ import numpy as np
 from besag.arrays import IntArray
 from besag.cli.rows import Rows, rows_of
 from besag.errors import EvidenceError, ParseError
-from besag.graph.evidence import no_state
+from besag.graph.evidence import cell_code, no_state
 from besag.io.files import line_of, read_bytes, suffix_of, text_of
 from besag.io.uai_tasks import line_of_sample, read_uai_likelihoods, samples_of
 from besag.model.model import Model
@@ -119,7 +120,8 @@ def _from_csv(variables: Variables, text: str, path: str) -> Rows:
     for name, column in list(zip(header, columns, strict=True))[labelled:]:
         v = variables.names.find(name)
         if v is None:
-            raise ParseError(variables.unknown(name), path=path, line=1)
+            hint = "take the column out, or make it the first and its name empty, where it labels the rows"
+            raise ParseError(f"{variables.unknown(name)}; {hint}", path=path, line=1)
         observed[:, v] = _codes(variables, v, column, path, lines)
     labels = columns[0] if labelled else [str(row) for row in range(len(records))]
     return Rows(observed, None, observed >= 0, labels, path, lines.__getitem__)
@@ -169,7 +171,7 @@ def _records(text: str, path: str, separator: str) -> tuple[list[str], list[list
 
 
 def _codes(variables: Variables, v: int, column: Sequence[str], path: str, lines: Sequence[int]) -> IntArray:
-    """The states of a variable in all rows; empty cells are free."""
+    """The states of a variable in all rows; missing cells are free."""
     codes = {cell: _code(variables, v, cell) for cell in set(column)}
     wrong = {cell for cell, code in codes.items() if code is None}
     if wrong:
@@ -179,12 +181,12 @@ def _codes(variables: Variables, v: int, column: Sequence[str], path: str, lines
 
 
 def _code(variables: Variables, v: int, cell: str) -> int | None:
-    """A state; 1.0 is the state "1" where there is no "1.0"."""
-    if not cell:
-        return -1
-    code = variables.find_state(v, cell)
+    """A state; 1.0 is the state "1" where there is no "1.0", true the state "TRUE", both as pandas would have them."""
+    code = cell_code(variables, v, cell) if cell else -1
     if code is not None:
         return code
+    if cell.casefold() in ("true", "false"):
+        return variables.find_state(v, cell.casefold() == "true")
     try:
         value = float(cell)
     except ValueError:

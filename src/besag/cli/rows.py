@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
-from besag.errors import EvidenceError
-from besag.graph.evidence import Evidence, read_evidence, row_name
+from besag.errors import EvidenceError, EvidenceWarning, warn
+from besag.graph.evidence import Evidence, read_doubting, row_name
 from besag.model.variable import Variables
 
 LineOf = Callable[[int], int | None]
@@ -48,28 +48,35 @@ class Rows:
         if error.row is None:
             return error
         row = int(str(error.row))
-        where = ":".join(str(part) for part in (self.path, self.line(row)) if part is not None)
         label = "" if self.labels[row] == str(row) else f"{row_name(self.labels[row])}: "
         message = str(error).removeprefix(f"{row_name(error.row)}: ")
-        return EvidenceError(f"{where}: {label}{message}", conflict=error.conflict, row=self.labels[row])
+        return EvidenceError(f"{self.place(row)}{label}{message}", conflict=error.conflict, row=self.labels[row])
+
+    def place(self, row: int) -> str:
+        """The file and the line of a row, in front of what is said of it."""
+        return ":".join(str(part) for part in (self.path, self.line(row)) if part is not None) + ": "
 
 
 def rows_of(variables: Variables, given: Sequence[dict[str, Any]], path: str = "", line: LineOf = _no_line) -> Rows:
-    """Rows {name: value}, as `read_evidence` takes them."""
+    """Rows {name: value}, as `read_evidence` takes them; what there is to warn of is told once a variable."""
     observed = np.full((len(given), len(variables)), -1, np.int64)
     said = np.zeros(observed.shape, np.bool_)
     weights: Array | None = None
+    doubts: dict[int, str] = {}
     rows = Rows(observed, None, said, [str(row) for row in range(len(given))], path, line)
     for row, values in enumerate(given):
         try:
-            read = read_evidence(variables, values)
+            read, doubted = read_doubting(variables, values)
         except EvidenceError as error:
             raise rows.located(EvidenceError(str(error), row=row)) if path else error from None
+        doubts = {v: rows.place(row) + doubt for v, doubt in doubted.items()} | doubts
         observed[row] = read.observed
         said[row, [variables.index(name) for name in values]] = True
         if read.log_weights is not None:
             weights = np.zeros((len(given), int(variables.state_offsets[-1]))) if weights is None else weights
             weights[row] = read.log_weights
+    for doubt in doubts.values():
+        warn(EvidenceWarning(doubt))
     return replace(rows, log_weights=weights)
 
 

@@ -7,6 +7,9 @@ S is the flat axis of all states. A set of allowed states, virtual evidence and 
 log-weights, and H
 includes them: H(y) - sum_v log_weights[v, y_v]. `read_evidence` makes it from what users write: a dict, or a
 DataFrame of rows.
+
+A list with an entry for each state may be meant as a likelihood, which it is elsewhere. Here it is a set of states, and
+says nothing where it has them all, so that an EvidenceWarning tells; what is given as a set brings none.
 """
 
 from __future__ import annotations
@@ -18,9 +21,17 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import LARGEST, AnyArray, Array, IntArray, Rebuilt, owned
-from besag.errors import EvidenceError
+from besag.errors import EvidenceError, EvidenceWarning, warn
 from besag.model.variable import Variables
-from besag.text import did_you_mean
+from besag.text import did_you_mean, shortened
+
+SEVERAL = (Mapping, list, tuple, set, frozenset, np.ndarray)  # values that speak of several states
+NO_STATE = frozenset(  # what pandas.read_csv takes for a missing cell
+    (
+        *("", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None"),
+        *("NaN", "nan", "-NaN", "-nan", "1.#IND", "1.#QNAN", "-1.#IND", "-1.#QNAN"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,51 +117,73 @@ def read_evidence(variables: Variables, given: Any) -> Evidence:
     in state order. In a DataFrame
     absent columns and missing cells are free, and a column that is no variable is an error.
     """
+    read, doubts = read_doubting(variables, given)
+    for doubt in doubts.values():
+        warn(EvidenceWarning(doubt))
+    return read
+
+
+def read_doubting(variables: Variables, given: Any) -> tuple[Evidence, dict[int, str]]:
+    """The same without warnings: what there would be to say of variables, by their numbers, comes back beside it."""
     if given is None:
-        return free(variables)
+        return free(variables), {}
     if isinstance(given, Evidence):
         given.check(variables)
-        return given
+        return given, {}
     if hasattr(given, "columns") and hasattr(given, "iloc"):
         return _from_frame(variables, given)
     if hasattr(given, "to_dict"):
         given = given.to_dict()
     if not isinstance(given, Mapping):
-        raise EvidenceError(f"evidence must be a dict {{name: state}} or a DataFrame, got {type(given).__name__}")
+        rows = "; rows of evidence are a DataFrame, pd.DataFrame(rows)" if isinstance(given, list) else ""
+        raise EvidenceError(f"evidence must be a dict {{name: state}} or a DataFrame, got {type(given).__name__}{rows}")
     observed = np.full(len(variables), -1, np.int64)
     weights: Array | None = None
+    doubts: dict[int, str] = {}
     for name, value in given.items():
         v = _index(variables, name)
         if is_missing(value):
             continue
-        if isinstance(value, (Mapping, list, tuple, set, frozenset, np.ndarray)):
+        if isinstance(value, SEVERAL):
             if weights is None:
                 weights = np.zeros(int(variables.state_offsets[-1]))
             weights[variables.state_offsets[v] : variables.state_offsets[v + 1]] = _log_weights(variables, v, value)
+            doubts |= _doubt(variables, v, value)
         else:
             observed[v] = _code(variables, v, value)
-    return Evidence(observed, weights)
+    return Evidence(observed, weights), doubts
 
 
-def _from_frame(variables: Variables, frame: Any) -> Evidence:
+def _from_frame(variables: Variables, frame: Any) -> tuple[Evidence, dict[int, str]]:
     observed = np.full((len(frame), len(variables)), -1, np.int64)
     if len(frame) == 0:
         raise EvidenceError("the evidence frame has no rows")
+    _refuse_other_columns(variables, frame)
     weights: Array | None = None
     seen: set[int] = set()
+    doubts: dict[int, str] = {}
     for position, name in enumerate(frame.columns):
         v = _index(variables, name)
         if v in seen:
             raise EvidenceError(f"the evidence frame has two columns for {name!r}")
         seen.add(v)
         column = frame.iloc[:, position]
-        if column.dtype == object and any(isinstance(x, (Mapping, list, tuple, set, frozenset)) for x in column):
+        if column.dtype == object and any(isinstance(x, SEVERAL) for x in column):
             if weights is None:
                 weights = np.zeros((len(frame), int(variables.state_offsets[-1])))
-            _mixed_column(variables, v, column, observed, weights)
+            doubts |= _mixed_column(variables, v, column, observed, weights)
         else:
             observed[:, v] = _column_codes(variables, v, column)
-    return Evidence(observed, weights, batched=True, index=frame.index)
+    return Evidence(observed, weights, batched=True, index=frame.index), doubts
+
+
+def _refuse_other_columns(variables: Variables, frame: Any) -> None:
+    other = [name for name in frame.columns if variables.names.find(str(name)) is None]
+    if other:
+        raise EvidenceError(
+            f"{variables.unknown(str(other[0]))}; drop what is no variable, frame.drop(columns={other[:6]!r}), or make "
+            f"it the index, frame.set_index({other[0]!r}) or pd.read_csv(..., index_col={other[0]!r})"
+        )
 
 
 def _column_codes(variables: Variables, v: int, column: Any) -> AnyArray:
@@ -158,25 +191,58 @@ def _column_codes(variables: Variables, v: int, column: Any) -> AnyArray:
     codes, values = column.factorize()
     table = np.full(len(values) + 1, -1, np.int64)
     for i, value in enumerate(values):
-        code = variables.find_state(v, value)
+        code = cell_code(variables, v, value)
         if code is None:
             row = column.index[int(np.argmax(codes == i))]
-            raise EvidenceError(f"{row_name(row)}: {no_state(variables, v, value)}", row=row)
+            hint = "" if isinstance(value, str) else "; pandas may have read text as another type: dtype=str keeps it"
+            raise EvidenceError(f"{row_name(row)}: {no_state(variables, v, value)}{hint}", row=row)
         table[i] = code
     return np.asarray(table[codes])
 
 
-def _mixed_column(variables: Variables, v: int, column: Any, observed: IntArray, weights: Array) -> None:
+def cell_code(variables: Variables, v: int, value: object) -> int | None:
+    """The code of a cell of a table; -1 where its text stands for a missing one and could be no state by any case."""
+    code = variables.find_state(v, value)
+    if code is None and isinstance(value, str) and value in NO_STATE:
+        return None if value.casefold() in map(str.casefold, variables.states(v)) else -1
+    return code
+
+
+def _mixed_column(variables: Variables, v: int, column: Any, observed: IntArray, weights: Array) -> dict[int, str]:
     where = slice(int(variables.state_offsets[v]), int(variables.state_offsets[v + 1]))
+    doubts: dict[int, str] = {}
     for row, value in enumerate(column):
         try:
-            if isinstance(value, (Mapping, list, tuple, set, frozenset)):
+            if isinstance(value, SEVERAL):
                 weights[row, where] = _log_weights(variables, v, value)
+                doubts = doubts or _doubt(variables, v, value, f"{row_name(column.index[row])}: ")
             elif not is_missing(value):
-                observed[row, v] = _code(variables, v, value)
+                code = cell_code(variables, v, value)
+                observed[row, v] = _code(variables, v, value) if code is None else code
         except EvidenceError as error:
             label = column.index[row]
             raise EvidenceError(f"{row_name(label)}: {error}", row=label) from None
+    return doubts
+
+
+def _doubt(variables: Variables, v: int, value: Any, where: str = "") -> dict[int, str]:
+    """{v: what to say} of a list that has an entry for each state: all of them, or one of them twice."""
+    n_states = int(variables.cardinalities[v])
+    if isinstance(value, (Mapping, set, frozenset)) or not len(value) >= n_states > 1:
+        return {}
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return {}
+    allowed = sorted({_code(variables, v, state) for state in value})
+    says = " or ".join(variables.states(v)[code] for code in allowed[:8])
+    if len(allowed) == n_states:
+        says = "nothing, since it has all of them"
+    entries = shortened([repr(entry) for entry in value])
+    told = (
+        f"{where}evidence on {variables.names[v]!r} is a list with an entry for each state, [{entries}]: a list has "
+        f"the states that are allowed, and this one says {says}; a likelihood is a dict over the states or an array of "
+        "floats, and allowed states given as a set bring no warning"
+    )
+    return {v: told}
 
 
 def _log_weights(variables: Variables, v: int, value: Any) -> Array:
@@ -232,6 +298,7 @@ def _code(variables: Variables, v: int, value: object, hint: str = "") -> int:
 def no_state(variables: Variables, v: int, value: object) -> str:
     """What to say of a value that is no state of a variable."""
     states = variables.states(v)
+    value = value.item() if isinstance(value, np.generic) else value
     hint = did_you_mean(str(value), states)
     return f"{variables.names[v]!r} has no state {value!r}; {hint + ' It' if hint else 'it'} has {list(states)}"
 

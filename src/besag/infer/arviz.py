@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from besag.errors import CapabilityError, EvidenceError
+from besag.errors import CapabilityError, EvidenceError, require
 from besag.infer.result import Result
 
 
@@ -20,10 +20,9 @@ def to_arviz(result: Result) -> Any:
         result = result.infer_again(frozenset({"samples"}))
     if n_chains is None or result.sampled is None:
         raise CapabilityError("to_arviz needs the draws of chains; engine 'gibbs' has them")
-    try:
-        import arviz
-    except ImportError as error:
-        raise CapabilityError("to_arviz needs ArviZ: pip install besag[arviz]") from error
+    require("arviz", "arviz", "to_arviz")
+    import arviz
+
     n_draws = result.samples.shape[0] // n_chains
     draws = result.samples[: n_draws * n_chains].reshape(n_draws, n_chains, -1).swapaxes(0, 1)
     posterior = {name: draws[:, :, v] for v, name in enumerate(result.keys())}

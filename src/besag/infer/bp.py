@@ -125,11 +125,12 @@ class BP:
         rng: np.random.Generator | None = None,
         time_limit: float | None = None,
     ) -> Iterator[Result]:
-        """A Result for each iteration, with marginals, log Z and messages."""
-        began = time.perf_counter()
+        """A Result for each iteration, with marginals, log Z and, for one row of evidence, messages."""
+        began, want = time.perf_counter(), SUMS - {"factors", "moments"}
         setting, clock = Setting(problem, KINDS, self.memory_limit), Clock(time_limit, began)
         process = Process(self, setting, Semiring.SUM, rng, warm, clock)
-        yield from each_step("bp", process, SUMS - {"factors", "moments"}, self.limits(time_limit), began)
+        shown = want - {"messages"} if problem.evidence.batched else want
+        yield from each_step("bp", process, shown, self.limits(time_limit), began)
 
 
 def _with_map(answer: Result, best: Result) -> Result:

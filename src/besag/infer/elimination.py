@@ -23,7 +23,7 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray, frozen
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.junction import SUPPORT_ABOVE, JunctionTree, Run, setting_key, variable_groups
+from besag.infer.junction import JunctionTree, Run, setting_key, variable_groups
 from besag.infer.relevance import relevant, separated
 from besag.infer.remaining import Remaining
 from besag.infer.result import Result
@@ -119,10 +119,7 @@ class Buckets(Run):
         keep[kept] = True
         setting = self.setting(nothing, used, False)
         setting = replace(setting, keep=frozen(keep), soft=frozen(setting.soft & ~keep))
-        drawn = self.sketch(setting)
-        smaller = self.under_evidence(setting) if drawn.entries.sum() > SUPPORT_ABOVE else None
-        if smaller is not None:
-            setting, drawn = smaller, self.sketch(smaller)
+        setting, drawn = self.with_states(setting, self.sketch(setting))
         self.refuse(drawn)
         self.told.update(width=drawn.order.width, entries=float(drawn.entries.sum()))
         compile = worth_compiling(drawn.entries.sum())

@@ -243,7 +243,7 @@ def _held(made: Plan, bound: Any) -> Held:
         marginals=np.zeros(int(made.sketch.digit_offsets[-1])),
         tile=work.tile,
         sums=work.sums,
-        fresh=np.empty(max(made.largest_room, 1)),
+        fresh=np.empty(np.diff(made.join.message_offsets).max(initial=1)),
         stack=np.empty(3 * n_cliques, np.int64),
         path=np.empty(n_cliques, np.int64),
     )

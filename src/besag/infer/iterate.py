@@ -102,23 +102,21 @@ class TraceRow(NamedTuple):
     residual: float
 
 
-class Trace:
-    """The rows of r.trace."""
+class Trace(NamedTuple):
+    """The rows of r.trace: the first n of a list that later steps, whose Results share it, may have made longer."""
 
-    def __init__(self) -> None:
-        self.rows: list[TraceRow] = []
+    rows: list[TraceRow]
+    n: int
 
     def with_bound(self, bound: float) -> Trace:
         """The same rows with a bound that has another source."""
-        other = Trace()
-        other.rows = [row._replace(bound=bound) for row in self.rows]
-        return other
+        return Trace([row._replace(bound=bound) for row in self.rows[: self.n]], self.n)
 
     def to_frame(self) -> pd.DataFrame:
         """Columns iteration, seconds, value, bound, residual."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows, columns=list(TraceRow._fields))
+        return pd.DataFrame(self.rows[: self.n], columns=list(TraceRow._fields))
 
 
 class Course:
@@ -128,7 +126,7 @@ class Course:
         self.engine, self.process, self.limits, self.began = engine, process, limits, began
         self.iterations, self.residual = 0, math.inf
         self.stopped: str | None = None
-        self.trace = Trace() if traced else None
+        self.trace: list[TraceRow] | None = [] if traced else None
 
     @property
     def seconds(self) -> float:
@@ -146,14 +144,14 @@ class Course:
         elif self.limits.time_limit is not None and self.seconds >= self.limits.time_limit:
             self.stopped = "time_limit"
 
-    def seen(self) -> Result:
+    def seen(self, want: frozenset[Want] = SHOWN) -> Result:
         """The answer as it stands, for people who watch; also noted in the trace."""
-        result = self.told(self.process.answer(SHOWN))
+        result = self.process.answer(want)
         if self.trace is not None:
             value = math.nan if result.log_partitions is None else float(result.log_partitions.sum())
             bound = value if result.bound in ("lower", "upper", "exact") else math.nan
-            self.trace.rows.append(TraceRow(self.iterations, self.seconds, value, bound, self.residual))
-        return result
+            self.trace.append(TraceRow(self.iterations, self.seconds, value, bound, self.residual))
+        return self.told(result)
 
     def told(self, result: Result) -> Result:
         """An answer with its diagnostics and the trace so far."""
@@ -168,7 +166,8 @@ class Course:
             rows=len(result.log_partitions) if result.log_partitions is not None else 1,
             **self.process.details(),
         )
-        return replace(result, diagnostics=diagnostics, trace_log=self.trace)
+        trace = None if self.trace is None else Trace(self.trace, len(self.trace))
+        return replace(result, diagnostics=diagnostics, trace_log=trace)
 
 
 def iterate(
@@ -202,7 +201,7 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 
 def each_step(engine: str, process: Process, want: frozenset[Want], limits: Limits, began: float) -> Iterator[Result]:
-    """A Result for each step, the last one as `iterate` would give it."""
+    """A Result for each step, with messages where they are wanted, the last one as `iterate` would give it."""
     course = Course(engine, process, limits, began, traced=True)
     while course.stopped is None:
         try:
@@ -210,7 +209,7 @@ def each_step(engine: str, process: Process, want: frozenset[Want], limits: Limi
         except OutOfTime:
             course.stopped = "time_limit"
             break
-        result = course.seen()
+        result = course.seen(SHOWN | (want & {"messages"}))
         if course.stopped is None:
             yield result
     yield course.told(process.answer(want | SHOWN))

@@ -173,14 +173,23 @@ class Run:
 
     def setting(self, read: BoolArray, used: BoolArray, cells: bool) -> Setting:
         """What is to be planned for."""
-        allowed: BoolArray = self._support()
-        if not used.all() and self.problem.children is not None:
-            allowed = np.array(allowed)
-            offsets = self.graph.state_offsets
-            for v in self.problem.children[~used]:  # summed out already: one state, so that it does not count
-                allowed[offsets[v] : offsets[v + 1]] = np.arange(offsets[v + 1] - offsets[v]) == 0
+        allowed = frozen(self._without_children(self._support(), used))
         keep = frozen(np.zeros(self.graph.n_variables, np.bool_))
-        return Setting(frozen(used), frozen(self.fixed), frozen(allowed), frozen(self.soft), frozen(read), keep, cells)
+        return Setting(frozen(used), frozen(self.fixed), allowed, frozen(self.soft), frozen(read), keep, cells)
+
+    def _without_children(self, allowed: BoolArray, used: BoolArray) -> BoolArray:
+        """(S,): the same with one state of each child whose factor is left out: it is summed out and must not count.
+
+        Which state says nothing about the other variables, so that support is to be found before.
+        """
+        if used.all() or self.problem.children is None:
+            return allowed
+        children = self.problem.children[~used]
+        of_child = np.zeros(self.graph.n_variables, np.bool_)
+        of_child[children[children >= 0]] = True
+        first = np.zeros(len(allowed), np.bool_)
+        first[self.graph.state_offsets[:-1]] = True
+        return np.where(np.repeat(of_child, np.diff(self.graph.state_offsets)), first, allowed)
 
     def _support(self) -> BoolArray:
         """(S,): the states that hard zeros leave without evidence, looked at once for the same numbers."""
@@ -227,8 +236,11 @@ class Run:
 
     def drawn(self, want: frozenset[Want]) -> tuple[Setting, Sketch]:
         """What a want is planned for, and the order and cliques that it will have, which say what it takes."""
-        setting, drawn = self._without_states(want)
-        smaller = self.under_evidence(setting) if drawn.total > SUPPORT_ABOVE else None
+        return self.with_states(*self._without_states(want))
+
+    def with_states(self, setting: Setting, drawn: Sketch) -> tuple[Setting, Sketch]:
+        """A setting and its sketch; where that is large, with only the states that the evidence leaves."""
+        smaller = self._under_evidence(setting) if drawn.total > SUPPORT_ABOVE else None
         return (setting, drawn) if smaller is None else (smaller, self.sketch(smaller))
 
     def _without_states(self, want: frozenset[Want]) -> tuple[Setting, Sketch]:
@@ -268,29 +280,32 @@ class Run:
             ("sketch", *setting_key(setting)), lambda: sketch(self.factors, setting, compile=compile)
         )
 
-    def under_evidence(self, setting: Setting) -> Setting | None:
+    def _under_evidence(self, setting: Setting) -> Setting | None:
         """The setting with only the states that hard zeros leave under one row of evidence; None if that is all."""
         evidence, offsets = self.problem.evidence, self.graph.state_offsets
         if evidence.n_rows > 1 or not (self.fixed | self.soft).any():
             return None
         if not (self.problem.log_potentials == -np.inf).any():
             return None
-        allowed = self._seen_states(setting)
+        allowed = self._seen_states(self._support())
         if evidence.log_weights is not None:
             allowed &= evidence.log_weights[0] > -np.inf
         left = allowed_states(self.factors, frozen(allowed), compile=worth_compiling(len(self.factors.log_potentials)))
+        if not np.logical_or.reduceat(left, offsets[:-1]).all():
+            return None
+        left = self._without_children(left, setting.used)
         free = np.repeat(~self.fixed, np.diff(offsets))
-        if not np.logical_or.reduceat(left, offsets[:-1]).all() or (left == setting.allowed)[free].all():
+        if (left == setting.allowed)[free].all():
             return None
         return replace(setting, allowed=frozen(left | ~free & setting.allowed))
 
-    def _seen_states(self, setting: Setting) -> BoolArray:
-        """(S,): the states of a setting that one row of evidence leaves, likelihoods apart."""
+    def _seen_states(self, allowed: BoolArray) -> BoolArray:
+        """(S,): the allowed states that one row of evidence leaves, likelihoods apart."""
         offsets = self.graph.state_offsets
         sizes = np.diff(offsets)
         seen = np.repeat(self.problem.evidence.observed[0], sizes)
         state = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-        return np.asarray(setting.allowed & ((seen < 0) | (seen == state)))
+        return np.asarray(allowed & ((seen < 0) | (seen == state)))
 
     def refuse(self, drawn: Sketch) -> None:
         """TooLargeError where the messages would not fit, or the work would take longer than there is time."""
@@ -453,7 +468,7 @@ class Run:
             return float(weight.sum()), codes
 
         base = np.zeros(int(offsets[-1])) if evidence.log_weights is None else evidence.log_weights[0].copy()
-        base[~self._seen_states(setting)] = -np.inf
+        base[~self._seen_states(setting.allowed)] = -np.inf
         compile = worth_compiling(drawn.total)
         found = narrowed(self.factors, setting, drawn, base, solve, compile=compile)
         return None if found is None else found[1]

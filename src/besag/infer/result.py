@@ -126,7 +126,9 @@ class Result(Rebuilt):
         from besag.infer.engine import REGISTRY, SHOWS, engine_class
 
         name = str(self.diagnostics.get("engine"))
-        if name in REGISTRY and want not in SHOWS and want not in engine_class(name).capabilities.wants:
+        if name in REGISTRY and want not in engine_class(name).capabilities.wants:
+            if want in SHOWS:
+                raise CapabilityError(f"engine {name!r} cannot give {want}; {CALLS[want]} gives it")
             able = [other for other in REGISTRY if want in engine_class(other).capabilities.wants]
             raise CapabilityError(f"engine {name!r} cannot give {want}; {', '.join(able)} can")
 
@@ -284,6 +286,8 @@ class Result(Rebuilt):
     @property
     def messages(self) -> pd.DataFrame:
         """All messages in the order in which they were sent: step, source, target, state, value."""
+        if self.message_log is None and self.batched:
+            raise CapabilityError("messages are kept for one row of evidence, a dict; this is a Result of a batch")
         log: pd.DataFrame = self._asked(self.message_log, "messages").to_frame()
         return log
 

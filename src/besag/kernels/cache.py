@@ -16,7 +16,6 @@ import hashlib
 import os
 import re
 import stat
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, ClassVar
@@ -120,25 +119,15 @@ class _KernelCacheImpl(caching.CompileResultCacheImpl):
 class _KernelCache(caching.FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            found = super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)
         except Exception:  # unreadable, truncated, of another layout: compile again
-            found = None
-        if found is None:
-            announce()
-        return found
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
         except Exception:  # the disk is full, the directory is gone: run without
             return
-
-
-@functools.cache
-def announce() -> None:
-    """Tells who waits at a terminal what for, once."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        sys.stderr.write("besag compiles kernels for this machine, which can take a minute, once ...\n")
 
 
 def kernel_cache(py_func: Any, constants: tuple[int, ...]) -> Any:

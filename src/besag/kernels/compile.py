@@ -80,15 +80,16 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
     key = (make_kernel, *constants)
     kernel = _kernels.get(key)
     if kernel is None:
-        with uninterrupted(), _locks[0]:
+        with uninterrupted():
             numba = importlib.import_module("numba")
-            _register_helpers()
-            kernel = _kernels.get(key)
-            if kernel is None:
-                kernel = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(make_kernel(*constants))
-                _enable_cache(kernel, constants)
-                keep_interrupts(kernel)
-                _kernels[key] = kernel
+            with _locks[0]:
+                _register_helpers()
+                kernel = _kernels.get(key)
+                if kernel is None:
+                    kernel = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(make_kernel(*constants))
+                    _enable_cache(kernel, constants)
+                    keep_interrupts(kernel)
+                    _kernels[key] = kernel
     return kernel  # type: ignore[no-any-return]
 
 
@@ -174,7 +175,9 @@ def _enable_cache(kernel: Any, constants: tuple[int, ...]) -> None:
         return
     try:
         from besag.kernels.cache import kernel_cache
+        from besag.kernels.notice import watch
 
+        watch(kernel)
         kernel._cache = kernel_cache(kernel.py_func, constants)
     except Exception:  # no place to write, or another numba: both end in compiling again
         return

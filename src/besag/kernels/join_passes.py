@@ -63,7 +63,7 @@ def normalise(semiring: int, x: Array, start: int, n: int) -> tuple[float, float
         factor = math.ldexp(1.0, -exponent)
         for i in range(start, start + n):
             x[i] *= factor
-        return float(exponent), math.log(highest / lowest)
+        return float(exponent), math.log(highest) - math.log(lowest)
     # Towards 0: a tiny negative number less -1 would lose all of its digits.
     taken = float(math.floor(highest) if highest >= 0.0 else math.ceil(highest))
     for i in range(start, start + n):

@@ -53,10 +53,10 @@ class PairPlan:
     shared: bool  # few tables for many factors: both orientations are kept
 
 
-def plan_pairs(factors: Factors, forest: Forest, *, worthwhile: int = WORTHWHILE) -> PairPlan | None:
-    """The plan, or None where the problem is of another kind or has fewer than `worthwhile` table entries."""
+def plan_pairs(factors: Factors, forest: Forest, *, worthwhile: int | None = None) -> PairPlan | None:
+    """The plan, or None where the problem is of another kind or has too few table entries: WORTHWHILE."""
     cardinalities, arity = np.diff(factors.state_offsets), np.diff(factors.scope_offsets)[forest.order]
-    if forest.work < worthwhile or len(arity) == 0 or np.any(arity != 2):
+    if forest.work < (WORTHWHILE if worthwhile is None else worthwhile) or len(arity) == 0 or np.any(arity != 2):
         return None
     n = int(cardinalities[0])
     if n < 2 or np.any(cardinalities != n) or np.any(factors.kinds[forest.order] != 0):

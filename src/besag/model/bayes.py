@@ -20,7 +20,7 @@ from besag.model.cpt import TOLERANCE, check_cpt, state_code
 from besag.model.dag import parents_of, topological
 from besag.model.model import FactorGroup, Model
 from besag.model.template import Template
-from besag.model.variable import Variables, states_from
+from besag.model.variable import Variables, mapping_from, states_from
 
 
 def bayesian_network(
@@ -43,7 +43,8 @@ def bayesian_network(
     array([0.3333, 0.6667])
     """
     known, edges = _structure(structure)
-    for name, given in (states or {}).items():
+    given_states = mapping_from({} if states is None else states, "states must be {name: states or cardinality}")
+    for name, given in given_states.items():
         known[str(name)] = states_from(given, str(name))
     if not known:
         raise ModelError("a model needs at least one variable; the structure names none")
@@ -54,15 +55,15 @@ def bayesian_network(
             raise ModelError(f"{child!r} cannot be its own parent")
         parents[variables.index(child)].append(variables.index(parent))
     topological(variables, parents)
-    return from_parents(variables, parents, cpts or {}, tolerance)
+    tables = mapping_from({} if cpts is None else cpts, "cpts must be {name: table}")
+    return from_parents(variables, parents, tables, tolerance)
 
 
 def from_parents(
     variables: Variables, parents: list[list[int]], cpts: Mapping[str, Any], tolerance: float = TOLERANCE
 ) -> Model:
     """A Bayesian network from the parents of each variable, by index, in the order of its table's axes."""
-    for name in cpts:
-        variables.index(name)
+    given = {variables.index(name): table for name, table in cpts.items()}
     pools: dict[tuple[int, ...], list[int]] = {}
     for child, above in enumerate(parents):
         shape = tuple(variables.cardinalities[[*above, child]].tolist())
@@ -71,9 +72,8 @@ def from_parents(
     for shape, children in pools.items():
         tables = np.full((len(children), *shape), 1.0 / shape[-1])
         for row, child in enumerate(children):
-            name = variables.names[child]
-            if name in cpts:
-                tables[row] = check_cpt(variables, parents[child], child, cpts[name], tolerance)
+            if child in given:
+                tables[row] = check_cpt(variables, parents[child], child, given[child], tolerance)
         support = tables > 0
         template = Template(f"cpt[{','.join(map(str, shape))}]", shape, len(children))
         scopes = np.array([[*parents[child], child] for child in children], np.int64)
@@ -89,13 +89,17 @@ def _structure(structure: Any) -> tuple[dict[str, tuple[str, ...]], list[tuple[s
     if hasattr(structure, "edges") and hasattr(structure, "nodes"):
         if not structure.is_directed():
             raise ModelError("a Bayesian network needs a directed graph; got an undirected networkx graph")
-        nodes: dict[str, tuple[str, ...]] = {str(node): ("0", "1") for node in structure.nodes}
-        return nodes, [(str(parent), str(child)) for parent, child in structure.edges()]
+        nodes = [str(node) for node in structure.nodes]
+        if len(set(nodes)) < len(nodes):
+            twice = next(name for name in nodes if nodes.count(name) > 1)
+            raise ModelError(f"names of variables are text, and two nodes have the text {twice!r}; relabel one of them")
+        edges = [(str(parent), str(child)) for parent, child in structure.edges()]
+        return dict.fromkeys(nodes, ("0", "1")), list(dict.fromkeys(edges))  # a multigraph has an edge twice
     if not isinstance(structure, Iterable):
         raise ModelError(f"structure must be text, edges or a networkx.DiGraph, got {type(structure).__name__}")
     edges = []
     for edge in structure:
-        if isinstance(edge, str) or len(edge) != 2:
+        if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) != 2:
             raise ModelError(f"an edge is (parent, child), got {edge!r}")
         if (pair := (str(edge[0]), str(edge[1]))) not in edges:
             edges.append(pair)
@@ -139,8 +143,10 @@ def do(model: Model, interventions: Mapping[str, object]) -> Model:
     """Pearl's intervention: the variables lose their parents and take the given states for certain."""
     parents = parents_of(model)
     cpts: dict[str, Any] = {variable.name: cpt(model, variable.name) for variable in model.variables}
-    for name, state in interventions.items():
+    expected = "do takes the states that variables are set to, {name: state}, as in model.do({'A': 'yes'})"
+    for name, state in mapping_from(interventions, expected).items():
         v = model.variables.index(name)
         parents[v] = []
-        cpts[name] = np.eye(int(model.variables.cardinalities[v]))[state_code(model.variables, v, state)]
+        code = state_code(model.variables, v, state)
+        cpts[model.variables.names[v]] = np.eye(int(model.variables.cardinalities[v]))[code]
     return from_parents(model.variables, parents, cpts)

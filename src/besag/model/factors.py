@@ -63,6 +63,8 @@ def markov_network(
     array([0.2857, 0.7143])
     """
     named = variables_from(variables)
+    if isinstance(factors, str) or not isinstance(factors, Iterable):
+        raise ModelError(f"factors must be a list of (scope, table) or {{name: (scope, table)}}, got {factors!r}")
     labels = list(factors) if isinstance(factors, Mapping) else None
     listed = list(factors.values()) if isinstance(factors, Mapping) else list(factors)
     pools: dict[tuple[int, ...] | Potts, _Pool] = {}

@@ -25,7 +25,7 @@ from besag.model.layout import Layout
 from besag.model.metadata import NONE, checked_metadata
 from besag.model.queries import Queries
 from besag.model.template import Inputs, Template, join_inputs
-from besag.model.variable import Variables, variables_from
+from besag.model.variable import Variables, mapping_from, variables_from
 
 if TYPE_CHECKING:
     from besag.graph.graph import Graph
@@ -205,7 +205,8 @@ class Model(Rebuilt, Queries):
         ({'name': 'lawn'}, {'position': (10, 20)})
         """
         kept = dict(self.variables.metadata)
-        kept |= {self.variables.index(n): checked_metadata(given, repr(n)) for n, given in (variables or {}).items()}
+        own = mapping_from({} if variables is None else variables, "metadata of variables must be {name: metadata}")
+        kept |= {self.variables.index(n): checked_metadata(given, repr(n)) for n, given in own.items()}
         return replace(
             self,
             metadata=self.metadata if metadata is None else metadata,
@@ -238,7 +239,7 @@ class Model(Rebuilt, Queries):
 
     def with_inputs(self, inputs: Mapping[str, Inputs]) -> Model:
         """The same model with other inputs, {template name: inputs}, as many rows as there are factors."""
-        for name in inputs:
+        for name in mapping_from(inputs, "inputs must be {name of a template: inputs}"):
             self.layout[name]
         used = dict.fromkeys(inputs, 0)
         sharing = Counter(group.template.name for group in self.groups)
@@ -267,7 +268,7 @@ class Model(Rebuilt, Queries):
         """
         theta = np.array(self.theta)
         support = np.ones(theta.shape, np.bool_) if self.support is None else np.array(self.support)
-        for key, table in tables.items():
+        for key, table in mapping_from(tables, "tables must be {number or name of a factor: table}").items():
             where, shape = self._slot(key)
             energies, allowed = energies_from(table, given, where=f"table {key!r}")
             if energies.shape != shape:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from besag.errors import EvidenceError, ModelError
+from besag.errors import EvidenceError, ModelError, require
 from besag.model.dag import parents_of
 from besag.model.model import FactorGroup, Model
 from besag.model.template import Template
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def to_networkx(model: Model, kind: Literal["dag", "moral", "factor", "junction_tree"]) -> nx.Graph[Any]:
     """The directed graph, that of variables that share a factor, the bipartite factor graph, or the tree of cliques."""
+    require("networkx", "graph", "to_networkx")
     import networkx as nx
 
     names = model.variables.names_at(range(len(model.variables)))

@@ -247,7 +247,10 @@ class Queries:
         return junction_tree(self._model(), evidence)
 
     def steps(self, evidence: Any = None, **options: Unpack[Options]) -> Iterator[Result]:
-        """A Result for each step of an engine that works in steps; for the tree engine a step is a message."""
+        """A Result for each step of an engine that works in steps; for the tree engine a step is a message.
+
+        Each has what trace=True would give, r.trace so far and, with engine tree or bp, r.messages.
+        """
         from besag.query.verbs import steps
 
         return steps(self._model(), evidence, options)
@@ -362,7 +365,7 @@ class Queries:
         from besag.model.dag import d_separated
 
         model = self._model()
-        sets = [[x] if isinstance(x, str) else x for x in (a, b, given)]
+        sets = [[x] if isinstance(x, (str, int)) else x for x in (a, b, given)]
         return d_separated(model, *([model.variables.index(name) for name in names] for names in sets))
 
     def to_networkx(self, kind: Literal["dag", "moral", "factor", "junction_tree"] | None = None) -> nx.Graph[Any]:

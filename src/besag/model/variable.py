@@ -5,11 +5,13 @@ each
 variable; a `Variable` object is made only when somebody asks for it. Names are a sequence that can find a name again:
 a list (`NameList`), "0".."n-1" (`RangeNames`), or "row,column" of a grid (`GridNames`).
 
-A state is matched by name, str(value); 1.0 matches "1", because pandas makes floats of integers beside NaN.
+A state is matched by name, str(value); 1.0 matches "1", because pandas makes floats of integers beside NaN, and True
+matches "TRUE" or "true" where only one state is that, because pandas makes booleans of such columns.
 """
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, overload
@@ -251,11 +253,14 @@ class Variables(Sequence[Variable]):
         return f"no variable is named {name!r}; {hint} ({len(self)} variables in all)"
 
     def find_state(self, index: int, value: object) -> int | None:
-        """The code of a state of variable `index` by name, or None; 1.0 matches "1"."""
+        """The code of a state of variable `index` by name, or None; 1.0 matches "1", True the one "TRUE" or "true"."""
         codes = self._codes[int(self.space_of[index])]
         code = codes.get(str(value))
         if code is None and isinstance(value, (float, np.floating)) and float(value).is_integer():
             code = codes.get(str(int(value)))
+        if code is None and isinstance(value, (bool, np.bool_)):
+            same = [code for state, code in codes.items() if state.casefold() == str(value).casefold()]
+            code = same[0] if len(same) == 1 else None
         return code
 
     @property
@@ -300,6 +305,13 @@ class SliceNames:
         return found - self.start if found is not None and self.start <= found < self.stop else None
 
 
+def mapping_from(given: Any, expected: str) -> Mapping[Any, Any]:
+    """What was given, where it is a dict; ModelError that says what is expected."""
+    if not isinstance(given, Mapping):
+        raise ModelError(f"{expected}, got {type(given).__name__} {reprlib.repr(given)}")
+    return given
+
+
 def variables_from(variables: Variables | Mapping[str, Any] | Sequence[Any]) -> Variables:
     """{name: states or cardinality}, or a list of cardinalities or states -> Variables, which may also be given."""
     if isinstance(variables, Variables):
@@ -307,12 +319,23 @@ def variables_from(variables: Variables | Mapping[str, Any] | Sequence[Any]) -> 
     if isinstance(variables, Mapping):
         if not variables:
             raise ModelError("a model needs at least one variable; none was given")
+        _refuse_tuples(variables)
         names = NameList(str(name) for name in variables)
         return Variables.from_spaces(names, [states_from(given, str(name)) for name, given in variables.items()])
+    if isinstance(variables, str) or not isinstance(variables, Iterable):
+        mapping_from(variables, "variables must be {name: states or cardinality}, or a list of states or cardinalities")
     listed = list(variables)
     return Variables.from_spaces(
         RangeNames(len(listed)), [states_from(given, str(i)) for i, given in enumerate(listed)]
     )
+
+
+def _refuse_tuples(names: Iterable[object]) -> None:
+    """In a scope, a tuple would be several variables."""
+    for name in names:
+        if isinstance(name, tuple):
+            text = ",".join(map(str, name))
+            raise ModelError(f"names of variables are text, and {name!r} is a tuple; name it {text!r}, in scopes too")
 
 
 def states_from(given: object, name: str) -> tuple[str, ...]:

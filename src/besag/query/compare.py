@@ -11,7 +11,7 @@ import numpy as np
 from besag.errors import ModelError
 from besag.infer.engine import Engine, engine_text
 from besag.infer.result import Result
-from besag.query.run import Options
+from besag.query.run import Options, evidence_for
 from besag.query.verbs import entropy, joint, marginals
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def compare(
     """
     import pandas as pd
 
-    rows, answers = [], []
+    rows, answers, read = [], [], evidence_for(model, evidence)
     for engine in engines:
         began = time.perf_counter()
-        result = marginals(model, None, evidence, Options({**options, "engine": engine}))
+        result = marginals(model, None, read, Options({**options, "engine": engine}))
         seconds = time.perf_counter() - began
         text = engine if isinstance(engine, str) else engine_text(engine)
         answers.append(result)

@@ -18,7 +18,7 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.errors import CapabilityError, EvidenceError
-from besag.graph.evidence import is_missing, read_evidence
+from besag.graph.evidence import is_missing, read_doubting, read_evidence
 from besag.infer.engine import engine_name
 from besag.infer.incremental import Incremental
 from besag.infer.junction import JunctionTree
@@ -170,7 +170,7 @@ class Session:
 
     def _refuse(self) -> Any:
         """EvidenceError with a minimal conflict."""
-        evidence = read_evidence(self.model.variables, self._evidence)
+        evidence, _ = read_doubting(self.model.variables, self._evidence)  # what there was to warn of, `observe` did
         refuse_impossible(self.model, self.engine, evidence, self._result(-math.inf))
         raise AssertionError("the engine finds possible what the session does not")
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from besag.errors import require
 from besag.graph.evidence import read_evidence
 from besag.infer.junction import JunctionTree, Run
 from besag.infer.triangulation import Triangulation, triangulated
@@ -60,6 +61,7 @@ class JunctionTreeView:
 
     def to_networkx(self) -> nx.Graph[Any]:
         """A graph of cliques, which are tuples of names; `separator` of an edge has the names that are shared."""
+        require("networkx", "graph", "to_networkx")
         import networkx as nx
 
         graph: nx.Graph[Any] = nx.Graph()

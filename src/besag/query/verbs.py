@@ -285,10 +285,10 @@ def moments(model: Model, evidence: Any, options: Options) -> Array:
 
 def entropy(model: Model, evidence: Any, options: Options) -> float:
     """-sum p log p of p(y | evidence), in nats."""
-    result = run(model, {"log_partition", "variables", "moments"}, evidence, options)
-    if result.batched:
-        raise EvidenceError("entropy takes one row of evidence, a dict")
     read = read_evidence(model.variables, evidence)
+    if read.batched:
+        raise EvidenceError("entropy takes one row of evidence, a dict")
+    result = run(model, {"log_partition", "variables", "moments"}, read, options)
     weights = read.log_weights
     total = float(result.log_partition) - _expected(result.moments, model.problem.log_potentials)
     if weights is not None:
