@@ -2,8 +2,8 @@
 
 Contestants are engines, each with a question that it can answer. Kernels are loaded by the same question about a small
 model of the same kind; then a large one is built, and its first question is what is timed: "best" is to be below 1.5 s,
-and "added MB" below 110 where the case names 100 MB (with 5 s, so that it ends). `answered` is 0 where the engine refused by a
-TooLargeError, 1 where it answered.
+and "added MB" below 110 where the case names 100 MB (with 5 s, so that it ends). `answered` is 0 where the engine
+refused by a TooLargeError, 1 where it answered.
 """
 
 from __future__ import annotations
