@@ -25,6 +25,8 @@ from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
 
+SLAB_ENTRIES = 2**20  # log-potentials that labellings are looked up in at a time
+
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
 class Problem(Rebuilt):
@@ -147,6 +149,14 @@ class Problem(Rebuilt):
 
     def energy_of_answers(self, rows: IntArray) -> Array:
         """H of labellings (B, V) that an engine made, which are taken to be codes that agree with what was observed."""
+        size = max(1, SLAB_ENTRIES // max(self.graph.n_factors, self.graph.n_variables, 1))
+        if len(rows) <= size:
+            return self._energy_of(rows, self.evidence.log_weights)
+        parts = ((start, min(start + size, len(rows))) for start in range(0, len(rows), size))
+        return np.concatenate([self._energy_of(rows[a:b], self.evidence.rows(a, b)[1]) for a, b in parts])
+
+    def _energy_of(self, rows: IntArray, log_weights: Array | None) -> Array:
+        """H of labellings (B, V), with the log-weights of these rows."""
         graph = self.graph
         starts = graph.plans.get_for("starts", self.table_offsets, self._starts)
         if starts is not None:
@@ -155,18 +165,16 @@ class Problem(Rebuilt):
             blocks = enumerate(graph.blocks)
             values = np.hstack([block_values(block, *self.block_tables(number), rows) for number, block in blocks])
         total = self._by_instance(values, graph.scope_variables[graph.scope_offsets[:-1]])
-        if self.evidence.log_weights is not None:
-            total = total + self._by_instance(self._weights_at(rows), np.arange(graph.n_variables))
+        if log_weights is not None:
+            total = total + self._by_instance(self._weights_at(rows, log_weights), np.arange(graph.n_variables))
         return -total
 
     def _starts(self) -> IntArray | None:
         """(F,): where the table of each factor begins in log_potentials; None where a factor is not a table."""
         return frozen(self.table_offsets[self.table_of_factor]) if (self.kinds == Kind.TABLE).all() else None
 
-    def _weights_at(self, rows: IntArray) -> Array:
+    def _weights_at(self, rows: IntArray, log_weights: Array) -> Array:
         """(B, V): the log-weight of each label."""
-        log_weights = self.evidence.log_weights
-        assert log_weights is not None
         at = self.graph.state_offsets[:-1] + rows
         return np.take_along_axis(np.broadcast_to(log_weights, (len(at), log_weights.shape[1])), at, axis=1)
 

@@ -11,7 +11,8 @@ sampling that leaves f_b as it is:
     log w = sum over t of log f_{b_t}(y_{t-1}) - log f_{b_{t-1}}(y_{t-1})           E[w] = Z / Z_0,  for any T
 
 log Z is estimated by log Z_0 + log of the mean weight. With a time limit there are as many temperatures, evenly spread
-over what is left of [0, 1], as the sweeps so far let expect that there is time for. Interrupted at b, the last term
+over what is left of [0, 1], as the sweeps so far let expect that there is time for; and of a large model as many chains
+as START of the time lets begin, two at the least. Interrupted at b, the last term
 goes from b to 1 at once: still without bias, but with a larger variance. Marginals are means of conditionals at the
 end, weighted by w.
 
@@ -33,23 +34,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, frozen
-from besag.errors import CapabilityError, TooLargeError
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen
+from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number
 from besag.infer.gibbs import check_count
 from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.memory import refuse
 from besag.infer.result import Result
-from besag.infer.samplers import links_in, prepared, single_site
+from besag.infer.samplers import LANES, links_in, prepared, sampler_bytes, single_site
 from besag.infer.scan import sweep_key
 from besag.infer.setting import Setting
-from besag.infer.starts import drawn_codes
+from besag.infer.starts import drawn_at_once, drawn_codes
 from besag.kernels.compile import kernel_of
 from besag.kernels.gibbs import make_totals
 from besag.kernels.threads import run_chunks
 
 HARD = 2.0  # nats that a hard zero costs at b = 1/2
 LEAST = 10.0  # effective chains that are enough; half of all where they are few
+START = 0.25  # of the time, in which chains are drawn
+DRAWN = 1 << 20  # states, of the chains that are drawn at a time where there is a limit
+AT_ONCE = 1 << 20  # states of chains whose conditionals are weighed at a time
 SHARE = 0.9  # of the time left that temperatures may be expected to take
 
 
@@ -121,23 +126,43 @@ class Annealing:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         rng = np.random.default_rng(0) if rng is None else rng
-        self.engine, self.n_chains = engine, engine.n_chains
-        self.setting = setting = prepared(problem, engine.memory_limit, self.n_chains, engine.n_temperatures)
-        n_states, graph = int(setting.graph.state_offsets[-1]), setting.graph
-        needed = 2 * 8 * setting.n_rows * self.n_chains * n_states
-        if needed > setting.limit:
-            raise TooLargeError(
-                f"{setting.n_rows} rows x {self.n_chains} chains x {n_states} states would take {needed} bytes, more "
-                f"than memory_limit={setting.limit}; take fewer chains or rows at a time"
-            )
-        self.sampler = single_site(setting, self.n_chains, "chromatic", engine.n_threads, engine.dtype)
-        self.sampler.start(drawn_codes(setting.base, graph.state_offsets, self.n_chains, rng))
-        self.key, self.beta, self.taken, self.to_come = int(rng.integers(2**62)), 0.0, 0, engine.n_temperatures
+        self.engine = engine
         self.end, self.clock = math.inf if time_limit is None else began + time_limit, clock
+        self.setting = setting = prepared(problem, engine.memory_limit, engine.n_chains, engine.n_temperatures)
+        graph = setting.graph
+        self._refuse()
+        codes = self._begin(rng, began)
+        self.n_chains = int(codes.shape[1])
+        self.sampler = single_site(setting, self.n_chains, "chromatic", engine.n_threads, engine.dtype)
+        self.sampler.start(codes)
+        del codes  # as large as all that the sampler keeps
+        self.key, self.beta, self.taken, self.to_come = int(rng.integers(2**62)), 0.0, 0, engine.n_temperatures
         self.log_weights = np.zeros((setting.n_rows, self.n_chains, graph.n_instances))
         self.log_z0 = _independent(setting)
         self.finite, self.violated = self._totals()
         self.set_off = clock()
+
+    def _refuse(self) -> None:
+        """TooLargeError where the chains would not fit: their states twice, as drawn and as kept, and conditionals."""
+        setting, graph, n_chains = self.setting, self.setting.graph, self.engine.n_chains
+        rows, n_states = setting.n_rows, int(graph.state_offsets[-1])
+        drawn = rows * n_chains * graph.n_variables + drawn_at_once(rows * n_chains, n_states)
+        kept = rows * n_chains * (n_states + 3 * graph.n_variables) + 2 * min(AT_ONCE, rows * n_chains * n_states)
+        tables = 4 * len(setting.problem.log_potentials)  # at a temperature
+        needed = sampler_bytes(setting) + 8 * (max(drawn, kept) + tables)
+        what = f"{rows} rows x {n_chains} chains x {n_states} states"
+        advice, least = "take fewer chains or rows at a time", 2 * 8 * rows * n_chains * n_states
+        refuse(what, needed, setting.limit, advice, least=least)
+
+    def _begin(self, rng: np.random.Generator, began: float) -> IntArray:
+        """(R, C, V): where the chains begin; of a large problem only so many as there is time for."""
+        base, offsets, n_chains = self.setting.base, self.setting.graph.state_offsets, self.engine.n_chains
+        step = n_chains if self.end == math.inf else LANES * max(1, DRAWN // (LANES * base.size))
+        parts = [drawn_codes(base, offsets, min(step, n_chains), rng)]
+        until = began + START * (self.end - began)
+        while (n := sum(part.shape[1] for part in parts)) < n_chains and self.clock() < until:
+            parts.append(drawn_codes(base, offsets, min(step, n_chains - n), rng))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     @property
     def finished(self) -> bool:
@@ -257,7 +282,11 @@ class Annealing:
             by_state = w[:, :, None]
         else:
             by_state = np.repeat(w.T, np.diff(offsets[graph.instance_offsets]), axis=1)[None]
-        p = (self._conditionals() * by_state).sum(axis=1)
+        sampler, step = self.sampler, max(1, AT_ONCE // setting.base.size)
+        known = sampler.chains(sampler.sums) if self.finished else sampler.codes()
+        p = np.zeros(setting.base.shape)
+        for c in range(0, self.n_chains, step):
+            p += (self._conditionals(known[:, c : c + step]) * by_state[:, c : c + step]).sum(axis=1)
         allowed = setting.base > -np.inf
         p = np.where(allowed, p, 0.0)
         total = np.add.reduceat(p, offsets[:-1], axis=1)
@@ -265,15 +294,14 @@ class Annealing:
         spread = np.repeat(total, sizes, axis=1)
         return np.where(spread > 0, p / np.where(spread > 0, spread, 1.0), even)
 
-    def _conditionals(self) -> Array:
-        """(R, C, S)."""
+    def _conditionals(self, known: AnyArray) -> Array:
+        """(R, c, S) of some chains, from their sums or, before the end, their states."""
         setting = self.setting
-        shape = (setting.n_rows, self.n_chains, int(setting.graph.state_offsets[-1]))
+        shape = (*known.shape[:2], int(setting.graph.state_offsets[-1]))
         if self.finished:
-            sums = self.sampler.chains(self.sampler.sums)
-            return self.sampler.of_states(sums.reshape(-1, sums.shape[2])).reshape(shape)
+            return self.sampler.of_states(known.reshape(-1, known.shape[2])).reshape(shape)
         one = np.zeros(shape)
-        np.put_along_axis(one, setting.graph.state_offsets[:-1] + self.sampler.codes(), 1.0, axis=2)
+        np.put_along_axis(one, setting.graph.state_offsets[:-1] + known, 1.0, axis=2)
         return one
 
     def details(self) -> Mapping[str, Any]:

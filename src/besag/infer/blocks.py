@@ -4,7 +4,8 @@ TreeBlocks   A random forest of variables is drawn jointly given all others (Ham
              of those that are left, until all have moved. A factor that reaches out of the forest keeps its table: each
              variable that is known stands beside it as a leaf of its own, with one state. The conditionals that are
              added up are the exact marginals of the forest given the rest; where the factor graph is a forest they are
-             the answer itself. Forests are drawn anew for N_COVERS sweeps and then taken in turn, at random.
+             the answer itself. Forests are drawn anew for N_COVERS sweeps and then taken in turn, at random; as many of
+             them are kept as there is memory for, and others are made again.
 Clusters     Swendsen and Wang's sampler for couplings that make neighbours agree (`besag.kernels.swendsen_wang`).
 
     R rows, C chains, U = R C; V variables, S states; M pairwise factors
@@ -19,6 +20,8 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, frozen, offsets_of
 from besag.errors import CapabilityError
+from besag.infer.iterate import Look, no_look
+from besag.infer.memory import linked_entries
 from besag.infer.samplers import Layout, ends_of, pairs_of
 from besag.infer.scan import WORTH_THREADS
 from besag.infer.setting import Setting
@@ -32,6 +35,8 @@ from besag.kernels.swendsen_wang import make_clusters
 from besag.kernels.threads import run_chunks
 
 N_COVERS = 8
+COVER_OF_ENTRY = 16  # numbers of a cover for each entry of the scopes of factors
+WORK_OF_STATE = 6  # numbers that come and go where forests are drawn, for each state of a chain
 FORM = 1e-9  # how far a table may be from a + c [i = j]
 
 
@@ -56,41 +61,49 @@ class Mode(TypedDict):
 class TreeBlocks(Layout):
     """Random forests of variables, each drawn jointly."""
 
-    def __init__(self, setting: Setting, n_chains: int, n_threads: int | None) -> None:
+    def __init__(self, setting: Setting, n_chains: int, n_threads: int | None, n_kept: int = N_COVERS) -> None:
         super().__init__(setting, n_chains)
-        self.n_threads = n_threads
+        self.n_threads, self.n_kept = n_threads, n_kept
         scopes = tuple(frozen(array) for array in setting.factors[:3])
         self.incidence = tuple(frozen(a) for a in kernel_of(make_incidence, compile=setting.compile)(*scopes))
         self.covers: dict[int, list[Block]] = {}
         self.base = np.repeat(setting.base, n_chains, axis=0)
 
-    def sweep(self, key: int, keep: bool) -> Array:
+    def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
         """One sweep: the blocks of a random cover in turn."""
         number = key % N_COVERS
         if number not in self.covers:
-            self.covers[number] = self._cover(number)
+            if len(self.covers) >= self.n_kept:
+                self.covers.pop(next(iter(self.covers)))
+            self.covers[number] = self._cover(number, look)
         score = np.zeros(len(self.states))
         worth = self.sums.size >= WORTH_THREADS
         how = Mode(n_threads=self.n_threads if worth else 1, compile=self.setting.compile)
         for i, block in enumerate(self.covers[number]):
+            look()
             base = self._base(block)
             if keep:
                 found = tree.sum_product(block.factors, block.forest, base, **how)
                 assert found.variables is not None
                 self.sums[:, block.states] += found.variables[:, : len(block.states)]
+            look()
             drawn = tree.sample(block.factors, block.forest, base, 1, key + i, **how)
             self.states[:, block.variables] = drawn.samples[:, 0, : len(block.variables)]
             score += drawn.log_partition.sum(axis=1)
         score = np.where(np.isfinite(score), score, 0.0)
         return score.reshape(self.setting.n_rows, self.n_chains)
 
-    def _cover(self, number: int) -> list[Block]:
-        graph = self.setting.graph
+    def _cover(self, number: int, look: Look) -> list[Block]:
+        graph, blocks = self.setting.graph, list[Block]()
+        look()
         order = np.random.default_rng(number).permutation(graph.n_variables)
         block_of = np.full(graph.n_variables, -1, np.int64)
         cover = kernel_of(make_cover, compile=self.setting.compile)
         n_blocks = cover(frozen(order), *self.incidence, graph.n_factors, block_of)
-        return [self._block(block_of == b) for b in range(n_blocks)]
+        for b in range(n_blocks):
+            look()
+            blocks.append(self._block(block_of == b))
+        return blocks
 
     def _block(self, inside: Array) -> Block:
         """The forest of some variables (V,): factors that touch it, and copies of what else these read."""
@@ -132,6 +145,11 @@ class TreeBlocks(Layout):
         return base
 
 
+def cover_bytes(setting: Setting) -> int:
+    """What a cover takes."""
+    return 8 * COVER_OF_ENTRY * linked_entries(setting.graph)
+
+
 class Clusters(Layout):
     """Swendsen and Wang's clusters."""
 
@@ -142,13 +160,14 @@ class Clusters(Layout):
         coupling, base = agreeing(setting)
         self.coupling, self.base = frozen(coupling), frozen(base)
 
-    def sweep(self, key: int, keep: bool) -> Array:
+    def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
         """One sweep: bonds, then labels."""
         kernel = kernel_of(make_clusters, compile=self.setting.compile)
         scores = np.zeros((len(self.states), 1))
         offsets = frozen(self.setting.graph.state_offsets)
 
         def task(u: int) -> None:
+            look()
             kernel(
                 offsets, self.ends, self.coupling, self.base, self.n_chains, u, u + 1, key,
                 self.states, keep, self.sums, scores,

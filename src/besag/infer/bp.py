@@ -33,11 +33,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, dot, frozen, norm
-from besag.errors import CapabilityError, EvidenceError, TooLargeError
+from besag.errors import CapabilityError, EvidenceError
 from besag.graph.problem import Problem
 from besag.infer.bp_messages import PassedMessages
 from besag.infer.engine import SHOWS, Capabilities, OnStep, Want, check_wants, is_number
-from besag.infer.iterate import Limits, each_step, iterate, warm_state
+from besag.infer.iterate import Clock, Limits, each_step, iterate, warm_state
+from besag.infer.memory import linked_entries, message_entries, refuse
 from besag.infer.result import Result, factor_offsets
 from besag.infer.setting import Setting
 from besag.infer.starts import start_codes
@@ -109,13 +110,14 @@ class BP:
         if self.k != 1 and "map" in want:
             raise CapabilityError(f"engine 'bp' gives one labelling, not the {self.k} best; junction_tree does")
         limits, setting = self.limits(time_limit), Setting(problem, KINDS, self.memory_limit)
+        clock = Clock(time_limit, began)
         if "map" in want and want & SUMS <= SHOWS:
-            process = Process(self, setting, Semiring.MAX, rng, warm)
+            process = Process(self, setting, Semiring.MAX, rng, warm, clock)
             return iterate("bp", process, want, limits, began, on_step)
-        process = Process(self, setting, Semiring.SUM, rng, warm)
+        process = Process(self, setting, Semiring.SUM, rng, warm, clock)
         answer = iterate("bp", process, want & SUMS, limits, began, on_step)
         if "map" in want:
-            process = Process(self, setting, Semiring.MAX, rng, None)
+            process = Process(self, setting, Semiring.MAX, rng, None, clock)
             best = iterate("bp", process, frozenset({"map"}), limits, began)
             answer = _with_map(answer, best)
         return answer
@@ -130,7 +132,8 @@ class BP:
     ) -> Iterator[Result]:
         """A Result for each iteration, with marginals, log Z and, for one row of evidence, messages."""
         began, want = time.perf_counter(), SUMS - {"factors", "moments"}
-        process = Process(self, Setting(problem, KINDS, self.memory_limit), Semiring.SUM, rng, warm)
+        setting, clock = Setting(problem, KINDS, self.memory_limit), Clock(time_limit, began)
+        process = Process(self, setting, Semiring.SUM, rng, warm, clock)
         shown = want - {"messages"} if problem.evidence.batched else want
         yield from each_step("bp", process, shown, self.limits(time_limit), began)
 
@@ -152,17 +155,18 @@ class Process:
         semiring: Semiring,
         rng: np.random.Generator | None,
         warm: Result | None,
+        clock: Clock,
     ) -> None:
-        self.engine, self.setting, self.semiring = engine, setting, semiring
+        self.engine, self.setting, self.semiring, self.clock = engine, setting, semiring, clock
         self.rng = np.random.default_rng(0) if rng is None else rng
         graph = setting.graph
         self.dtype = np.dtype(setting.number_type(engine.dtype))
+        self._refuse()
         self.links: Links = graph.plans.get("bp links", lambda: links_of(setting.factors, compile=setting.compile))
         self.damping = self._first_damping()
         self.least, self.waited, self.diverges, self.finished, self.updates = math.inf, 0, False, False, 0
         self.iterations, self.order = 0, counting(graph.n_variables)
         self.tolerance = engine.limits(None).tolerance or 0.0
-        self._refuse()
         self._begin_all()
         self._warm(warm)
 
@@ -174,14 +178,18 @@ class Process:
         return float(asked)
 
     def _refuse(self) -> None:
-        needed = self.dtype.itemsize * (
-            3 * self.setting.n_rows * int(self.links.message_offsets[-1]) + len(self._tables())
+        """TooLargeError where links, tables, messages with their copies, and the answer would not fit."""
+        graph, rows = self.setting.graph, self.setting.n_rows
+        links, copies = linked_entries(graph), 5 if self.engine.schedule == "residual" else 4
+        of_row = self.dtype.itemsize * copies * message_entries(graph) + 8 * (
+            4 * int(graph.state_offsets[-1]) + graph.n_factors + graph.n_variables
         )
-        if needed > self.setting.limit:
-            raise TooLargeError(
-                f"bp: messages and tables would take {needed} bytes, more than memory_limit={self.setting.limit}"
-                + ("; ask for fewer rows at a time" if self.setting.n_rows > 1 else "; try dtype=float32")
-            )
+        needed = rows * of_row + 8 * (4 * links + graph.n_factors) + self.dtype.itemsize * len(self._tables())
+        if self.engine.schedule == "residual":
+            needed += 24 * rows * links
+        advice = "ask for fewer rows at a time" if rows > 1 else "try dtype=float32"
+        least = self.dtype.itemsize * (3 * rows * message_entries(graph) + len(self._tables()))
+        refuse("bp: messages and tables", needed, self.setting.limit, advice, least=least)
 
     def _tables(self) -> Array:
         return self.setting.problem.log_potentials
@@ -270,7 +278,7 @@ class Process:
             return passing.synchronous(self.damping)
         if self.engine.schedule == "sequential":
             return passing.sequential(self.order, self.damping)
-        return passing.residual(tolerance, self.damping)
+        return passing.residual(tolerance, self.damping, self.clock.look)
 
     def _adapt(self, worst: float) -> None:
         """More damping where the residual has not become smaller for a while, from the start where messages diverge."""

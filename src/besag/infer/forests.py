@@ -14,6 +14,7 @@ two variables, and a good one where they have more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -42,11 +43,21 @@ def grown(scopes: Scopes, order: IntArray, *, compile: bool) -> BoolArray:
     return chosen
 
 
-def spread_out(scopes: Scopes, n_forests: int, rng: np.random.Generator, *, compile: bool) -> tuple[Array, int]:
-    """rho (G,) of at least n_forests forests, more where it takes more to cover all factors, and their number."""
+def spread_out(
+    scopes: Scopes,
+    n_forests: int,
+    rng: np.random.Generator,
+    *,
+    compile: bool,
+    enough: Callable[[], bool] = lambda: False,
+) -> tuple[Array, int]:
+    """rho (G,) of at least n_forests forests, more where it takes more to cover all factors, and their number.
+
+    enough: whether those that there are will do, if they cover all factors.
+    """
     n_factors = len(scopes.starts) - 1
     counts, n = np.zeros(n_factors, np.int64), 0
-    while n < n_forests or (counts == 0).any():
+    while (counts == 0).any() or (n < n_forests and not (n and enough())):
         order = _shuffled(n_factors, rng)
         ranks = np.minimum(counts[order], MAX_COUNT).astype(np.int16)
         counts += grown(scopes, order[np.argsort(ranks, kind="stable")], compile=compile)

@@ -30,7 +30,7 @@ from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.chains import LEAST, MOST, effective_size, r_hat
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
-from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.iterate import Clock, Limits, each_step, iterate
 from besag.infer.result import Result
 from besag.infer.samplers import prepared
 from besag.infer.scan import SCANS
@@ -80,7 +80,7 @@ class Gibbs:
         """Answers by sampling."""
         began = time.perf_counter()
         check_wants(self, want)
-        walk, limits = self._walk(problem, want, warm, rng, time_limit)
+        walk, limits = self._walk(problem, want, warm, rng, Clock(time_limit, began), time_limit)
         result = iterate("gibbs", walk, want, limits, began, on_step)
         return judged(result, walk)
 
@@ -94,7 +94,7 @@ class Gibbs:
     ) -> Iterator[Result]:
         """A Result for each sweep."""
         began, want = time.perf_counter(), frozenset[Want]({"variables"})
-        walk, limits = self._walk(problem, want, warm, rng, time_limit)
+        walk, limits = self._walk(problem, want, warm, rng, Clock(time_limit, began), time_limit)
         for result in each_step("gibbs", walk, want, limits, began):
             yield result if result.diagnostics["stopped"] is None else judged(result, walk)
 
@@ -104,12 +104,13 @@ class Gibbs:
         want: frozenset[Want],
         warm: Result | None,
         rng: np.random.Generator | None,
+        clock: Clock,
         time_limit: float | None,
     ) -> tuple[Walk, Limits]:
         per_chain = 1 if self.n_draws is None else -(-self.n_draws // self.n_chains)
         engine = replace(self, n_samples=max(self.n_samples, per_chain))
         setting = prepared(problem, self.memory_limit, self.n_chains, engine.n_samples + self.burn_in)
-        walk = Walk(engine, setting, want, warm, np.random.default_rng(0) if rng is None else rng)
+        walk = Walk(engine, setting, want, warm, np.random.default_rng(0) if rng is None else rng, clock)
         return walk, Limits(walk.burn_in + engine.n_samples, None, time_limit)
 
 

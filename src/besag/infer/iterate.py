@@ -6,17 +6,20 @@ keeps the trace, shows each step to whoever watches, and turns Ctrl-C into the b
     converged        the residual, how much the last step changed, is at most `tolerance`; never where that is 0, nor
                      where it is None, for engines that judge by other means
     max_iterations   so many steps were taken, or as many as there are: a Process that has an end is `finished` there
-    time_limit       so many seconds have passed since the question; looked at after each step
+    time_limit       so many seconds have passed since the question; looked at after each step, and within those of
+                     large problems by a Clock
     interrupted      Ctrl-C
+
+A step may be left at any place, by Ctrl-C or because the time is over: what a Process answers then is what it has.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -56,6 +59,37 @@ class Limits:
             raise CapabilityError(f"max_iterations must be a whole number of at least 1, got {self.max_iterations!r}")
         if self.tolerance is not None and not (is_number(self.tolerance) and 0 <= self.tolerance < math.inf):
             raise CapabilityError(f"tolerance must be a number from 0 on, got {self.tolerance!r}")
+
+
+Look: TypeAlias = Callable[[], None]  # called within a step, to end it by an exception
+
+
+def no_look() -> None:
+    """For work that has all the time there is."""
+
+
+class OutOfTime(Exception):
+    """The time of a question is over, in the middle of a step."""
+
+
+class Clock:
+    """The time that a question has, from `began` on; now: what tells the time."""
+
+    def __init__(
+        self, limit: float | None = None, began: float | None = None, now: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self.now, self.began = now, now() if began is None else began
+        self.end = math.inf if limit is None else self.began + limit
+
+    @property
+    def left(self) -> float:
+        """Seconds; inf where there is no limit."""
+        return self.end - self.now() if self.end < math.inf else math.inf
+
+    def look(self) -> None:
+        """OutOfTime where nothing is left."""
+        if self.left <= 0:
+            raise OutOfTime
 
 
 class TraceRow(NamedTuple):
@@ -150,6 +184,8 @@ def iterate(
                 result = course.seen()
                 if watched and on_step is not None:
                     on_step(result)
+    except OutOfTime:
+        course.stopped = "time_limit"
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):
             raise
@@ -157,16 +193,22 @@ def iterate(
     return course.told(process.answer(want))
 
 
-def is_interrupt(error: BaseException) -> bool:
-    """Whether Ctrl-C was pressed; within the call of a kernel, numba makes a SystemError of it."""
-    return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C was pressed; within the call of a kernel, numba makes SystemErrors of it, one of another."""
+    while isinstance(error, SystemError):
+        error = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt)
 
 
 def each_step(engine: str, process: Process, want: frozenset[Want], limits: Limits, began: float) -> Iterator[Result]:
     """A Result for each step, with messages where they are wanted, the last one as `iterate` would give it."""
     course = Course(engine, process, limits, began, traced=True)
     while course.stopped is None:
-        course.advance()
+        try:
+            course.advance()
+        except OutOfTime:
+            course.stopped = "time_limit"
+            break
         result = course.seen(SHOWN | (want & {"messages"}))
         if course.stopped is None:
             yield result

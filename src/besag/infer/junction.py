@@ -14,6 +14,7 @@ never stored, so the memory is that of the messages.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -29,7 +30,16 @@ from besag.graph.problem import Problem
 from besag.infer.best import several_best
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.few_states import best_of_few_states
-from besag.infer.memory import SMALL, default_memory_limit, refuse_samples
+from besag.infer.memory import (
+    SMALL,
+    Answers,
+    bytes_of_rows,
+    default_memory_limit,
+    refuse,
+    refuse_samples,
+    rows_at_once,
+    slabs,
+)
 from besag.infer.relevance import relevant
 from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.kernels import join
@@ -43,6 +53,7 @@ from besag.kernels.support import allowed_states
 KINDS = frozenset({int(Kind.TABLE)})
 EVERYTHING: frozenset[Want] = frozenset({"factors", "moments", "map", "samples"})  # what needs every variable
 SLAB_ENTRIES = 2**24  # of answers at a time
+WORK_OF_STATE, WORK_OF_VARIABLE = 6, 3  # numbers that come and go in a row: weights of evidence, marginals, codes
 LOOSE = 4.0  # times the table entries that rows side by side may take
 KEPT_ENTRIES = 2**20  # of all tables, that are kept in a domain from one question to the next
 SECONDS_AN_ENTRY = 6e-9  # of all marginals on one thread, see besag.query.cost
@@ -321,18 +332,27 @@ class Run:
         observed, log_weights = self.problem.evidence.rows(start, stop)
         return join.Given(observed, log_weights)
 
-    def slabs(self, width: int) -> Iterator[tuple[int, int]]:
-        """Rows in slabs, so that a large batch does not need all of its answers twice."""
-        rows = self.problem.evidence.n_rows
-        size = max(1, SLAB_ENTRIES // max(width, 1))
-        for start in range(0, rows, size):
-            yield start, min(start + size, rows)
+    def slabs(self, width: int, kept: int = 0) -> Iterator[tuple[int, int]]:
+        """Rows in slabs, so that a large batch does not need all of its answers twice.
+
+        width: numbers that are made of a row. kept: those of them that stay; TooLargeError where they do not fit.
+        """
+        rows, least = self.problem.evidence.n_rows, join.LANES
+        states, variables = int(self.graph.state_offsets[-1]), self.graph.n_variables
+        work = 8 * (WORK_OF_STATE * states + WORK_OF_VARIABLE * variables + 2 * width)
+        stays = bytes_of_rows(self.problem) + 8 * rows * kept
+        needed = stays + min(least, rows) * work
+        if rows > 1 and self.exceeds(needed):
+            refuse(f"the answers for {rows} rows", needed, self.limit, "ask for fewer rows at a time")
+        left = math.inf if self.memory_limit is None else self.memory_limit - stays
+        return slabs(rows, rows_at_once(rows, left, work, most=SLAB_ENTRIES // max(width, 1), least=least))
 
     def sums(self, want: frozenset[Want]) -> dict[str, Any]:
         """Everything that the semiring (+, x) gives."""
         cells = bool(want & {"factors", "moments"})
         offsets = factor_offsets(self.graph) if cells else None
-        rows, width = self.problem.evidence.n_rows, int(self.graph.state_offsets[-1])
+        rows, states = self.problem.evidence.n_rows, int(self.graph.state_offsets[-1])
+        width = states
         if offsets is not None:
             width += int(offsets[-1])
             self._refuse_cells(rows if "factors" in want else 1, int(offsets[-1]))
@@ -340,9 +360,10 @@ class Run:
             self._loosen(want - {"map", "samples"})
         made = self.plan(want - {"map", "samples"})
         compile = worth_compiling(made.sketch.total * rows)
-        log_z, variables, factors = [], [], []
+        log_z, answers = [], Answers(rows)
         moments = np.zeros(len(self.problem.log_potentials) if "moments" in want else 0)
-        for start, stop in self.slabs(width):
+        stays = (width if "factors" in want else states) if want & {"variables", "factors"} else 0
+        for start, stop in self.slabs(width, 1 + stays):
             part = join.sum_product(
                 partial(self.numbers, made),
                 self.evidence_rows(start, stop),
@@ -352,19 +373,17 @@ class Run:
                 compile=compile,
             )
             log_z.append(part.log_partition[0] if self.graph.n_instances > 1 else part.log_partition[:, 0])
-            if part.variables is not None:
-                variables.append(part.variables)
+            answers.put("probabilities", start, part.variables)
             if part.cells is not None:
                 if "moments" in want:
                     moments += self._moments(part.cells)
                 if "factors" in want:
-                    factors.append(part.cells)
+                    answers.put("factor_marginals", start, part.cells)
         self.told.update(domain=part.semiring.name.lower(), width=made.sketch.order.width)
         self.told.update(entries=made.sketch.total)
         return {
+            **answers.found,
             "log_partitions": np.concatenate(log_z),
-            "probabilities": np.concatenate(variables) if variables else None,
-            "factor_marginals": np.concatenate(factors) if factors else None,
             "table_moments": self.given.contracted(self.problem, moments) if "moments" in want else None,
         }
 
@@ -419,13 +438,13 @@ class Run:
         made = self.plan(want)
         compile = worth_compiling(made.sketch.total * self.problem.evidence.n_rows)
         numbers = self.numbers(made, Semiring.MAX)
-        labels, possible = [], []
-        for start, stop in self.slabs(self.graph.n_variables):
+        answers, possible = Answers(self.problem.evidence.n_rows), []
+        for start, stop in self.slabs(self.graph.n_variables, 1 + self.graph.n_variables):
             given = self.evidence_rows(start, stop)
             weight, codes = join.max_product(numbers, given, n_threads=self.n_threads, compile=compile)
-            labels.append(codes)
+            answers.put("codes", start, codes)
             possible.append(weight[0] if self.graph.n_instances > 1 else weight[:, 0])
-        return self.labelled(np.concatenate(labels), np.concatenate(possible))
+        return self.labelled(answers.found["codes"], np.concatenate(possible))
 
     def labelled(self, codes: IntArray, weights: Array) -> dict[str, Any]:
         found = self.given.energy_of_answers(codes)
@@ -439,13 +458,13 @@ class Run:
         rows = self.problem.evidence.n_rows
         compile = worth_compiling(made.sketch.total * rows * (1 + n_samples))
         numbers_in = partial(self.numbers, made)
-        log_z, samples = [], []
-        for start, stop in self.slabs(self.graph.n_variables * n_samples):
+        log_z, answers, width = [], Answers(rows), self.graph.n_variables * n_samples
+        for start, stop in self.slabs(width, width):
             given = self.evidence_rows(start, stop)
             part = join.sample(numbers_in, given, n_samples, key + start, n_threads=self.n_threads, compile=compile)
             log_z.append(part[0][0] if self.graph.n_instances > 1 else part[0][:, 0])
-            samples.append(part[1])
-        return {"log_partitions": np.concatenate(log_z), "sampled": np.concatenate(samples)}
+            answers.put("sampled", start, part[1])
+        return {"log_partitions": np.concatenate(log_z), **answers.found}
 
 
 def setting_key(setting: Setting) -> tuple[object, ...]:

@@ -31,13 +31,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from besag.arrays import AnyArray, Array, IntArray, Kind
-from besag.errors import CapabilityError, TooLargeError
+from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import SHOWN, Limits, each_step, iterate
 from besag.infer.mean_field_naive import Naive, linked_factors
 from besag.infer.mean_field_starts import given_start, normalised, random_start, uniform_start, warm_start
 from besag.infer.mean_field_trees import Trees
+from besag.infer.memory import linked_entries, refuse
 from besag.infer.result import Result, factor_offsets
 from besag.infer.setting import Setting
 
@@ -132,11 +133,12 @@ class Ascent:
         self, engine: MeanField, problem: Problem, warm: Result | None, rng: np.random.Generator | None
     ) -> None:
         self.setting = setting = Setting(problem, KINDS, engine.memory_limit)
+        self._refuse(engine.n_restarts + 2, 0)
         self.tolerance = engine.tolerance
         # A copy: whoever asks again with the same generator, for factor marginals say, gets the same q.
         self.rng = np.random.default_rng(0) if rng is None else copy.deepcopy(rng)
         self.family = _family(engine, setting)
-        self._refuse(engine.n_restarts + 2)
+        self._refuse(engine.n_restarts + 2, self.family.bytes_of_row)
         self.uniform = warm is None and isinstance(engine.init, str) and engine.init == "uniform"
         starts = [self._first(engine, warm), *(random_start(setting, self.rng) for _ in range(engine.n_restarts))]
         self.q: AnyArray = np.concatenate(starts).astype(self.family.dtype)
@@ -153,13 +155,14 @@ class Ascent:
             return given_start(self.setting, engine.init.values)
         return uniform_start(self.setting) if self.uniform else random_start(self.setting, self.rng)
 
-    def _refuse(self, n_starts: int) -> None:
-        needed = 16 * self.setting.base.size + n_starts * self.setting.n_rows * self.family.bytes_of_row
-        if needed > self.setting.limit:
-            raise TooLargeError(
-                f"{n_starts} starts of {self.setting.base.size} probabilities would take {needed} bytes, more than "
-                f"memory_limit={self.setting.limit}; ask for fewer n_restarts or rows"
-            )
+    def _refuse(self, n_starts: int, of_start: int) -> None:
+        """TooLargeError where the order of sweeps, and starts of so many bytes a row, would not fit."""
+        graph, rows, size = self.setting.graph, self.setting.n_rows, int(self.setting.graph.state_offsets[-1])
+        planned = 8 * linked_entries(graph) + 2 * graph.n_variables
+        of_row = 4 * size + graph.n_factors + graph.n_variables  # base, the answer, and what its bound takes
+        self.needed = needed = 8 * (planned + rows * of_row) + n_starts * rows * of_start
+        what, least = f"{n_starts} starts of {rows * size} probabilities", (16 * size + n_starts * of_start) * rows
+        refuse(what, needed, self.setting.limit, "ask for fewer n_restarts or rows, or use more memory", least=least)
 
     def step(self) -> float:
         """One sweep of every row that still changes."""
@@ -239,12 +242,9 @@ class Ascent:
 
     def _factors(self, p: Array, pick: Any) -> Array:
         n_entries = int(factor_offsets(self.setting.graph)[-1])
-        needed = 8 * len(p) * n_entries
-        if needed > self.setting.limit:
-            raise TooLargeError(
-                f"all factor marginals would take {needed} bytes, more than memory_limit={self.setting.limit}; "
-                "moments are their sums and take no room"
-            )
+        advice = "moments are their sums and take no room"
+        least = 8 * len(p) * n_entries
+        refuse("all factor marginals", self.needed + least, self.setting.limit, advice, least=least)
         out = np.zeros((len(p), n_entries))
         self.family.factor_marginals(p, pick, out)
         return out

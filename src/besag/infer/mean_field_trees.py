@@ -22,6 +22,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, frozen, offsets_of
 from besag.infer.mean_field_naive import Pick, factor_means, is_hard, linked_factors
+from besag.infer.memory import message_entries
 from besag.infer.products import add_product_moments, product_marginals
 from besag.infer.result import factor_offsets
 from besag.infer.setting import Setting
@@ -134,8 +135,10 @@ class Trees:
 
     @property
     def bytes_of_row(self) -> int:
-        """What a row of q takes, with what is kept beside it."""
-        return 2 * 8 * int(self.setting.base.shape[1])
+        """What a row of q takes, with what is kept beside it and what comes and goes while trees are fitted to it."""
+        graph = self.setting.graph
+        states, messages = int(graph.state_offsets[-1]), message_entries(graph)
+        return 8 * (4 * states + 3 * graph.n_variables + messages // 8)
 
     @property
     def exact(self) -> bool:

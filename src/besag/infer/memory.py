@@ -1,11 +1,23 @@
-"""How much memory an engine may take when nobody says, and what does not fit into it."""
+"""How much memory an engine may take when nobody says, and what does not fit into it.
+
+Engines count before they work: what stays (plans, messages, the answer) and what comes and goes beside it, at its most.
+Counts are in numbers of eight bytes and lie at or above what is taken, by a few per cent; kernels and Python's own
+objects are not in them. Rows of evidence that do not fit side by side are done in slabs.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from besag import recycled
+from besag.arrays import AnyArray
 from besag.errors import TooLargeError
+from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 
 FRACTION = 0.5
@@ -26,6 +38,69 @@ def default_memory_limit() -> int:
         return int(FRACTION * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (ValueError, OSError, AttributeError):
         return 2**31
+
+
+def refuse(what: str, needed: float, limit: int, advice: str, *, least: float = 0) -> None:
+    """TooLargeError where so many bytes are more than the limit.
+
+    least: bytes of what was named alone. They count by themselves where all is SMALL: plans and what comes and goes are
+    then less than a process takes to load a kernel.
+    """
+    counted = needed if needed > SMALL else least
+    if counted > limit:
+        raise TooLargeError(f"{what} would take {counted:.0f} bytes, more than memory_limit={limit}; {advice}")
+
+
+def rows_at_once(n_rows: int, left: float, bytes_of_row: int, *, most: int, least: int = 1) -> int:
+    """How many rows a slab has: as many as fit into what is left, at most `most`, and `least` in any case."""
+    return int(max(least, min(most, n_rows, left // max(bytes_of_row, 1))))
+
+
+def slabs(n_rows: int, size: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) of slabs of rows."""
+    for start in range(0, n_rows, size):
+        yield start, min(start + size, n_rows)
+
+
+def linked_entries(graph: Graph) -> int:
+    """Entries of the scopes of factors of two or more variables."""
+    arities = np.diff(graph.scope_offsets)
+    return int(arities[arities > 1].sum())
+
+
+def message_entries(graph: Graph) -> int:
+    """Numbers of one message for each of them."""
+    common = graph.variables.common_cardinality
+    if common is not None:
+        return common * linked_entries(graph)
+    arities = np.diff(graph.scope_offsets)
+    return int(np.diff(graph.state_offsets)[graph.scope_variables[np.repeat(arities > 1, arities)]].sum())
+
+
+class Answers:
+    """Arrays of answers, a row each, filled slab by slab; where there is one slab, they are what came in it."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
+        self.found: dict[str, Any] = {}
+
+    def put(self, name: str, start: int, part: AnyArray | None) -> None:
+        """Rows from `start` on of one of them; None is nothing."""
+        if part is None:
+            return
+        if len(part) == self.n_rows:
+            self.found[name] = part
+            return
+        if name not in self.found:
+            self.found[name] = recycled.empty((self.n_rows, *part.shape[1:]), part.dtype)
+        self.found[name][start : start + len(part)] = part
+
+
+def bytes_of_rows(problem: Problem) -> int:
+    """What a batch of evidence takes, as long as it is asked about; 0 for one row, which belongs to the model."""
+    evidence = problem.evidence
+    weights = 0 if evidence.log_weights is None else evidence.log_weights.nbytes
+    return evidence.observed.nbytes + weights if evidence.n_rows > 1 else 0
 
 
 def refuse_samples(problem: Problem, n_samples: int, memory_limit: int | None) -> None:

@@ -54,7 +54,8 @@ class Running:
     def mean(self) -> Array:
         """(R, S): zeros before the first sweep."""
         sums = self.by_chain()
-        return self.sampler.of_states(sums.mean(axis=1) / max(self.n, 1))
+        mean = sums.mean(axis=1) / max(self.n, 1)
+        return self.sampler.of_states(np.minimum(mean, 1.0))  # Ctrl-C within a sweep leaves more than n of some
 
     def error(self) -> Array:
         """(R, S): the standard error of the mean."""

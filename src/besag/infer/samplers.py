@@ -21,6 +21,8 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray, Kind, frozen, index_type, inverse, offsets_of
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
+from besag.infer.iterate import Look, no_look
+from besag.infer.memory import linked_entries
 from besag.infer.scan import Scan
 from besag.infer.setting import Setting
 from besag.kernels.compile import kernel_of, worth_compiling
@@ -30,6 +32,7 @@ from besag.kernels.gibbs_pairs import Pairs, make_pairs_sweep
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 MOST_STATES = 64  # for which a kernel is compiled
+LANES = 4  # chains of binary variables side by side, if they are so many
 CERTAIN = 1e4  # log-odds, beyond all that neighbours can say, of what evidence leaves no choice in a row
 
 
@@ -47,8 +50,11 @@ class Sampler(Protocol):
     def peek(self, rows: IntArray, variables: IntArray) -> AnyArray:
         """(T, C): the states of some variables in some rows."""
 
-    def sweep(self, key: int, keep: bool) -> Array:
-        """Move every variable once; where `keep`, add the conditionals to `sums`. A score of each chain, (R, C)."""
+    def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
+        """Move every variable once; where `keep`, add the conditionals to `sums`. A score of each chain, (R, C).
+
+        look: called now and then, so that it can end a long sweep; some variables have moved then, and others not.
+        """
 
     def chains(self, sums: Array) -> Array:
         """An array of the layout of `sums` as (R, C, Q)."""
@@ -63,6 +69,14 @@ def prepared(problem: Problem, memory_limit: int | None, n_chains: int, n_sweeps
     drawn = float(n_sweeps) * setting.n_rows * n_chains * max(problem.graph.n_variables, problem.graph.n_factors)
     setting.compile = setting.compile or worth_compiling(drawn)
     return setting
+
+
+def sampler_bytes(setting: Setting) -> int:
+    """What a sampler takes besides its chains: base and fields of all rows, and who stands beside whom."""
+    graph = setting.graph
+    rows = setting.n_rows * (4 * int(graph.state_offsets[-1]) + 2 * graph.n_variables)
+    tables = 3 * len(setting.problem.log_potentials)
+    return 8 * (rows + 6 * linked_entries(graph) + 4 * graph.n_factors + 4 * graph.n_variables + tables)
 
 
 def links_in(graph: Graph, setting: Setting) -> Links:
@@ -121,7 +135,7 @@ class SingleSite(Layout):
         tempered = np.where(zero, hard, beta * np.where(zero, 0, given))
         self.factors = self.factors._replace(log_potentials=self._read(tempered))
 
-    def sweep(self, key: int, keep: bool) -> Array:
+    def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
         """One sweep."""
         kernel = kernel_of(make_sweep, compile=self.setting.compile)
         scores = np.zeros((len(self.states), self.scan.n_pieces))
@@ -132,7 +146,7 @@ class SingleSite(Layout):
                 self.states, keep, self.sums, scores, part,
             )  # fmt: skip
 
-        self.scan.sweep(key, len(self.states), 1, self.n_threads, call)
+        self.scan.sweep(key, len(self.states), 1, self.n_threads, call, look)
         return np.asarray(scores.sum(axis=1).reshape(self.setting.n_rows, self.n_chains))
 
 
@@ -154,7 +168,7 @@ class PairwiseStates(SingleSite):
         values = self.factors.log_potentials
         return np.asarray(frozen(np.concatenate([values, values[self.transposed]])))
 
-    def sweep(self, key: int, keep: bool) -> Array:
+    def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
         """One sweep."""
         kernel = kernel_of(make_pairs_sweep, self.n_states, compile=self.setting.compile)
         scores = np.zeros((len(self.states), self.scan.n_pieces))
@@ -165,7 +179,7 @@ class PairwiseStates(SingleSite):
                 self.states, keep, self.sums, scores, part,
             )  # fmt: skip
 
-        self.scan.sweep(key, len(self.states), 1, self.n_threads, call)
+        self.scan.sweep(key, len(self.states), 1, self.n_threads, call, look)
         return np.asarray(scores.sum(axis=1).reshape(self.setting.n_rows, self.n_chains))
 
 
@@ -178,7 +192,7 @@ class Binary:
     def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
         self.setting, self.n_chains, self.n_threads = setting, n_chains, n_threads
         self.dtype = setting.number_type(dtype)
-        self.lanes = next(lanes for lanes in (4, 2, 1) if n_chains % lanes == 0)
+        self.lanes = next(lanes for lanes in (LANES, 2, 1) if n_chains % lanes == 0)
         self.scan = Scan(scan, setting, BLOCK // self.lanes)
         self.visits = self.scan.renumber()
         self.places = inverse(self.visits)
@@ -217,7 +231,7 @@ class Binary:
         shaped = native.reshape(len(self.states), -1, self.lanes).transpose(0, 2, 1)
         return shaped.reshape(self.setting.n_rows, self.n_chains, -1)
 
-    def sweep(self, key: int, keep: bool) -> Array:
+    def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
         """One sweep."""
         kernel = kernel_of(make_binary_sweep, self.lanes, compile=self.setting.compile)
         scores = np.zeros((len(self.states), self.scan.n_pieces, self.lanes))
@@ -228,7 +242,7 @@ class Binary:
                 self.states, keep, self.sums, scores, part,
             )  # fmt: skip
 
-        self.scan.sweep(key, len(self.states), self.lanes, self.n_threads, call)
+        self.scan.sweep(key, len(self.states), self.lanes, self.n_threads, call, look)
         return np.asarray(scores.sum(axis=1).reshape(self.setting.n_rows, self.n_chains))
 
     def chains(self, sums: Array) -> Array:

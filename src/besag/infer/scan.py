@@ -5,7 +5,8 @@
     random       in a new random order each sweep
 
 Each sweep visits every variable that evidence leaves more than one state exactly once. A stage is a list of pieces
-(start, stop) of the order that may run side by side; stages follow one another. Stages depend on the problem only.
+(start, stop) of the order that may run side by side; stages follow one another, and depend on the problem only. Pieces
+are short enough to look at the clock between them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from besag.arrays import IntArray, frozen, index_type
+from besag.infer.iterate import Look, no_look
 from besag.infer.setting import Setting
 from besag.kernels.colouring import colours_of
 from besag.kernels.counter import GAMMA, mix
@@ -22,6 +24,7 @@ from besag.kernels.threads import run_chunks
 
 SCANS = ("chromatic", "systematic", "random")
 PIECE = 1 << 15  # variables of one colour in a task
+LONGEST = 1 << 17  # variables in a task where one comes after the other
 WORTH_THREADS = 1 << 16  # states drawn in a stage, below which a pool of threads costs more than it gives
 SMALL_COLOUR = 16  # variables of a colour, on average, below which colours are not worth their calls
 
@@ -37,7 +40,7 @@ class Scan:
         free = np.flatnonzero((n_left > 1).any(axis=0))
         self.kind, self.block, self.most, self.n_variables = kind, 1, most, graph.n_variables
         self.order = np.asarray(free)
-        self.stages = [[(0, len(free))]]
+        self.stages = [[(start, min(start + LONGEST, len(free)))] for start in range(0, max(len(free), 1), LONGEST)]
         if kind == "chromatic":
             self._by_colour(setting, free)
         self.order = frozen(self.order)
@@ -69,7 +72,9 @@ class Scan:
         left[visited] = False
         return np.concatenate([visited, np.flatnonzero(left)])
 
-    def sweep(self, key: int, n_units: int, lanes: int, n_threads: int | None, call: Call) -> None:
+    def sweep(
+        self, key: int, n_units: int, lanes: int, n_threads: int | None, call: Call, look: Look = no_look
+    ) -> None:
         """One sweep of all units, each of so many lanes."""
         order = self.order
         if self.kind == "random":
@@ -85,6 +90,7 @@ class Scan:
 
             def task(number: int, tasks: list[tuple[int, int, int, int, int]] = tasks) -> None:
                 start, stop, first_unit, last_unit, where = tasks[number]
+                look()
                 call(order, start, stop, self.block, first_unit, last_unit, where)
 
             run_chunks(task, len(tasks), n_threads if drawn >= WORTH_THREADS else 1)

@@ -43,6 +43,11 @@ def drawn_codes(base: Array, state_offsets: IntArray, n_chains: int, rng: np.ran
     return codes.reshape(len(base), n_chains, len(sizes))
 
 
+def drawn_at_once(n_units: int, n_states: int) -> int:
+    """Numbers that come and go while so many labellings are drawn."""
+    return 6 * min(max(n_states, SLAB), n_units * n_states)
+
+
 def start_codes(setting: Setting, n_chains: int, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
     """(R, C, V), and which rows (R,) or instances (N,) have a labelling; CapabilityError where that stays unknown."""
     codes, possible = independent_codes(setting, n_chains, rng), np.array(setting.possible)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypedDict
+from typing import ClassVar, TypedDict
 
 import numpy as np
 
@@ -20,7 +20,15 @@ from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.memory import default_memory_limit, refuse_samples
+from besag.infer.memory import (
+    Answers,
+    bytes_of_rows,
+    default_memory_limit,
+    refuse,
+    refuse_samples,
+    rows_at_once,
+    slabs,
+)
 from besag.infer.messages import MessageLog, send_all
 from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.infer.unary import add_unary_moments, base_blocks, base_rows, copy_unary_marginals
@@ -29,6 +37,8 @@ from besag.kernels.forest import Forest, plan
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 SLAB_ENTRIES = 2**24  # of base at a time: rows are done in slabs of so many entries
+PLAN_OF_VARIABLE, PLAN_OF_FACTOR = 8, 4  # numbers of a plan, while it is made
+WORK_OF_STATE, WORK_OF_VARIABLE = 6, 4  # numbers that come and go in a row
 
 
 def forest_of(graph: Graph, root: int | None = None) -> Forest | None:
@@ -130,6 +140,8 @@ class _Run:
         self.limit = default_memory_limit() if engine.memory_limit is None else engine.memory_limit
         self.problem = problem.expanded(KINDS, self.limit)
         self.graph = problem.graph
+        what = f"message passing between {self.graph.n_variables} variables"
+        refuse(what, self._planned() + self._work_of_row(), self.limit, "use more memory or a smaller model")
         self.forest = engine.hang(problem.graph)
         self.factors = tree.Factors(
             self.graph.state_offsets,
@@ -141,21 +153,41 @@ class _Run:
             self.problem.log_potentials,
         )
 
-    def slabs(self) -> Iterator[tuple[int, int]]:
-        """Rows in slabs, so that a large batch does not need all of its base at once."""
-        rows, n_states = self.problem.evidence.n_rows, int(self.graph.state_offsets[-1])
-        size = max(tree.LANES, SLAB_ENTRIES // n_states)
-        for start in range(0, rows, size):
-            yield start, min(start + size, rows)
+    def _planned(self) -> int:
+        """Bytes of the forest while it is planned."""
+        variables, factors = self.graph.n_variables, self.graph.n_factors
+        return 8 * (PLAN_OF_VARIABLE * variables + PLAN_OF_FACTOR * factors + len(self.graph.scope_variables))
+
+    def _work_of_row(self) -> int:
+        """Bytes that come and go in a row: its base, messages, what is told to each variable, marginals."""
+        graph = self.graph
+        messages = int(np.diff(graph.state_offsets)[graph.scope_variables].sum()) // 2
+        states = WORK_OF_STATE * int(graph.state_offsets[-1])
+        return 8 * (states + WORK_OF_VARIABLE * graph.n_variables + messages + graph.n_factors)
+
+    def slabs(self, kept: int) -> Iterator[tuple[int, int]]:
+        """Rows in slabs, so that a large batch does not need all of its base at once.
+
+        kept: numbers of a row that stay; TooLargeError where they do not fit.
+        """
+        rows, n_states, least = self.problem.evidence.n_rows, int(self.graph.state_offsets[-1]), tree.LANES
+        work = self._work_of_row() + 8 * kept
+        stays = self._planned() + bytes_of_rows(self.problem) + 8 * rows * kept
+        if rows > 1:
+            advice = "ask for fewer rows at a time"
+            refuse(f"the answers for {rows} rows", stays + min(least, rows) * work, self.limit, advice)
+        size = rows_at_once(rows, self.limit - stays, work, most=SLAB_ENTRIES // n_states, least=least)
+        return slabs(rows, size)
 
     def sums(self, answer: Result, want: frozenset[Want]) -> tuple[Result, dict[str, object]]:
         """Everything that the semiring (+, x) gives."""
         offsets = factor_offsets(self.graph) if "factors" in want else None
         rows = self.problem.evidence.n_rows
         self._refuse(rows, offsets)
-        log_z, variables, factors, moments = [], [], [], np.zeros(len(self.problem.log_potentials))
+        log_z, answers, moments = [], Answers(rows), np.zeros(len(self.problem.log_potentials))
         needs_variables = bool(want & {"variables", "factors", "moments"})
-        for start, stop in self.slabs():
+        kept = int(self.graph.state_offsets[-1]) if "variables" in want else 0
+        for start, stop in self.slabs(kept + (0 if offsets is None else int(offsets[-1]))):
             wanted = Wanted(
                 want_variables=needs_variables,
                 want_moments="moments" in want,
@@ -168,19 +200,18 @@ class _Run:
             if needs_variables and (log_z[-1] == -np.inf).any():
                 base = self._emptied(base_rows(self.problem, start, stop), log_z[-1])
                 part = tree.sum_product(self.factors, self.forest, base, **wanted)
-            if part.variables is not None:
-                variables.append(part.variables)
+            if "variables" in want:
+                answers.put("probabilities", start, part.variables)
             if part.factors is not None and part.variables is not None:
                 copy_unary_marginals(self.problem, part.variables, part.factors)
-                factors.append(part.factors)
+                answers.put("factor_marginals", start, part.factors)
             if part.moments is not None and part.variables is not None:
                 moments += part.moments
                 add_unary_moments(self.problem, part.variables, moments)
         answer = replace(
             answer,
+            **answers.found,
             log_partitions=np.concatenate(log_z),
-            probabilities=_stack(variables) if "variables" in want else None,
-            factor_marginals=_stack(factors) if "factors" in want else None,
             table_moments=self.given.contracted(self.problem, moments) if "moments" in want else None,
         )
         return answer, {"domain": "linear" if part.semiring == Semiring.SUM else "log"}
@@ -218,27 +249,27 @@ class _Run:
 
     def best(self, answer: Result) -> Result:
         """The labelling of least energy, for each row."""
-        labels, energies = [], []
-        for start, stop in self.slabs():
+        answers, energies = Answers(self.problem.evidence.n_rows), []
+        for start, stop in self.slabs(self.graph.n_variables):
             part = tree.max_product(
                 self.factors, self.forest, base_rows(self.problem, start, stop), n_threads=self.n_threads
             )
-            labels.append(part.labels)
+            answers.put("codes", start, part.labels)
             energies.append(np.where(self.by_instance(part.log_weight) == -np.inf, np.inf, 0.0))
-        codes = _stack(labels)
+        codes = answers.found["codes"]
         found = self.given.energy_of_answers(codes)
         return replace(answer, codes=codes[:, None], energies=(found + np.concatenate(energies))[:, None])
 
     def draws(self, answer: Result, rng: np.random.Generator, n_samples: int) -> Result:
         """Independent samples, for each row, from one key of the generator."""
         key = int(rng.integers(2**62))
-        log_z, samples = [], []
-        for start, stop in self.slabs():
+        log_z, answers = [], Answers(self.problem.evidence.n_rows)
+        for start, stop in self.slabs(self.graph.n_variables * n_samples):
             base = base_rows(self.problem, start, stop)
             part = tree.sample(self.factors, self.forest, base, n_samples, key + start, n_threads=self.n_threads)
             log_z.append(self.by_instance(part.log_partition))
-            samples.append(part.samples)
-        return replace(answer, log_partitions=np.concatenate(log_z), sampled=_stack(samples))
+            answers.put("sampled", start, part.samples)
+        return replace(answer, log_partitions=np.concatenate(log_z), **answers.found)
 
     def messages(self, semiring: Semiring) -> MessageLog:
         """Every message, in the order of sending."""
@@ -258,7 +289,3 @@ class _Run:
         if self.problem.weights is None:
             return None
         return np.repeat(self.problem.weights, np.diff(self.graph.instance_offsets))
-
-
-def _stack(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)

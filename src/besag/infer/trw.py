@@ -49,14 +49,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from besag.arrays import AnyArray, Array, Kind, frozen
-from besag.errors import CapabilityError, TooLargeError
+from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number, is_whole
 from besag.infer.forests import Scopes, spread_out
-from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
+from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, warm_state
+from besag.infer.memory import message_entries, refuse
 from besag.infer.result import Result, factor_offsets
 from besag.infer.setting import Setting
-from besag.infer.trw_plan import CHUNK_WORK, plan_of, reweighted
+from besag.infer.trw_plan import CHUNK_WORK, plan_of, planned_bytes, reweighted
 from besag.infer.trw_weights import Reweighing
 from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.kernels.compile import kernel_of, worth_compiling
@@ -120,7 +121,8 @@ class TRW:
         """Answers by sweeps of messages."""
         began = time.perf_counter()
         check_wants(self, want)
-        return iterate("trw", Sweeps(self, problem, warm, rng), want, self.limits(time_limit), began, on_step)
+        process = Sweeps(self, problem, warm, rng, Clock(time_limit, began))
+        return iterate("trw", process, want, self.limits(time_limit), began, on_step)
 
     def steps(
         self,
@@ -132,19 +134,30 @@ class TRW:
     ) -> Iterator[Result]:
         """A Result for each sweep."""
         began = time.perf_counter()
-        return each_step("trw", Sweeps(self, problem, warm, rng), SHOWN, self.limits(time_limit), began)
+        process = Sweeps(self, problem, warm, rng, Clock(time_limit, began))
+        return each_step("trw", process, SHOWN, self.limits(time_limit), began)
 
 
 class Sweeps:
     """Messages on one problem: a Process."""
 
-    def __init__(self, engine: TRW, problem: Problem, warm: Result | None, rng: np.random.Generator | None) -> None:
-        self.engine = engine
+    def __init__(
+        self,
+        engine: TRW,
+        problem: Problem,
+        warm: Result | None,
+        rng: np.random.Generator | None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.engine, self.clock = engine, Clock() if clock is None else clock
         self.setting = setting = Setting(problem, frozenset({int(Kind.POTTS)}), engine.memory_limit)
-        self.graph, self.plan = problem.graph, plan_of(problem.graph)
         self.dtype = np.dtype(setting.number_type(engine.dtype))
+        self.needed = planned_bytes(setting.problem, setting.n_rows)
+        least = setting.n_rows * self.dtype.itemsize * message_entries(problem.graph)
+        advice = "use more memory, ask for fewer rows at a time, or take bp or mean_field"
+        refuse("all messages", self.needed, setting.limit, advice, least=least)
+        self.graph, self.plan = problem.graph, plan_of(problem.graph)
         self.constants = self._constants()
-        self._refuse(None)
         self.base = frozen(np.where(setting.spread(setting.possible), setting.base, -np.inf))
         offsets = self.graph.state_offsets
         n_left = np.add.reduceat(self.base > -np.inf, offsets[:-1], axis=1, dtype=np.int64)
@@ -164,16 +177,6 @@ class Sweeps:
         pays = self.plan.work >= (WORTH_PAIRS if n == 2 else WORTHWHILE)
         return (n, int(kinds[0])) if pays and 2 <= n <= MAX_CONSTANT and (kinds == kinds[0]).all() else (0, -1)
 
-    def _refuse(self, cells: int | None) -> None:
-        """TooLargeError where messages, or factor marginals of so many cells, would not fit."""
-        rows, limit = self.setting.n_rows, self.setting.limit
-        if cells is None:
-            needed, what = rows * self.dtype.itemsize * len(self.plan.message_states), "all messages"
-        else:
-            needed, what = 8 * rows * cells, "all factor marginals"
-        if needed > limit:
-            raise TooLargeError(f"{what} would take {needed} bytes, more than memory_limit={limit}")
-
     def _start(self, warm: Result | None, rng: np.random.Generator) -> None:
         """Messages and rho, from where another run was or from nothing."""
         n_factors, shape = len(self.plan.order), (self.setting.n_rows, len(self.plan.message_states))
@@ -185,7 +188,10 @@ class Sweeps:
         if state is not None and warm is not None and self._covers(warm, state):
             self.n_forests, rho = state["n_forests"], state["rho"]
         else:
-            rho, self.n_forests = spread_out(self.scopes, self.engine.n_forests, rng, compile=self._compiled())
+            half = self.clock.left / 2
+            rho, self.n_forests = spread_out(
+                self.scopes, self.engine.n_forests, rng, compile=self._compiled(), enough=lambda: self.clock.left < half
+            )
         self.set_rho(rho)
 
     def _covers(self, warm: Result, state: Mapping[str, Any]) -> bool:
@@ -333,7 +339,8 @@ class Sweeps:
         problem, cells, starts = self.setting.problem, np.empty((1, 0)), np.zeros(0, np.int64)
         if "factors" in want:
             offsets = factor_offsets(self.graph)
-            self._refuse(int(offsets[-1]))
+            least, advice = 8 * self.setting.n_rows * int(offsets[-1]), "moments are their sums and take no room"
+            refuse("all factor marginals", self.needed + least, self.setting.limit, advice, least=least)
             cells, starts = np.zeros((self.setting.n_rows, int(offsets[-1]))), offsets[self.plan.order]
         if want & {"factors", "moments"}:
             averages = self.averages(frozen(starts), cells)

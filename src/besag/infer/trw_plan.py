@@ -18,8 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from besag import recycled
-from besag.arrays import Array, IntArray, frozen, offsets_of
+from besag.arrays import Array, IntArray, frozen, index_type, offsets_of
 from besag.graph.graph import Graph
+from besag.graph.problem import Problem
+from besag.infer.memory import linked_entries, message_entries
 from besag.infer.tree import forest_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.prepare import Factors
@@ -60,6 +62,15 @@ class Plan:
 def plan_of(graph: Graph) -> Plan:
     """The plan of a graph, made once."""
     return graph.plans.get("trw", lambda: _plan(graph))
+
+
+def planned_bytes(problem: Problem, n_rows: int) -> int:
+    """What sweeps take with their plan, at the most: while the plan is made, or while bounds are."""
+    graph = problem.graph
+    entries, messages, factors = linked_entries(graph), message_entries(graph), graph.n_factors
+    states = int(graph.state_offsets[-1])
+    of_plan = 8 * entries + 2 * messages + 8 * factors + 2 * len(problem.log_potentials)
+    return 8 * (of_plan + n_rows * (2 * messages + 7 * states + 2 * factors + graph.n_variables))
 
 
 def _plan(graph: Graph) -> Plan:
@@ -127,13 +138,21 @@ def _copies(
     if n_chunks == 1:
         return state_offsets[variables], np.zeros(0, np.int64), np.zeros(0, np.int64)
     chunk = np.searchsorted(chunks, owners, side="right") - 1
-    met, which = np.unique(variables * n_chunks + chunk, return_inverse=True)
+    met, which = _numbered(variables * n_chunks + chunk, (len(state_offsets) - 1) * n_chunks)
     variable = met // n_chunks
     is_copy = np.diff(variable, prepend=-1) == 0
     sizes = np.where(is_copy, np.diff(state_offsets)[variable], 0)
     places = np.where(is_copy, state_offsets[-1] + np.cumsum(sizes) - sizes, state_offsets[variable])
     first = np.repeat(state_offsets[variable] - (np.cumsum(sizes) - sizes), sizes)
     return places[which], np.unique(variable[is_copy]), first + np.arange(len(first))
+
+
+def _numbered(keys: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """The different ones of keys below n, in order, and the number of each key among them; without sorting."""
+    met = np.zeros(n, np.bool_)
+    met[keys] = True
+    number = np.cumsum(met, dtype=index_type(n))
+    return np.flatnonzero(met), number[keys].astype(np.int64) - 1
 
 
 def reweighted(factors: Factors, order: IntArray, rho: Array, *, compile: bool, n_threads: int | None = None) -> Tables:

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import Array, IntArray
-from besag.errors import CapabilityError, TooLargeError
-from besag.infer.blocks import Clusters, TreeBlocks
+from besag.errors import CapabilityError
+from besag.infer.blocks import N_COVERS, WORK_OF_STATE, Clusters, TreeBlocks, cover_bytes
 from besag.infer.counts import Counts
 from besag.infer.engine import Want
-from besag.infer.iterate import warm_state
-from besag.infer.memory import refuse_samples
+from besag.infer.iterate import Clock, OutOfTime, no_look, warm_state
+from besag.infer.memory import refuse, refuse_samples
 from besag.infer.result import Result
 from besag.infer.running import Running
-from besag.infer.samplers import Sampler, single_site
+from besag.infer.samplers import Sampler, sampler_bytes, single_site
 from besag.infer.scan import sweep_key
 from besag.infer.setting import Setting
-from besag.infer.starts import given_codes, start_codes
+from besag.infer.starts import drawn_at_once, given_codes, start_codes
 
 if TYPE_CHECKING:
     from besag.infer.gibbs import Gibbs
@@ -37,10 +37,11 @@ MOST_WATCHED = 10_000  # sweeps whose scalars are kept
 MOST_STATES = 192  # pairs of a row and a variable whose states are
 
 
-def make_sampler(engine: Gibbs, setting: Setting) -> Sampler:
-    """What moves the chains."""
+def make_sampler(engine: Gibbs, setting: Setting, left: int) -> Sampler:
+    """What moves the chains; left: bytes that it may take besides what it cannot do without."""
     if engine.scan == "tree":
-        return TreeBlocks(setting, engine.n_chains, engine.n_threads)
+        n_kept = min(N_COVERS, 1 + left // max(1, cover_bytes(setting)))
+        return TreeBlocks(setting, engine.n_chains, engine.n_threads, n_kept)
     if engine.scan == "swendsen_wang":
         return Clusters(setting, engine.n_chains, engine.n_threads)
     return single_site(setting, engine.n_chains, engine.scan, engine.n_threads, engine.dtype)
@@ -50,11 +51,17 @@ class Walk:
     """The chains on their way."""
 
     def __init__(
-        self, engine: Gibbs, setting: Setting, want: frozenset[Want], warm: Result | None, rng: np.random.Generator
+        self,
+        engine: Gibbs,
+        setting: Setting,
+        want: frozenset[Want],
+        warm: Result | None,
+        rng: np.random.Generator,
+        clock: Clock,
     ) -> None:
         self.setting, self.want, self.n_chains = setting, want, engine.n_chains
-        self._refuse(engine)
-        self.sampler = make_sampler(engine, setting)
+        self.clock, self.pace = clock, 0.0
+        self.sampler = make_sampler(engine, setting, setting.limit - self._needed(engine))
         self.key = int(rng.integers(2**62))
         self.taken, self.burn_in = self._begin(warm, rng), 0 if self._continues(warm) else engine.burn_in
         self.running = Running(self.sampler, engine.n_samples, engine.n_chains)
@@ -67,17 +74,23 @@ class Walk:
         self.watched_rows, self.watched_variables = self._to_watch()
         self.counts = Counts(setting, want, engine.n_chains, self.possible)
 
-    def _refuse(self, engine: Gibbs) -> None:
-        setting, n_states = self.setting, int(self.setting.graph.state_offsets[-1])
-        needed = 3 * 8 * setting.n_rows * engine.n_chains * n_states
-        if needed > setting.limit:
-            raise TooLargeError(
-                f"the running sums of {setting.n_rows} rows x {engine.n_chains} chains x {n_states} states would take "
-                f"{needed} bytes, more than memory_limit={setting.limit}; take fewer chains or rows at a time"
-            )
+    def _needed(self, engine: Gibbs) -> int:
+        """Bytes that the walk takes; TooLargeError where they would not fit."""
+        setting, graph = self.setting, self.setting.graph
+        rows, n_states = setting.n_rows, int(graph.state_offsets[-1])
+        units = rows * engine.n_chains
+        of_chain = 3 * n_states + 3 * graph.n_variables  # three sums, and states as they are drawn and kept
+        kept = units * of_chain + 6 * rows * n_states
+        drawn = drawn_at_once(units, n_states) + units * (n_states + graph.n_variables)
+        needed = sampler_bytes(setting) + 8 * max(kept, drawn)
+        if engine.scan == "tree":
+            needed += cover_bytes(setting) + 8 * WORK_OF_STATE * units * n_states
+        what = f"the running sums of {rows} rows x {engine.n_chains} chains x {n_states} states"
+        refuse(what, needed, setting.limit, "take fewer chains or rows at a time", least=3 * 8 * units * n_states)
         if "samples" in self.want:
             n_draws = engine.n_chains * engine.n_samples if engine.n_draws is None else engine.n_draws
             refuse_samples(setting.given, n_draws, engine.memory_limit)
+        return needed
 
     def _begin(self, warm: Result | None, rng: np.random.Generator) -> int:
         """Puts the chains where they begin; how many sweeps they have behind them."""
@@ -115,7 +128,7 @@ class Walk:
     def step(self) -> float:
         """One sweep of every chain; the largest standard error as it was when last looked at."""
         keep = self.left == 0
-        scores = self.sampler.sweep(sweep_key(self.key, self.taken), keep)
+        scores = self._sweep(keep)
         self.taken += 1
         if not keep:
             self.left -= 1
@@ -129,6 +142,21 @@ class Walk:
         if self.running.count() and self.running.n_batches.bit_count() == 1:  # after 1, 2, 4, ... batches
             self.residual = self.running.largest_error()
         return self.residual
+
+    def _sweep(self, keep: bool) -> Array:
+        """One sweep, which may end early as long as none counts; from then on none begins that there is no time for."""
+        began = self.clock.now()
+        if self.clock.left < self.pace / 2 and self.running.n:
+            raise OutOfTime
+        look = no_look if self.running.n else self.clock.look
+        try:
+            scores = self.sampler.sweep(sweep_key(self.key, self.taken), keep, look)
+        except BaseException:
+            if self.running.n == 0:
+                self.sampler.sums[...] = 0.0  # of some variables only
+            raise
+        self.pace = self.clock.now() - began
+        return scores
 
     def _watch(self, scores: Array) -> None:
         """Keep the scalars of this sweep; where they are many, every second one from now on."""

@@ -34,6 +34,7 @@ from besag.views import counts_up, taken
 RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
 CHUNK = 2**17  # entries of messages or tables that a thread takes at a time, at least
 MAX_CHUNKS = 32
+LOOK_EVERY = 2**15  # messages of the residual schedule between two looks at the clock
 MAX_CONSTANT = 64  # states, up to which kernels are specialised to their number
 WORTH_A_KERNEL = 2**16  # table entries: below this a kernel for one K alone is not worth its compilation
 WORTH_PAIRS = 2**11  # the same for K = 2, whose kernels every user of grids has compiled once
@@ -277,8 +278,11 @@ class Passing:
             float(sweep(self.links, self.numbers, order, damping, self.messages, self.gathered, self.room))
         )
 
-    def residual(self, tolerance: float, damping: float) -> float:
-        """The messages of the largest changes, one after the other; the largest change that is left."""
+    def residual(self, tolerance: float, damping: float, look: Callable[[], None]) -> float:
+        """The messages of the largest changes, one after the other; the largest change that is left.
+
+        look: called every LOOK_EVERY messages, to end the work by an exception.
+        """
         links, compile = self.links, self.domain.compile
         n_links = len(links.variables)
         if n_links == 0:
@@ -295,13 +299,17 @@ class Passing:
                 return math.inf
         kernel = kernel_of(bp_schedules.make_send_largest, self.semiring, compile=compile)
         numbers, heap = self.numbers, self._heap
-        sent = kernel(
-            links, numbers, n_links, tolerance, damping, self.messages, self.gathered, self.waiting, heap, self.room
-        )
-        if sent < 0:
-            self.narrow = True
-            return math.inf
-        self.updates += sent
+        fixed = (self.messages, self.gathered, self.waiting, heap, self.room)
+        for start in range(0, n_links, LOOK_EVERY):
+            look()
+            n = min(LOOK_EVERY, n_links - start)
+            sent = kernel(links, numbers, n, tolerance, damping, *fixed)
+            if sent < 0:
+                self.narrow = True
+                return math.inf
+            self.updates += sent
+            if sent < n:
+                break
         return self._checked(float(heap.changes[heap.links[0]]))
 
     def _checked(self, change: float) -> float:

@@ -33,6 +33,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from besag.kernels.interrupts import keep_interrupts, uninterrupted
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # True would let LLVM assume that there are no infinities; these two only reorder sums and fuse multiply-adds.
@@ -78,14 +80,16 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
     key = (make_kernel, *constants)
     kernel = _kernels.get(key)
     if kernel is None:
-        numba = importlib.import_module("numba")
-        with _locks[0]:
-            _register_helpers()
-            kernel = _kernels.get(key)
-            if kernel is None:
-                kernel = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(make_kernel(*constants))
-                _enable_cache(kernel, constants)
-                _kernels[key] = kernel
+        with uninterrupted():
+            numba = importlib.import_module("numba")
+            with _locks[0]:
+                _register_helpers()
+                kernel = _kernels.get(key)
+                if kernel is None:
+                    kernel = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(make_kernel(*constants))
+                    _enable_cache(kernel, constants)
+                    keep_interrupts(kernel)
+                    _kernels[key] = kernel
     return kernel  # type: ignore[no-any-return]
 
 
