@@ -191,14 +191,15 @@ def within(
     others: IntArray,
     entries: float,
     *,
-    most_steps: int = MOST_STEPS,
+    most_steps: int | None = None,
     compile: bool = True,
 ) -> bool:
     """Whether the first greedy order makes tables of at most so many entries; a run that makes more ends early."""
     graph = _prepared(cardinalities, first, others, None, compile)
     limits = (entries * BETTER, 0)
     eliminate = kernel_of(make_eliminate, compile=compile)
-    found, _ = _tried(eliminate, graph, FILL, _in_order(len(cardinalities)), limits, most_steps)
+    order = _in_order(len(cardinalities))
+    found, _ = _tried(eliminate, graph, FILL, order, limits, most_steps or MOST_STEPS)
     return bool(found.run[0] == DONE)
 
 
