@@ -61,7 +61,7 @@ class Mode(TypedDict):
 class TreeBlocks(Layout):
     """Random forests of variables, each drawn jointly."""
 
-    def __init__(self, setting: Setting, n_chains: int, n_threads: int | None, n_kept: int = N_COVERS) -> None:
+    def __init__(self, setting: Setting, n_chains: int, n_threads: int | None, n_kept: int) -> None:
         super().__init__(setting, n_chains)
         self.n_threads, self.n_kept = n_threads, n_kept
         scopes = tuple(frozen(array) for array in setting.factors[:3])
