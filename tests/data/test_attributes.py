@@ -18,6 +18,7 @@ from besag.data.labels import Labels
 from besag.data.numbering import Numbering
 from besag.errors import ModelError
 from besag.io.conll import read_conll
+from tests.routes import Forced
 
 
 def rows(attributes: Attributes, features: Features) -> list[list[tuple[str, float]]]:
@@ -367,11 +368,11 @@ def test_conll2000(data_dir: Path) -> None:
     assert np.array(labels.classes)[codes].tolist() == [chunk for _, _, chunk in tokens]
 
 
-def test_names_are_numbered_the_same_however_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_numbered_the_same_however_many_at_a_time(forced: Forced) -> None:
     sequences = [[["a", "b"], ["c"]], [{"a": 2.0}, ["d", "a"]], [["e"]], [{"b": 1.0, "f": 0.5}], [["a"], ["g", "c"]]]
     found = []
     for block in (1, 3, 1000):
-        monkeypatch.setattr("besag.data.attributes.BLOCK", block)
+        forced({"data.attributes.BLOCK": block})
         attributes, features = Attributes.fit(sequences)
         again = attributes.transform(sequences)
         found.append((attributes.names, features.indptr.tolist(), features.indices.tolist(), features.values.tolist()))

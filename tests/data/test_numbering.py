@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from besag.data.numbering import BLOCK, Numbering, hashed
+from tests.routes import Forced
 
 NAMES = st.lists(st.text(max_size=3), max_size=40)
 
@@ -28,8 +29,8 @@ def test_as_a_dict_says(parts: list[list[str]], asked: list[str]) -> None:
 
 
 @pytest.mark.parametrize("compile", [False, True])
-def test_many_names_in_both_modes(monkeypatch: pytest.MonkeyPatch, compile: bool) -> None:
-    monkeypatch.setattr("besag.data.numbering.worth_compiling", lambda _: compile)
+def test_many_names_in_both_modes(forced: Forced, compile: bool) -> None:
+    forced({"kernels.compile.worth_compiling": lambda _: compile})
     names = [f"{i:x}" for i in range(5_000)]
     numbering = Numbering(names[:3])
     assert numbering.add(names[::-1]).tolist() == [*(3 + i for i in range(4_997)), 2, 1, 0]
@@ -54,8 +55,8 @@ def test_hashes_that_share_a_place() -> None:
 
 
 @pytest.mark.parametrize("compile", [False, True])
-def test_hashes_are_those_of_fowler_noll_and_vo(monkeypatch: pytest.MonkeyPatch, compile: bool) -> None:
-    monkeypatch.setattr("besag.data.numbering.worth_compiling", lambda _: compile)
+def test_hashes_are_those_of_fowler_noll_and_vo(forced: Forced, compile: bool) -> None:
+    forced({"kernels.compile.worth_compiling": lambda _: compile})
 
     def expected(name: bytes) -> int:
         h = 0xCBF29CE484222325

@@ -14,6 +14,7 @@ import besag
 from besag import ChainCRF
 from besag.errors import CapabilityError, ConvergenceWarning, EvidenceError, ModelError, ParseError
 from tests.io.helpers import encrypted
+from tests.routes import Forced
 
 REFERENCES = Path(__file__).resolve().parents[1] / "references" / "crfsuite"
 X = [
@@ -220,10 +221,8 @@ def test_generators_and_empty_sequences(crf: ChainCRF) -> None:
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_training_from_files_is_training_from_memory(
-    hidden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("besag.data.streamed.PART_TOKENS", 4)
+def test_training_from_files_is_training_from_memory(hidden: bool, tmp_path: Path, forced: Forced) -> None:
+    forced({"data.streamed.PART_TOKENS": 4})
     y = [["D", None, "V"], *Y[1:]] if hidden else Y
     weights = [1.0, 2.0, 0.5, 1.0]
     here = ChainCRF(l2=0.1, tol=1e-8).fit(X, y, weights)
@@ -349,8 +348,8 @@ def test_parameters_come_back_as_they_were(tmp_path: Path) -> None:
     assert again.predict(X) == first.predict(X)
 
 
-def test_an_impossible_sequence_is_named_whatever_its_shard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("besag.data.sequences.SHARD_TOKENS", 4)
+def test_an_impossible_sequence_is_named_whatever_its_shard(forced: Forced, tmp_path: Path) -> None:
+    forced({"data.sequences.SHARD_TOKENS": 4})
     items, labels = [[["a"], ["b"]]] * 20, [["A", "B"]] * 18 + [[None, "C"], ["C", "A"]]
     forbidden = [(label, "C") for label in "ABC"]
     for scratch in (None, tmp_path):

@@ -13,7 +13,7 @@ from besag.errors import ModelError
 from besag.estimators.chain_model import ChainModel, all_pairs, chain_templates
 from besag.estimators.schemes import Allowed
 from besag.graph.evidence import Evidence
-from besag.infer import chains_best, chains_marginals
+from tests.routes import Forced
 
 
 def made(
@@ -114,8 +114,8 @@ def test_one_sequence_has_the_answer_that_it_has_among_others(order: int) -> Non
         assert_allclose(crf.log_proba([one], [y[n]]), log_p[n : n + 1], rtol=1e-12)
 
 
-def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chains_best, "CHUNK", 50)
+def test_threads_change_no_bit(forced: Forced) -> None:
+    forced({"infer.chains_best.CHUNK": 50})
     rng = np.random.default_rng(5)
     x = [[[f"a{a}" for a in rng.integers(9, size=3)] for _ in range(rng.integers(1, 9))] for _ in range(60)]
     y = [[int(a) for a in rng.integers(3, size=len(one))] for one in x]
@@ -146,9 +146,8 @@ def test_sequences_that_have_no_labelling_are_named(order: int) -> None:
 
 
 @pytest.mark.parametrize("compile", [False, True])
-def test_products_that_overflow_are_refused(monkeypatch: pytest.MonkeyPatch, compile: bool) -> None:
-    monkeypatch.setattr(chains_marginals, "worth_compiling", lambda work: compile)
-    monkeypatch.setattr("besag.kernels.compile.worth_compiling", lambda work: compile)
+def test_products_that_overflow_are_refused(forced: Forced, compile: bool) -> None:
+    forced({"kernels.compile.worth_compiling": lambda work: compile})
     crf = ChainCRF(l2=0.1).fit([[["a"], ["b"]], [["b"]]], [["D", "N"], ["N"]])
     assert_array_equal(crf.predict_marginals([[{"a": 1e299}]])[0], [[1.0, 0.0]])
     for item in ({"a": 1e305}, {"a": 1e308, "b": -1e308}):

@@ -11,7 +11,7 @@ import pytest
 import besag
 from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
 from besag.graph.evidence import read_evidence
-from besag.infer import auto, few_states, junction, narrowing, outlook
+from besag.infer import auto, junction, narrowing
 from besag.infer import mean_field as mean_field_engine
 from besag.infer import trw as trw_engine
 from besag.infer.candidates import better_labelling, chosen, in_order
@@ -23,6 +23,7 @@ from besag.infer.outlook import induced, is_hopeless, near_to
 from besag.infer.result import Diagnostics, Result
 from besag.kernels.order import neighbours
 from besag.model.model import Model
+from tests.routes import Forced
 
 
 def random_grid(side: int, seed: int = 0) -> Model:
@@ -120,11 +121,11 @@ def test_k_best_labellings_are_exact_or_refused() -> None:
 
 
 @pytest.fixture
-def no_hope(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_hope(monkeypatch: pytest.MonkeyPatch, forced: Forced) -> None:
     """Small graphs are hopeless too."""
-    monkeypatch.setattr(outlook, "FEW_FACTORS", 0)
+    forced({"infer.outlook.FEW_FACTORS": 0})
     monkeypatch.setattr(auto, "HOPELESS", 0.0)
-    monkeypatch.setattr(few_states, "HOPELESS_ENTRIES", 0.0)
+    forced({"infer.few_states.HOPELESS_ENTRIES": 0.0})
 
 
 @pytest.mark.usefixtures("no_hope")

@@ -16,16 +16,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 import besag
 from besag.errors import CapabilityError, ConvergenceWarning, EvidenceError, TooLargeError
 from besag.infer.result import Result
-from besag.kernels import bp as kernels_bp
 from besag.model.model import Model
+from tests.routes import Forced
 
 SCHEDULES = ("synchronous", "sequential", "residual")
 
 
-def set_worth(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
+def set_worth(forced: Forced, entries: int) -> None:
     """From how many table entries on pairs of variables have kernels of their own."""
-    for name in ("WORTH_A_KERNEL", "WORTH_PAIRS"):
-        monkeypatch.setattr(kernels_bp, name, entries)
+    forced({"kernels.bp.WORTH_A_KERNEL": entries, "kernels.bp.WORTH_PAIRS": entries})
 
 
 def grid(side: int, n_states: int, coupling: float, seed: int = 0) -> Model:
@@ -88,14 +87,12 @@ def test_libdais_small_models(libdai: Path, file: str, schedule: str) -> None:
 
 @pytest.mark.parametrize("n_states", [2, 3, 5])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_kernels_for_one_number_of_states_and_for_any_agree(
-    n_states: int, dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_for_one_number_of_states_and_for_any_agree(n_states: int, dtype: str, forced: Forced) -> None:
     model = grid(20, n_states, 0.5)
     engine = f"bp[dtype={dtype},max_iterations=7,tolerance=0]"
-    set_worth(monkeypatch, 10)
+    set_worth(forced, 10)
     fast, fast_map = model.marginals(engine=engine), model.map(engine=engine)
-    set_worth(monkeypatch, 10**9)
+    set_worth(forced, 10**9)
     same = grid(20, n_states, 0.5)
     slow, slow_map = same.marginals(engine=engine), same.map(engine=engine)
     rounding = 1e-12 if dtype == "float64" else 1e-5
@@ -207,8 +204,8 @@ def test_steps_trace_and_messages() -> None:
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_answers_do_not_depend_on_the_number_of_threads(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("besag.kernels.bp.CHUNK", 500)
+def test_answers_do_not_depend_on_the_number_of_threads(n_threads: int, forced: Forced) -> None:
+    forced({"kernels.bp.CHUNK": 500})
     model = grid(40, 2, 1.0)
     result = model.marginals(engine="bp[max_iterations=20,tolerance=0]", n_threads=n_threads)
     one = model.marginals(engine="bp[max_iterations=20,tolerance=0]", n_threads=1)
@@ -411,10 +408,10 @@ INF = np.inf
     ],
 )
 def test_a_state_too_small_for_its_type_that_hard_zeros_leave_alone(
-    monkeypatch: pytest.MonkeyPatch, schedule: str, worth: int, edges: Any, tables: Any, unary: Any, dtype: str
+    forced: Forced, schedule: str, worth: int, edges: Any, tables: Any, unary: Any, dtype: str
 ) -> None:
     """The product of messages about it is below what weights hold, and hard zeros then rule out the others."""
-    set_worth(monkeypatch, worth)
+    set_worth(forced, worth)
     factors = [((str(u), str(v)), table) for (u, v), table in zip(edges, tables, strict=True)]
     factors += [((str(v),), table) for v, table in enumerate(unary)]
     model = besag.markov_network([2] * len(unary), factors)

@@ -24,6 +24,7 @@ from besag.model.model import Model
 from tests.conformance.engines import names_of
 from tests.conformance.test_sampling import FALSE_ALARM, counts_of, g_test
 from tests.oracle import Enumeration
+from tests.routes import Forced
 from tests.strategies import examples, forests, models
 
 SCANS = ("chromatic", "systematic", "random", "tree")
@@ -255,8 +256,8 @@ def test_impossible_evidence_names_its_conflict() -> None:
         model.marginals(evidence={"0": "1", "1": "1", "2": "0"}, engine="gibbs")
 
 
-def test_a_search_that_gives_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starts, "BUDGETS", (0,))
+def test_a_search_that_gives_up_says_so(forced: Forced) -> None:
+    forced({"infer.starts.BUDGETS": (0,)})
     rng = np.random.default_rng(3)
     hidden = rng.integers(0, 3, 60)
     pairs = [(int(a), int(b)) for a, b in rng.integers(0, 60, (400, 2)) if hidden[a] != hidden[b]][:150]

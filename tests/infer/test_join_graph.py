@@ -17,13 +17,13 @@ import besag
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
-from besag.infer import calibration, clique_tables, join_graph
 from besag.infer.engine import make_engine
 from besag.infer.forest_parts import Part
 from besag.infer.join_graph import JoinGraph, Propagation
 from besag.infer.result import Result
 from besag.model.model import Model
 from tests.oracle import Enumeration
+from tests.routes import Forced
 from tests.strategies import evidence_for, examples, models
 
 WANTS = frozenset({"log_partition", "variables", "factors", "moments"})
@@ -86,9 +86,9 @@ def test_exact_from_nearly_uniform_to_nearly_certain(data: DataObject, scale: fl
 
 
 @pytest.mark.parametrize("compile", [False, True])
-def test_what_is_far_below_the_rest_may_still_win(monkeypatch: pytest.MonkeyPatch, compile: bool) -> None:
+def test_what_is_far_below_the_rest_may_still_win(forced: Forced, compile: bool) -> None:
     """Each table is within the range of linear numbers; products of what lies on one side of a variable are not."""
-    monkeypatch.setattr(join_graph, "worth_compiling", lambda work: compile)
+    forced({"kernels.compile.worth_compiling": lambda work: compile})
     equal = np.where(np.eye(2) > 0, 0.0, -np.inf)
     for field in ([-40] * 20 + [40] * 25 + [0] * 60, [-150] * 6 + [150] * 9 + [0] * 40, [-199] * 4 + [199] * 5):
         names = [f"v{i}" for i in range(len(field))]
@@ -242,9 +242,9 @@ def test_states_that_are_ruled_out_make_cliques_smaller() -> None:
 
 
 @pytest.fixture
-def small_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_start(forced: Forced) -> None:
     """The first bound is one that a grid of 10 x 10 does not fit into."""
-    monkeypatch.setattr(join_graph, "FIRST_BITS", 5.0)
+    forced({"infer.join_graph.FIRST_BITS": 5.0})
 
 
 @pytest.mark.usefixtures("small_start")
@@ -421,10 +421,10 @@ def test_an_interruption_where_no_answer_is_quick_is_one() -> None:
         process.answer(SHOWN)
 
 
-def test_answers_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_do_not_depend_on_threads(forced: Forced) -> None:
     """Chunks of 64 entries: every forest is cut into branches and a crown."""
-    monkeypatch.setattr(clique_tables, "CHUNK_ENTRIES", 64)
-    monkeypatch.setattr(calibration, "CHUNK_ENTRIES", 64)
+    forced({"infer.clique_tables.CHUNK_ENTRIES": 64})
+    forced({"infer.clique_tables.CHUNK_ENTRIES": 64})
     one, two = (solve(GRID.problem, clique_bound=2**7, n_threads=n) for n in (1, 2))
     assert one.bound == "estimate"
     assert one.log_partition == two.log_partition

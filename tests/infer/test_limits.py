@@ -21,8 +21,8 @@ from besag.infer.iterate import Clock, Limits, OutOfTime, is_interrupt, iterate
 from besag.infer.samplers import prepared
 from besag.infer.scan import Scan
 from besag.infer.walk import Walk
-from besag.kernels import bp as kernels_bp
 from besag.model.model import Model
+from tests.routes import Forced
 
 ENGINES = (
     "bp",
@@ -63,9 +63,9 @@ class Ticks:
 
 @pytest.mark.parametrize("model", [grid(220), grid(70, 10), chain(40_000)], ids=["binary", "labels", "chain"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_counted_is_at_least_what_is_taken(engine: str, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_counted_is_at_least_what_is_taken(engine: str, model: Model, forced: Forced) -> None:
     """Arrays of NumPy at their most, against the least limit that is not refused."""
-    monkeypatch.setattr(memory, "SMALL", 0)
+    forced({"infer.memory.SMALL": 0})
     model.problem  # noqa: B018  # what a model has before the question is not its engine's
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -127,8 +127,8 @@ def test_rows_in_slabs_have_the_same_answers(kind: str, verb: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tree", "junction_tree"])
-def test_rows_whose_answers_do_not_fit_are_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "SMALL", 0)
+def test_rows_whose_answers_do_not_fit_are_refused(kind: str, forced: Forced) -> None:
+    forced({"infer.memory.SMALL": 0})
     model = besag.data.random_model("polytree", 20, seed=1, n_states=(2, 4))
     with pytest.raises(TooLargeError, match=r"the answers for 500 rows would take \d+ bytes, .*; ask for fewer rows"):
         model.marginals(evidence=rows_of(model, 500), engine=kind, memory_limit=200_000)
@@ -150,11 +150,11 @@ def test_a_clock_ends_a_step_and_what_there_is_counts() -> None:
     assert Clock().left == np.inf
 
 
-def test_residual_messages_look_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_residual_messages_look_at_the_clock(forced: Forced) -> None:
     """In pieces the answer is the same; out of time, it is that of the messages sent so far."""
     schedule, model, want = "residual", grid(12), frozenset({"log_partition", "variables"})
     whole = BP(schedule=schedule, max_iterations=3, tolerance=0.0).infer(model.problem, want)
-    monkeypatch.setattr(kernels_bp, "LOOK_EVERY", 10)
+    forced({"kernels.bp.LOOK_EVERY": 10})
     pieces = BP(schedule=schedule, max_iterations=3, tolerance=0.0).infer(model.problem, want)
     assert_array_equal(pieces.probabilities, whole.probabilities)
     assert pieces.diagnostics["updates"] == whole.diagnostics["updates"]
@@ -179,11 +179,11 @@ def test_a_sweep_that_the_clock_ends_leaves_distributions(scan: str) -> None:
         assert result.diagnostics["stopped"] == "time_limit"
 
 
-def test_sweeps_in_short_stages_draw_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweeps_in_short_stages_draw_the_same(forced: Forced) -> None:
     model = grid(12)
     answers = []
     for longest in (1 << 17, 10):
-        monkeypatch.setattr("besag.infer.scan.LONGEST", longest)
+        forced({"infer.scan.LONGEST": longest})
         engines = [f"gibbs[scan={scan},n_samples=200]" for scan in ("systematic", "random")]
         with pytest.warns(ConvergenceWarning):
             answers.append([model.marginals(engine=engine) for engine in engines])
@@ -206,9 +206,9 @@ def test_covers_that_are_not_kept_are_made_again() -> None:
     assert_array_equal(found[0][1], found[1][1])
 
 
-def test_annealing_begins_as_many_chains_as_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_annealing_begins_as_many_chains_as_there_is_time_for(forced: Forced) -> None:
     """Chains are drawn four at a time, a second each, for a quarter of the time."""
-    monkeypatch.setattr("besag.infer.ais.DRAWN", 1)
+    forced({"infer.ais.DRAWN": 1})
     engine, model = AIS(n_chains=40, n_temperatures=5), grid(6)
 
     def begun(limit: float | None) -> int:

@@ -16,15 +16,14 @@ from besag import infer
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
-from besag.infer import mean_field_naive
 from besag.infer.engine import make_engine
 from besag.infer.mean_field import KINDS, MeanField
 from besag.infer.mean_field_trees import cover_of
 from besag.infer.result import Result
 from besag.infer.setting import Setting
-from besag.kernels import schedule
 from besag.model.model import Model
 from tests.oracle import Enumeration
+from tests.routes import Forced, force
 from tests.strategies import evidence_for, examples, forests, models
 
 SYMMETRIC = besag.grid((6, 6), 2, pairwise=np.eye(2))
@@ -242,7 +241,7 @@ def _grid(n_states: int, pairs: str = "tables", seed: int = 0) -> Model:
 @pytest.mark.parametrize("n_states", [2, 5])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_kernels_of_one_size_do_what_the_general_one_does(
-    monkeypatch: pytest.MonkeyPatch, n_states: int, pairs: str, dtype: str
+    forced: Forced, n_states: int, pairs: str, dtype: str
 ) -> None:
     model = _grid(n_states, pairs)
     observed = np.full((3, 63), -1)
@@ -251,8 +250,7 @@ def test_kernels_of_one_size_do_what_the_general_one_does(
     problem = model.problem.with_evidence(Evidence(observed, batched=True))
     options: dict[str, Any] = {"init": "random", "max_iterations": 4}
     general = solve(problem, **options)
-    for name in ("WORTHWHILE", "WORTH_PAIRS"):
-        monkeypatch.setattr(mean_field_naive, name, 0)
+    forced({"infer.mean_field_naive.WORTHWHILE": 0, "infer.mean_field_naive.WORTH_PAIRS": 0})
     special = solve(problem, dtype=dtype, **options)
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     assert_allclose(special.probabilities, general.probabilities, atol=tolerance)
@@ -260,11 +258,9 @@ def test_kernels_of_one_size_do_what_the_general_one_does(
 
 
 @FAMILIES
-def test_chunks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch, family: str) -> None:
-    monkeypatch.setattr(schedule, "CHUNK_WORK", 100)
-    monkeypatch.setattr(mean_field_naive, "CHUNK_WORK", 100)
-    results = [solve(_grid(3).problem, family=family, n_threads=n, max_iterations=5) for n in (1, 3)]
-    monkeypatch.undo()
+def test_chunks_and_threads_change_nothing(family: str) -> None:
+    with force({"kernels.schedule.CHUNK_WORK": 100}):
+        results = [solve(_grid(3).problem, family=family, n_threads=n, max_iterations=5) for n in (1, 3)]
     results.append(solve(_grid(3).problem, family=family, max_iterations=5))
     for field in ("log_partitions", "probabilities", "factor_marginals", "table_moments"):
         assert_array_equal(getattr(results[0], field), getattr(results[1], field))

@@ -19,6 +19,7 @@ from besag.infer import few_states, junction, narrowing
 from besag.infer.junction import factors_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.diffusion import make_diffuse, make_state_bounds
+from tests.routes import Forced
 from tests.strategies import examples, models
 
 
@@ -64,11 +65,11 @@ def test_more_sweeps_never_raise_the_bound() -> None:
 
 
 @pytest.fixture
-def always(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def always(monkeypatch: pytest.MonkeyPatch, forced: Forced) -> list[Any]:
     """Bounds are tried on small models too; what they gave, None where they gave nothing."""
-    monkeypatch.setattr(junction, "SUPPORT_ABOVE", 0.0)
-    monkeypatch.setattr(few_states, "BOUND_ABOVE", 0.0)
-    monkeypatch.setattr(narrowing, "EFFORT", 100.0)
+    forced({"infer.junction.SUPPORT_ABOVE": 0.0})
+    forced({"infer.few_states.BOUND_ABOVE": 0.0})
+    forced({"infer.narrowing.EFFORT": 100.0})
     found: list[Any] = []
 
     def spy(*arguments: Any, **options: Any) -> Any:
@@ -82,11 +83,11 @@ def always(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.mark.parametrize("guess", [8.0, 0.5, 1e-4])
 @pytest.mark.parametrize("strength", [0.3, 2.0])
 def test_the_best_labelling_whatever_the_guess(
-    guess: float, strength: float, always: list[Any], monkeypatch: pytest.MonkeyPatch
+    guess: float, strength: float, always: list[Any], forced: Forced
 ) -> None:
     """A guess that is too small is found out, and a sound threshold or the whole tree takes its place."""
-    monkeypatch.setattr(narrowing, "GUESSES", np.array([guess, 2.0**-15]))
-    monkeypatch.setattr(narrowing, "SMALL_SHARE", 1.0)
+    forced({"infer.narrowing.GUESSES": np.array([guess, 2.0**-15])})
+    forced({"infer.narrowing.SMALL_SHARE": 1.0})
     for seed in range(12):
         model = besag.data.random_model("grid", 3, seed=seed, n_states=3, strength=strength)
         truth = model.map(engine="brute")

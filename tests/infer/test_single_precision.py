@@ -7,11 +7,11 @@ import pytest
 
 import besag
 from besag.errors import CapabilityError
-from besag.infer import join_graph
 from besag.infer.engine import make_engine
 from besag.infer.join_graph import JoinGraph, Propagation
 from besag.infer.samplers import prepared, single_site
 from besag.model.model import Model
+from tests.routes import Forced
 
 ENGINES = ("bp", "join_graph", "trw", "mean_field", "gibbs", "ais")
 
@@ -72,8 +72,8 @@ def test_sweeps_read_single_precision(make: Any) -> None:
     assert sampler.sums.dtype == np.float64
 
 
-def test_messages_between_forests_are_kept_in_single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join_graph, "FIRST_BITS", 5.0)
+def test_messages_between_forests_are_kept_in_single_precision(forced: Forced) -> None:
+    forced({"infer.join_graph.FIRST_BITS": 5.0})
     rng = np.random.default_rng(4)
     couplings = (0.5 * rng.normal(size=(9, 8)), 0.5 * rng.normal(size=(8, 9)))
     model = besag.ising((9, 9), couplings, rng.normal(size=(9, 9)))

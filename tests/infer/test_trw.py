@@ -14,11 +14,11 @@ import besag
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
-from besag.infer import trw, trw_plan
 from besag.infer.result import Result
 from besag.infer.trw import TRW, Sweeps
 from besag.model.model import Model
 from tests.oracle import Enumeration
+from tests.routes import Forced, force
 from tests.strategies import evidence_for, examples, forests, generators, models
 
 ROUNDING = 1e-9
@@ -292,10 +292,10 @@ def test_potts_is_its_table() -> None:
             assert_allclose(a.factor(number), b.factor(number), atol=1e-7)
 
 
-def test_many_threads_and_chunks_give_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_threads_and_chunks_give_the_same_bound(forced: Forced) -> None:
     """Chunks exchange messages after each sweep: other iterates, the same fixed point, whatever the threads."""
     whole = spin_glass(8, 0.4).marginals(engine="trw[tolerance=1e-10]")
-    monkeypatch.setattr(trw_plan, "CHUNK_WORK", 500)
+    forced({"infer.trw_plan.CHUNK_WORK": 500})
     parts = [spin_glass(8, 0.4).marginals(engine="trw[tolerance=1e-10]", n_threads=n) for n in (1, 4)]
     assert sweeps(spin_glass(8, 0.4).problem).plan.n_chunks == 15
     assert_array_equal(parts[0].probabilities, parts[1].probabilities)
@@ -304,16 +304,14 @@ def test_many_threads_and_chunks_give_the_same_bound(monkeypatch: pytest.MonkeyP
     assert_allclose(parts[0].probabilities, whole.probabilities, atol=1e-7)
 
 
-def test_the_kernel_of_a_number_of_states_answers_as_the_general_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_of_a_number_of_states_answers_as_the_general_one() -> None:
     rng, models = np.random.default_rng(2), list[Model]()
     for n in (2, 3):
         unary, pairwise = rng.normal(size=(9, 9, n)), rng.normal(size=(n, n))
         models += [besag.grid((9, 9), n, unary, pairwise), besag.grid((9, 9), n, unary, besag.potts(n), -2.0)]
     for model in models:
         general = ask(model, tolerance=0, max_iterations=7)
-        with monkeypatch.context() as changed:
-            changed.setattr(trw, "WORTHWHILE", 1)
-            changed.setattr(trw, "WORTH_PAIRS", 1)
+        with force({"infer.trw.WORTHWHILE": 1, "infer.trw.WORTH_PAIRS": 1}):
             own = ask(model, tolerance=0, max_iterations=7)
         assert_allclose(own.probabilities, general.probabilities, atol=1e-12)
         assert_allclose(own.log_partition, general.log_partition, rtol=1e-12)

@@ -11,7 +11,7 @@ import besag
 from besag.errors import BesagError, EvidenceError, NumericalError
 from besag.infer import valid
 from besag.infer.result import Diagnostics, Result
-from besag.kernels import distributions
+from tests.routes import Forced
 
 MODEL = besag.markov_network({"a": 2, "b": 3}, [(("a", "b"), np.zeros((2, 3)))])
 TOLD = Diagnostics(engine="bp", converged=True)
@@ -34,10 +34,8 @@ def answer(bound: str = "estimate", **fields: Any) -> Result:
         ([np.inf, -np.inf, 0.1, 0.2, 0.7], "the marginal of 'a'"),
     ],
 )
-def test_marginals_that_are_no_distribution(
-    monkeypatch: pytest.MonkeyPatch, compiled: bool, marginals: list[float], match: str
-) -> None:
-    monkeypatch.setattr(distributions, "worth_compiling", lambda _: compiled)
+def test_marginals_that_are_no_distribution(forced: Forced, compiled: bool, marginals: list[float], match: str) -> None:
+    forced({"kernels.compile.worth_compiling": lambda _: compiled})
     with pytest.raises(NumericalError, match=match), np.errstate(invalid="ignore"):
         answer(probabilities=np.array([marginals]), log_partitions=np.zeros(1))
     assert issubclass(NumericalError, BesagError)
@@ -77,8 +75,8 @@ def test_an_energy_that_is_no_number() -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_what_is_an_answer_passes(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
-    monkeypatch.setattr(distributions, "worth_compiling", lambda _: compiled)
+def test_what_is_an_answer_passes(forced: Forced, compiled: bool) -> None:
+    forced({"kernels.compile.worth_compiling": lambda _: compiled})
     nothing = np.zeros((1, 5))
     assert answer(probabilities=FINE, factor_marginals=CELLS, log_partitions=np.zeros(1)).log_partition == 0.0
     assert answer("exact", probabilities=nothing, log_partitions=np.array([-np.inf])).log_partition == -np.inf

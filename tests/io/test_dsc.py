@@ -8,12 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from besag.errors import ParseError
-from besag.io import dsc, load, tokens
+from besag.io import dsc, load
 from besag.io.formats import Source
 from besag.model.metadata import Metadata
 from besag.model.model import Model
 from tests.io.helpers import tables
 from tests.io.mutations import attempt, mutated
+from tests.routes import Forced
 
 Write = Callable[..., Path]
 N = 1 << 17
@@ -122,8 +123,8 @@ def test_forms_of_rows(body: str) -> None:
 
 @pytest.mark.parametrize("piece", [1, 100, 1 << 20])
 @pytest.mark.parametrize("label", ["({0}): ", "( {0} ) :", "(0, 0): "])
-def test_many_nodes(monkeypatch: pytest.MonkeyPatch, piece: int, label: str) -> None:
-    monkeypatch.setattr(tokens, "PIECE", piece)
+def test_many_nodes(forced: Forced, piece: int, label: str) -> None:
+    forced({"io.tokens.PIECE": piece})
     n, k = 30, 4
     cpts = np.random.default_rng(0).dirichlet(np.ones(k), (n, k))
     text = 'belief network "x"\n' + "".join(

@@ -9,6 +9,7 @@ import pytest
 
 from besag.errors import ParseError
 from besag.io import files, load
+from tests.routes import Forced
 
 Write = Callable[..., Path]
 
@@ -85,8 +86,8 @@ def test_every_cut_of_packed_data(write: Write, pack: Callable[[bytes], bytes], 
             load(stream if opened else path, format="uai")
 
 
-def test_large_data_are_unpacked_in_pieces(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "PIECE", 7)
+def test_large_data_are_unpacked_in_pieces(write: Write, forced: Forced) -> None:
+    forced({"io.files.PIECE": 7})
     assert len(load(write("a.uai.gz", gzip.compress(UAI.encode()))).variables) == 1
     assert len(load(write("a.uai.xz", lzma.compress(UAI.encode()))).variables) == 1
 

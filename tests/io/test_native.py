@@ -21,6 +21,7 @@ from besag.model.structured import Potts, Scaled
 from besag.model.template import Pattern, Template
 from besag.model.variable import GridNames, NameList, Variables
 from tests.io.mutations import attempt, mutated
+from tests.routes import Forced
 from tests.strategies import examples, models
 
 Write = Callable[..., Path]
@@ -151,8 +152,8 @@ def everything() -> Model:
 
 
 @pytest.mark.parametrize("inline", [4096, 0])
-def test_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline: int) -> None:
-    monkeypatch.setattr("besag.io.arrays_beside.INLINE", inline)
+def test_everything(tmp_path: Path, forced: Forced, inline: int) -> None:
+    forced({"io.arrays_beside.INLINE": inline})
     model = everything()
     assert_same(model, through(model, tmp_path))
     assert len(list(tmp_path.iterdir())) == (2 if inline == 0 else 1)

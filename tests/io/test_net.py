@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 import besag
 from besag.errors import ModelError, ParseError
-from besag.io import load, net, tokens
+from besag.io import load, net
 from besag.io.formats import Source
 from besag.model.metadata import Metadata
 from besag.model.model import Model
 from besag.model.variable import NameList, Variables
 from tests.io.helpers import tables
 from tests.io.mutations import attempt, mutated
+from tests.routes import Forced
 
 Write = Callable[..., Path]
 N = 1 << 17
@@ -139,8 +140,8 @@ def many(n: int, k: int) -> tuple[str, list[list[list[float]]]]:
 
 
 @pytest.mark.parametrize("piece", [1, 100, 1 << 20])
-def test_many_nodes(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
-    monkeypatch.setattr(tokens, "PIECE", piece)
+def test_many_nodes(forced: Forced, piece: int) -> None:
+    forced({"io.tokens.PIECE": piece})
     text, cpts = many(40, 3)
     model = read(text)
     for i, cpt in enumerate(cpts[1:], 1):

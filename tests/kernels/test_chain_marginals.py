@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from besag.arrays import Array, IntArray, offsets_of
-from besag.infer import chains_best, chains_marginals
+from besag.infer import chains_marginals
 from besag.infer.chains_marginals import chain_marginals, chain_partitions
 from besag.kernels.chain_marginals import make_sums
+from tests.routes import Forced
 
 MODES = [False, True]
 SMALL = st.floats(-3, 3)
@@ -174,7 +175,7 @@ def test_empty_chains_and_chains_of_one_token(compile: bool) -> None:
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
-def test_chunks_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch, n_threads: int) -> None:
+def test_chunks_and_threads_change_no_bit(forced: Forced, n_threads: int) -> None:
     rng = np.random.default_rng(1)
     lengths = np.append(rng.integers(0, 7, size=60), [0, 0])
     offsets = offsets_of(lengths)
@@ -182,7 +183,7 @@ def test_chunks_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch, n_thr
     transition[rng.random((5, 5)) < 0.2] = -np.inf
     unary[20] *= 1e5
     whole, log_z = answers(True, unary, transition, offsets)
-    monkeypatch.setattr(chains_best, "CHUNK", 16)
+    forced({"infer.chains_best.CHUNK": 16})
     parts, again = answers(True, unary, transition, offsets, None, n_threads)
     assert_array_equal(parts, whole)
     assert_array_equal(again, log_z)

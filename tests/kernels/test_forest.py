@@ -11,6 +11,7 @@ from besag.kernels import forest as forest_module
 from besag.kernels.forest import Forest, accumulators, plan
 from besag.kernels.prepare import Factors
 from tests.kernels.forests import pack, random_forest, random_pairs
+from tests.routes import Forced
 
 MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
 
@@ -65,9 +66,9 @@ def check(factors: Factors, forest: Forest) -> None:
 
 
 @pytest.mark.parametrize("compile", MODES)
-def test_random_forests(compile: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_forests(compile: bool, forced: Forced) -> None:
     for seed in range(40):
-        monkeypatch.setattr(forest_module, "CHUNK_STATES", 1 + seed % 3 * 10)
+        forced({"kernels.forest.CHUNK_STATES": 1 + seed % 3 * 10})
         rng = np.random.default_rng(seed)
         factors = random_forest(rng, 12, attempts=seed)
         check(factors, made(factors, int(rng.integers(12)) if seed % 2 else None, compile))
@@ -113,14 +114,14 @@ def test_chunks_are_balanced_and_contiguous() -> None:
     assert forest.work == n * (length - 1) * n_states**2
 
 
-def test_chunks_that_are_not_contiguous(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forest_module, "CHUNK_STATES", 4)
+def test_chunks_that_are_not_contiguous(forced: Forced) -> None:
+    forced({"kernels.forest.CHUNK_STATES": 4})
     factors = pack([2] * 4, [([0, 3], 0), ([1, 2], 0)], [np.zeros((2, 2))])
     assert not made(factors).contiguous
 
 
-def test_each_accumulator_has_one_chunk_and_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forest_module, "CHUNK_STATES", 8)
+def test_each_accumulator_has_one_chunk_and_one_table(forced: Forced) -> None:
+    forced({"kernels.forest.CHUNK_STATES": 8})
     rng = np.random.default_rng(0)
     factors = random_forest(rng, 40, attempts=30)
     forest = made(factors)

@@ -12,50 +12,47 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer import JunctionTree, Result, few_states, junction, narrowing
-from besag.kernels import gathered, join_layout, join_passes, join_sketch, join_stages, join_tiles, join_wide
+from besag.infer import JunctionTree, Result
 from besag.model.model import Model
 from tests.oracle import Enumeration
+from tests.routes import PLAIN, Forced
 from tests.strategies import evidence_for, examples, models
 
 WAYS = {
     "as it is": {},
-    "small tiles": {(join_layout, "TILE"): 4, (join_layout, "LANE"): 2, (join_layout, "LEAST"): 2},
-    "no runs": {(join_tiles, "SHORTEST_RUN"): 10**9},
-    "runs of two": {(join_tiles, "SHORTEST_RUN"): 2},
+    "small tiles": {"kernels.join_layout.TILE": 4, "kernels.join_layout.LANE": 2, "kernels.join_layout.LEAST": 2},
+    "no runs": {"kernels.join_tiles.SHORTEST_RUN": 10**9},
+    "runs of two": {"kernels.join_tiles.SHORTEST_RUN": 2},
     "products in steps": {
-        (gathered, "WORTHWHILE"): 0.0,
-        (join_sketch, "WORTHWHILE"): 0.0,
-        (gathered, "SHARE"): 1.0,
+        "kernels.gathered.WORTHWHILE": 0.0,
+        "kernels.gathered.SHARE": 1.0,
     },
-    "log domain": {(join_passes, "RANGE"): -1.0},
+    "log domain": {"kernels.join_passes.RANGE": -1.0},
     "several threads": {
-        (join_stages, "WIDE"): 0,
-        (join_stages, "LARGE"): 1,
-        (join_layout, "TILE"): 4,
-        (join_layout, "LANE"): 2,
-        (join_layout, "LEAST"): 2,
-        (join_wide, "PIECES"): 3,
-        (join_wide, "SHARE"): 0.2,
+        "kernels.join_stages.WIDE": 0,
+        "kernels.join_stages.LARGE": 1,
+        "kernels.join_layout.TILE": 4,
+        "kernels.join_layout.LANE": 2,
+        "kernels.join_layout.LEAST": 2,
+        "kernels.join_wide.PIECES": 3,
+        "kernels.join_wide.SHARE": 0.2,
     },
     "bounds": {
-        (junction, "SUPPORT_ABOVE"): 0.0,
-        (few_states, "BOUND_ABOVE"): 0.0,
-        (narrowing, "EFFORT"): 100.0,
-        (narrowing, "SMALL_SHARE"): 1.0,
-        (narrowing, "SOUND_SHARE"): 1.0,
+        "infer.junction.SUPPORT_ABOVE": 0.0,
+        "infer.few_states.BOUND_ABOVE": 0.0,
+        "infer.narrowing.EFFORT": 100.0,
+        "infer.narrowing.SMALL_SHARE": 1.0,
+        "infer.narrowing.SOUND_SHARE": 1.0,
     },
-    "support under evidence": {(junction, "SUPPORT_ABOVE"): 0.0},
-    "support under evidence that makes it small": {(junction, "SUPPORT_ABOVE"): 7.0},
+    "support under evidence": {"infer.junction.SUPPORT_ABOVE": 0.0},
+    "support under evidence that makes it small": {"infer.junction.SUPPORT_ABOVE": 7.0},
 }
 
 
 @pytest.fixture(params=WAYS, autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest, forced: Forced) -> str:
     """Constants that send small models through the code of large ones, as plain Python."""
-    for (module, name), value in WAYS[request.param].items():
-        monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(junction, "worth_compiling", lambda work: False)
+    forced({**WAYS[request.param], **PLAIN})
     return str(request.param)
 
 

@@ -14,6 +14,7 @@ from besag.kernels import pairs, tree
 from besag.kernels.forest import plan
 from besag.kernels.prepare import Factors
 from tests.kernels.forests import cell_offsets, enumerate_row, pack, random_base, random_forest, random_pairs
+from tests.routes import Forced
 
 MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
 
@@ -86,8 +87,8 @@ def test_agrees_with_the_general_kernel(n_states: int, shape: str, n_tables: int
         agree(answer, reference)
 
 
-def test_threads_and_scattered_components(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forest_module, "CHUNK_STATES", 32)
+def test_threads_and_scattered_components(forced: Forced) -> None:
+    forced({"kernels.forest.CHUNK_STATES": 32})
     rng = np.random.default_rng(5)
     factors = random_pairs(rng, 400, 5, "tree", 3)
     forest, fast = planned(factors)

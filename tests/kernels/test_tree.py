@@ -22,6 +22,7 @@ from tests.kernels.forests import (
     random_base,
     random_forest,
 )
+from tests.routes import Forced
 
 MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
 DOMAINS = [Semiring.SUM, Semiring.LOG_SUM]
@@ -258,8 +259,8 @@ def test_no_labelling(compile: bool, domain: Semiring) -> None:
     assert best.log_weight[0, dead] == -np.inf
 
 
-def test_answers_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forest_module, "CHUNK_STATES", 16)
+def test_answers_do_not_depend_on_threads(forced: Forced) -> None:
+    forced({"kernels.forest.CHUNK_STATES": 16})
     rng = np.random.default_rng(15)
     factors = random_forest(rng, 60, hard=0.0, attempts=25)
     base = random_base(rng, factors, 20, hard=0.0)
@@ -286,7 +287,7 @@ def test_few_and_many_samples_are_the_same() -> None:
     np.testing.assert_array_equal(few, tree.sample(factors, planned(factors), base, 20, -5, compile=True).samples)
 
 
-def test_rows_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_in_slabs(forced: Forced) -> None:
     rng = np.random.default_rng(16)
     factors = random_forest(rng)
     base = random_base(rng, factors, 403, hard=0.0)
@@ -299,7 +300,7 @@ def test_rows_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
             best.labels[r], tree.max_product(factors, planned(factors), base[r], compile=False).labels[0]
         )
     whole = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
-    monkeypatch.setattr(tree, "SLAB_BYTES", 1)
+    forced({"kernels.tree.SLAB_BYTES": 1})
     parts = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
     np.testing.assert_array_equal(parts.variables, whole.variables)
     np.testing.assert_allclose(parts.moments, whole.moments, rtol=1e-13)

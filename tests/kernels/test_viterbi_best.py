@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from besag.arrays import Array
-from besag.infer import chains_best
 from besag.infer.chains_best import best_of_chain
+from tests.routes import Forced
 
 
 def every(unary: Array, transition: Array) -> list[tuple[float, tuple[int, ...]]]:
@@ -27,9 +27,9 @@ def every(unary: Array, transition: Array) -> list[tuple[float, tuple[int, ...]]
 @pytest.mark.parametrize("zeros", [0.0, 0.3])
 @pytest.mark.parametrize(("n_tokens", "n_states"), [(1, 3), (2, 2), (4, 3), (5, 1), (3, 5)])
 def test_the_best_of_all_labellings(
-    monkeypatch: pytest.MonkeyPatch, n_tokens: int, n_states: int, zeros: float, k: int, compile: bool
+    forced: Forced, n_tokens: int, n_states: int, zeros: float, k: int, compile: bool
 ) -> None:
-    monkeypatch.setattr(chains_best, "worth_compiling", lambda work: compile)
+    forced({"kernels.compile.worth_compiling": lambda work: compile})
     rng = np.random.default_rng(100 * n_tokens + n_states)
     unary, transition = rng.normal(size=(n_tokens, n_states)), rng.normal(size=(n_states, n_states))
     for values in (unary, transition):

@@ -22,6 +22,7 @@ from besag.learn.chains import ChainLikelihood
 from besag.learn.likelihood import Likelihood
 from besag.learn.objective import Total
 from besag.learn.penalty import penalty_of
+from tests.routes import Forced
 
 LABELS = 5
 
@@ -79,8 +80,8 @@ def test_value_and_gradient(scale: float, hidden: float, weighted: bool, constra
     assert_allclose(fast.statistics, slow.statistics, rtol=1e-12, atol=1e-12)
 
 
-def test_mini_batches_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("besag.data.sequences.SHARD_TOKENS", 20)
+def test_mini_batches_and_threads(forced: Forced) -> None:
+    forced({"data.sequences.SHARD_TOKENS": 20})
     features, codes, n = sequences(4, 30)
     templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
     theta = np.random.default_rng(0).normal(size=templates.layout().n_parameters)
@@ -96,9 +97,9 @@ def test_mini_batches_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_allclose(gradient, slope, rtol=1e-9, atol=1e-9)
 
 
-def test_single_shards_that_go_the_general_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_shards_that_go_the_general_way(monkeypatch: pytest.MonkeyPatch, forced: Forced) -> None:
     """One of four shards has log-potentials too far apart: the same bits on any number of threads."""
-    monkeypatch.setattr("besag.data.sequences.SHARD_TOKENS", 20)
+    forced({"data.sequences.SHARD_TOKENS": 20})
     features, codes, n = sequences(5, 40)
     templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
     theta = np.random.default_rng(0).normal(size=templates.layout().n_parameters)
@@ -139,8 +140,8 @@ def test_products_with_the_hessian() -> None:
     assert_allclose(fast.hessian_vector(theta)(vector), slow.hessian_vector(theta)(vector), rtol=1e-6, atol=1e-7)
 
 
-def test_shards_in_files_change_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("besag.data.streamed.PART_TOKENS", 40)
+def test_shards_in_files_change_no_bit(tmp_path: Path, forced: Forced) -> None:
+    forced({"data.streamed.PART_TOKENS": 40})
     rng = np.random.default_rng(6)
     x = [[{f"a{rng.integers(9)}": float(rng.normal())} for _ in range(rng.integers(1, 9))] for _ in range(30)]
     y = [[None if rng.random() < 0.3 else int(rng.integers(LABELS)) for _ in items] for items in x]

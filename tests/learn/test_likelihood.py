@@ -12,6 +12,7 @@ import besag
 from besag.arrays import Array
 from besag.data.dataset import Batch
 from besag.errors import ApproximationWarning, CapabilityError, EvidenceError, ModelError
+from tests.routes import Forced
 
 
 def instances(seed: int, n: int, *, hidden: float = 0.0, sparse: bool = False) -> list[besag.StructuredData]:
@@ -125,8 +126,8 @@ def test_an_engine_that_is_not_exact_is_told() -> None:
     assert loose.objective == pytest.approx(exact.objective, rel=0.02)
 
 
-def test_threads_and_shards_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("besag.data.dataset.SHARD_VARIABLES", 8)
+def test_threads_and_shards_change_no_bit(forced: Forced) -> None:
+    forced({"data.dataset.SHARD_VARIABLES": 8})
     data = instances(3, 20)
     theta = np.random.default_rng(0).normal(size=data[0].layout.n_parameters)
     answers = [
@@ -135,7 +136,7 @@ def test_threads_and_shards_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> No
     for value, gradient in answers[1:]:
         assert value == answers[0][0]
         assert_array_equal(gradient, answers[0][1])
-    monkeypatch.setattr("besag.data.dataset.SHARD_VARIABLES", 1 << 14)
+    forced({"data.dataset.SHARD_VARIABLES": 1 << 14})
     whole = besag.objective("likelihood", model_of(data[0]), data).value_and_grad(theta)
     assert whole[0] == pytest.approx(answers[0][0], rel=1e-12)
 
