@@ -210,10 +210,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.forest_parts": "CALM DAMPING DOUBT MOST_DAMPING SETTLED SWEEPS",
     "infer.forests": "LARGE RUN",
     "infer.frames": "COLUMNS SHOWN",
-    "infer.join_graph": (
-        "CHAINS FEWER_BITS GRACE GROWTH HURRY LATE LINK_BYTES "
-        "SECONDS_AN_ENTRY SECONDS_A_LINK SHARE STEP_BITS TABLES_AT_ONCE WORK"
-    ),
+    "infer.join_graph": "CHAINS FEWER_BITS GRACE GROWTH HURRY LATE LINK_BYTES SECONDS_AN_ENTRY SECONDS_A_LINK SHARE STEP_BITS TABLES_AT_ONCE WORK",
     "infer.junction": "SECONDS_AN_ENTRY WORK_OF_STATE WORK_OF_VARIABLE",
     "infer.mean_field": "RISEN SETTLED STIR TILT",
     "infer.mean_field_starts": "LOWEST",
@@ -223,7 +220,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.running": "BATCHES LEAST_BATCHES",
     "infer.samplers": "CERTAIN",
     "infer.setting": "LARGEST_SINGLE SMALL_TABLE",
-    "infer.tree": "PLAN_OF_FACTOR PLAN_OF_VARIABLE WORK_OF_STATE WORK_OF_VARIABLE",
+    "infer.tree": "PLAN_OF_FACTOR PLAN_OF_VARIABLE WORK_OF_PAIRS WORK_OF_STATE WORK_OF_VARIABLE",
     "infer.trw": "INNER_TOLERANCE ROUNDING",
     "infer.trw_plan": "STATE_WORK",
     "infer.trw_weights": "CLOSED FIRST_STEP LAST_STEP LEAST_SHARE LOOK_EVERY PATIENCE SETTLED",
@@ -297,7 +294,7 @@ SETTLED: dict[str, str] = {  # names by module
     "query.sensitivity": "ROUNDING SMALLEST",
     "query.session": "MAX_SHOWN",
     "query.tree_view": "SHOWN",
-    "query.verbs": "MAX_ROWS",
+    "query.verbs": "BYTES_OF_COLUMN MAX_ROWS",
     "recycled": "MAX_WASTE N_KEPT",
 }
 

@@ -134,6 +134,11 @@ def test_rows_whose_answers_do_not_fit_are_refused(kind: str, forced: Forced) ->
         model.marginals(evidence=rows_of(model, 500), engine=kind, memory_limit=200_000)
 
 
+def test_a_frame_of_samples_counts_its_columns() -> None:
+    with pytest.raises(TooLargeError, match="a DataFrame of 40000 columns would take 72000000 bytes, more"):
+        chain(40_000).sample(2, memory_limit=5e7)  # type: ignore[arg-type]
+
+
 def test_slabs_are_as_many_rows_as_fit() -> None:
     assert memory.rows_at_once(100, 1000, 10, most=30) == 30
     assert memory.rows_at_once(100, 250, 10, most=30) == 25

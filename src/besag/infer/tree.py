@@ -37,8 +37,9 @@ from besag.kernels.forest import Forest, plan
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 SLAB_ENTRIES = 2**24  # of base at a time: rows are done in slabs of so many entries
-PLAN_OF_VARIABLE, PLAN_OF_FACTOR = 8, 4  # numbers of a plan, while it is made
+PLAN_OF_VARIABLE, PLAN_OF_FACTOR = 8, 2  # numbers of a plan, while it is made
 WORK_OF_STATE, WORK_OF_VARIABLE = 6, 4  # numbers that come and go in a row
+WORK_OF_PAIRS = 3  # those for each state in the fast kernel
 
 
 def forest_of(graph: Graph, root: int | None = None) -> Forest | None:
@@ -140,8 +141,7 @@ class _Run:
         self.limit = default_memory_limit() if engine.memory_limit is None else engine.memory_limit
         self.problem = problem.expanded(KINDS, self.limit)
         self.graph = problem.graph
-        what = f"message passing between {self.graph.n_variables} variables"
-        refuse(what, self._planned() + self._work_of_row(), self.limit, "use more memory or a smaller model")
+        self._refuse_row(0)
         self.forest = engine.hang(problem.graph)
         self.factors = tree.Factors(
             self.graph.state_offsets,
@@ -164,6 +164,11 @@ class _Run:
         messages = int(np.diff(graph.state_offsets)[graph.scope_variables].sum()) // 2
         states = WORK_OF_STATE * int(graph.state_offsets[-1])
         return 8 * (states + WORK_OF_VARIABLE * graph.n_variables + messages + graph.n_factors)
+
+    def _refuse_row(self, work: int) -> None:
+        """TooLargeError where the forest and so many bytes besides would not fit."""
+        what, needed = f"message passing between {self.graph.n_variables} variables", self._planned() + work
+        refuse(what, needed, self.limit, "use more memory or a smaller model")
 
     def slabs(self, kept: int) -> Iterator[tuple[int, int]]:
         """Rows in slabs, so that a large batch does not need all of its base at once.
@@ -227,9 +232,11 @@ class _Run:
         """The fast kernel where it serves, else the general one."""
         fast = self._pair_plan() if stop - start == 1 else None
         if fast is not None:
+            self._refuse_row(8 * WORK_OF_PAIRS * int(self.graph.state_offsets[-1]))
             answer = pairs.sum_product(fast, self.factors, base_blocks(self.problem, start), **wanted)
             if answer is not None:
                 return answer
+        self._refuse_row(self._work_of_row())
         return tree.sum_product(self.factors, self.forest, base_rows(self.problem, start, stop), **wanted)
 
     def _pair_plan(self) -> pairs.PairPlan | None:
@@ -249,6 +256,7 @@ class _Run:
 
     def best(self, answer: Result) -> Result:
         """The labelling of least energy, for each row."""
+        self._refuse_row(self._work_of_row())
         answers, energies = Answers(self.problem.evidence.n_rows), []
         for start, stop in self.slabs(self.graph.n_variables):
             part = tree.max_product(
@@ -262,6 +270,7 @@ class _Run:
 
     def draws(self, answer: Result, rng: np.random.Generator, n_samples: int) -> Result:
         """Independent samples, for each row, from one key of the generator."""
+        self._refuse_row(self._work_of_row())
         key = int(rng.integers(2**62))
         log_z, answers = [], Answers(self.problem.evidence.n_rows)
         for start, stop in self.slabs(self.graph.n_variables * n_samples):

@@ -18,7 +18,8 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError, EvidenceError, LossWarning, ModelError, TooLargeError, warn
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer.engine import REGISTRY, Want, engine_class, engine_name, is_whole
+from besag.infer.engine import REGISTRY, Want, engine_class, engine_name, is_number, is_whole
+from besag.infer.memory import refuse
 from besag.infer.result import Result
 from besag.query import eliminated
 from besag.query.conflict import refuse_impossible
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from besag.model.model import Model
 
 MAX_ROWS = 2**16
+BYTES_OF_COLUMN = 1800  # of a DataFrame of Categoricals, however few rows it has
 LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
 POSSIBLE: tuple[Want, Want] = ("log_partition", "variables")  # either of these tells of a row that it is impossible
 
@@ -207,6 +209,10 @@ def log_probability(model: Model, given: Any, options: Options) -> Any:
 
 def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFrame:
     """n draws from p(y | evidence), for each row of evidence."""
+    limit = options.get("memory_limit")
+    if is_number(limit) and limit is not None:
+        what = f"a DataFrame of {len(model.variables)} columns"
+        refuse(what, BYTES_OF_COLUMN * len(model.variables), int(limit), "use more memory or a smaller model")
     result = drawn(model, n, evidence, options)
     n = result.samples.shape[-2]
     codes = result.samples.reshape(-1, len(model.variables))
