@@ -210,7 +210,10 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.forest_parts": "CALM DAMPING DOUBT MOST_DAMPING SETTLED SWEEPS",
     "infer.forests": "LARGE RUN",
     "infer.frames": "COLUMNS SHOWN",
-    "infer.join_graph": "CHAINS FEWER_BITS GRACE GROWTH HURRY LATE LINK_BYTES SECONDS_AN_ENTRY SECONDS_A_LINK SHARE STEP_BITS TABLES_AT_ONCE WORK",
+    "infer.join_graph": (
+        "CHAINS FEWER_BITS GRACE GROWTH HURRY LATE LINK_BYTES "
+        "SECONDS_AN_ENTRY SECONDS_A_LINK SHARE STEP_BITS TABLES_AT_ONCE WORK"
+    ),
     "infer.junction": "SECONDS_AN_ENTRY WORK_OF_STATE WORK_OF_VARIABLE",
     "infer.mean_field": "RISEN SETTLED STIR TILT",
     "infer.mean_field_starts": "LOWEST",
