@@ -162,21 +162,18 @@ def test_numbers_that_json_has_not(
 
     def odd(*arguments: Any) -> Result:
         result = answer(*arguments)
-        assert result.probabilities is not None
         return replace(
             result,
             bound="lower",
-            log_partitions=np.full(rows, np.nan),
-            probabilities=np.full_like(result.probabilities, np.inf),
+            log_partitions=np.full(rows, -np.inf),
             diagnostics=result.diagnostics.extended(residual=np.float64("nan"), sizes=np.array([1.0, -np.inf])),
         )
 
     monkeypatch.setattr(infer, "_answer", odd)
     found = ask_json("infer", lawn, "--evidence", write("rows.csv", "wet\n" + "yes\n" * rows))
     for one in found if rows > 1 else [found]:
-        assert one["log_partition"] is one["log10_partition"] is None
-        assert one["log_partition_bounds"] == [None, "Infinity"]
-        assert one["marginals"]["wet"] == {"no": "Infinity", "yes": "Infinity"}
+        assert one["log_partition"] == one["log10_partition"] == "-Infinity"
+        assert one["log_partition_bounds"] == ["-Infinity", "Infinity"]
         assert one["diagnostics"]["residual"] is None
         assert one["diagnostics"]["sizes"] == [1.0, "-Infinity"]
 

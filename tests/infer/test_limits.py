@@ -10,16 +10,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
+from besag.arrays import Semiring
 from besag.errors import ConvergenceWarning, TooLargeError
+from besag.graph.evidence import read_evidence
 from besag.infer import memory
 from besag.infer.ais import AIS, Annealing
 from besag.infer.blocks import TreeBlocks
-from besag.infer.bp import BP
+from besag.infer.bp import BP, KINDS, Process
 from besag.infer.forests import Scopes, spread_out
 from besag.infer.gibbs import Gibbs
 from besag.infer.iterate import Clock, Limits, OutOfTime, is_interrupt, iterate
 from besag.infer.samplers import prepared
 from besag.infer.scan import Scan
+from besag.infer.setting import Setting
 from besag.infer.walk import Walk
 from besag.model.model import Model
 from tests.routes import Forced
@@ -153,6 +156,15 @@ def test_a_clock_ends_a_step_and_what_there_is_counts() -> None:
     with pytest.raises(OutOfTime):
         clock.look()
     assert Clock().left == np.inf
+
+
+def test_rows_that_cannot_begin_in_time_are_refused(forced: Forced) -> None:
+    forced({"infer.bp.ROWS_A_LOOK": 2})
+    model = grid(3)
+    setting = Setting(model.problem.with_evidence(read_evidence(model.variables, rows_of(model, 40))), KINDS, None)
+    with pytest.raises(TooLargeError, match="bp: 40 rows of evidence take longer than time_limit leaves"):
+        Process(BP(), setting, Semiring.SUM, None, None, Clock(20.0, now=Ticks()))
+    assert len(Process(BP(), setting, Semiring.SUM, None, None, Clock(80.0, now=Ticks())).passing) == 40
 
 
 def test_residual_messages_look_at_the_clock(forced: Forced) -> None:

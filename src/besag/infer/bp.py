@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, dot, frozen, norm
-from besag.errors import CapabilityError, EvidenceError
+from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.bp_messages import PassedMessages
 from besag.infer.engine import SHOWS, Capabilities, OnStep, Want, check_wants, is_number
@@ -55,6 +55,7 @@ ORDERS = ("fixed", "random")
 FINEST = {"float32": 1e-6, "float64": 1e-13}  # changes that rounding alone makes
 PATIENCE = 20  # iterations without a smaller residual, after which adaptive damping grows
 MOST_DAMPING = 0.95
+ROWS_A_LOOK = 64  # rows that are begun between two looks at the clock
 LARGE = 1e3  # changes of log messages below which there is no need to look whether they diverge
 SLACK = 1e-3  # what a message leaves to the best state of its variable, below which changes are measured beside that
 SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments", "messages", "trace"})
@@ -205,8 +206,14 @@ class Process:
         return self.setting.graph.plans.get_for(("bp", semiring, self.dtype.name), self._tables(), make)
 
     def _begin_all(self) -> None:
-        """Constant messages in every row."""
-        self.passing = [self._begin(row, self.semiring) for row in range(self.setting.n_rows)]
+        """Constant messages in every row; TooLargeError where the rows so far say that these alone take too long."""
+        self.passing, n_rows, first = [self._begin(0, self.semiring)], self.setting.n_rows, self.clock.left
+        for row in range(1, n_rows):
+            self.passing.append(self._begin(row, self.semiring))
+            if row % ROWS_A_LOOK == 0 and (first - self.clock.left) / row * (n_rows - row) > self.clock.left:
+                raise TooLargeError(
+                    f"bp: {n_rows} rows of evidence take longer than time_limit leaves; give it more time or fewer rows"
+                )
         self.residuals = np.where(self._is_alive(), math.inf, 0.0)
         self.shares = np.ones(self.setting.n_rows)  # of the tolerance, as changes matter beside what messages leave
 

@@ -179,13 +179,15 @@ class Run:
     def _without_children(self, allowed: BoolArray, used: BoolArray) -> BoolArray:
         """(S,): the same with one state of each child whose factor is left out: it is summed out and must not count.
 
-        Which state says nothing about the other variables, so that support is to be found before.
+        Which state says nothing about the other variables, so that support is to be found before. A child with evidence
+        is in a separated part, and keeps the states that its evidence speaks of.
         """
         if used.all() or self.problem.children is None:
             return allowed
         children = self.problem.children[~used]
         of_child = np.zeros(self.graph.n_variables, np.bool_)
         of_child[children[children >= 0]] = True
+        of_child &= ~(self.fixed | self.soft)
         first = np.zeros(len(allowed), np.bool_)
         first[self.graph.state_offsets[:-1]] = True
         return np.where(np.repeat(of_child, np.diff(self.graph.state_offsets)), first, allowed)
