@@ -72,7 +72,7 @@ def evidence_on(rng: np.random.Generator, cards: list[int], witness: list[int]) 
         if form == 0:
             found[str(v)] = str(w)
         elif form == 1:
-            found[str(v)] = [str(s) for s in range(k) if s == w or rng.random() < 0.3]
+            found[str(v)] = {str(s) for s in range(k) if s == w or rng.random() < 0.3}
         elif form == 2:
             weights = np.where(rng.random(k) < 0.3, 0.0, rng.random(k) ** float(rng.choice([1, 200])))
             weights[w] = max(weights[w], 1e-300)

@@ -66,7 +66,7 @@ def test_of_a_union(data: DataObject, k: int) -> None:
         )
 
 
-@pytest.mark.parametrize("evidence", [None, {"2,2": 1}, {"1,1": [-1, 1], "3,3": {"-1": 0.1, "1": 0.9}}])
+@pytest.mark.parametrize("evidence", [None, {"2,2": 1}, {"1,1": {-1, 1}, "3,3": {"-1": 0.1, "1": 0.9}}])
 def test_solutions_of_a_grid(evidence: Any) -> None:
     rng = np.random.default_rng(0)
     model = besag.ising((4, 4), 0.5, rng.normal(size=(4, 4)))

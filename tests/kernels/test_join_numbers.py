@@ -19,7 +19,7 @@ KINDS: dict[str, Any] = {
     "none": {},
     "states": {"dysp": "yes", "smoke": "no"},
     "the same variables, other states": {"dysp": "no", "smoke": "yes"},
-    "allowed": {"dysp": ["yes", "no"], "xray": ["yes"]},
+    "allowed": {"dysp": {"yes", "no"}, "xray": ["yes"]},
     "likelihood": {"xray": {"yes": 0.3, "no": 0.9}},
     "a row": pd.DataFrame({"dysp": ["yes"]}),
     "rows": pd.DataFrame({"dysp": ["yes", None, "no"], "asia": [None, "yes", "no"]}),

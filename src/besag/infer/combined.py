@@ -211,7 +211,7 @@ class Estimation:
         """All that is wanted, from an engine that bounds log Z, a sweep after its bound."""
         engine = replace(self.bounders[part], max_iterations=1)
         result = engine.infer(self.problem, self.want, warm=self.bounds[part], rng=self.rng)
-        self.bounds[part] = replace(self.bounds[part], bounds=_tighter(self.bounds[part], result))
+        self.bounds[part] = _tightened(self.bounds[part], result)
         return replace(result, diagnostics=self.bounds[part].diagnostics)
 
     @property
@@ -224,9 +224,11 @@ class Estimation:
         }
 
 
-def _tighter(one: Result, other: Result) -> Interval:
+def _tightened(one: Result, other: Result) -> Result:
+    """A bound on log Z with what another result of the same engine knows."""
     (low, high), (other_low, other_high) = one.bound_arrays(), other.bound_arrays()
-    return np.maximum(low, other_low), np.minimum(high, other_high)
+    interval = np.maximum(low, other_low), np.minimum(high, other_high)
+    return replace(one, log_partitions=np.clip(one.log_partitions, *interval), bounds=interval)
 
 
 def _is_interrupted(parts: Iterable[Result]) -> bool:
