@@ -410,6 +410,14 @@ def test_evidence_is_stronger_than_any_neighbour() -> None:
     assert model.marginals(evidence=rows, engine="gibbs", seed=1)["2"][0] == pytest.approx([0.5, 0.5])
 
 
+def test_all_variables_of_a_colour_may_be_observed() -> None:
+    """The others are then independent, and have their conditionals in every sweep."""
+    model = besag.ising((12, 12), 0.3, 0.1)
+    evidence = {f"{i},{j}": 1 for i in range(12) for j in range(12) if (i + j) % 2 == 0}
+    found = model.marginals(evidence=evidence, engine="gibbs", seed=1)
+    np.testing.assert_allclose(found.array, model.marginals(evidence=evidence).array, atol=1e-12)
+
+
 def test_a_large_field_is_not_cut() -> None:
     pair = (("0", "1"), [[0, 0], [0, -1.5e4]])
     model = besag.markov_network([2, 2], [(("0",), [0, 2e4]), pair, (("1",), [0, 1e5])])

@@ -59,6 +59,7 @@ class Scan:
         self.stages = [
             [(start, min(start + PIECE, int(end))) for start in range(int(end - size), int(end), PIECE)]
             for size, end in zip(sizes, ends, strict=True)
+            if size > 0  # all variables of a colour may be observed
         ]
 
     def renumber(self) -> IntArray:
