@@ -12,7 +12,7 @@ from scipy.special import expit
 import besag
 from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
 from besag.graph.evidence import read_evidence
-from besag.infer import auto, junction, narrowing
+from besag.infer import junction, narrowing
 from besag.infer import mean_field as mean_field_engine
 from besag.infer import trw as trw_engine
 from besag.infer.candidates import better_labelling, chosen, in_order
@@ -122,11 +122,9 @@ def test_k_best_labellings_are_exact_or_refused() -> None:
 
 
 @pytest.fixture
-def no_hope(monkeypatch: pytest.MonkeyPatch, forced: Forced) -> None:
+def no_hope(forced: Forced) -> None:
     """Small graphs are hopeless too."""
-    forced({"infer.outlook.FEW_FACTORS": 0})
-    monkeypatch.setattr(auto, "HOPELESS", 0.0)
-    forced({"infer.few_states.HOPELESS_ENTRIES": 0.0})
+    forced({"infer.outlook.FEW_FACTORS": 0, "infer.outlook.HOPELESS": 0.0, "infer.few_states.HOPELESS_ENTRIES": 0.0})
 
 
 @pytest.mark.usefixtures("no_hope")
@@ -163,7 +161,7 @@ def test_where_bounds_leave_too_much_the_rest_is_approximate(monkeypatch: pytest
 def hopeless(model: Model, evidence: Any = None, want: str = "variables", **options: Any) -> bool:
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
     run = Run(JunctionTree(**options), problem, dense=False)
-    return is_hopeless(run, frozenset({want}), 1e13)  # type: ignore[arg-type]
+    return is_hopeless(run, run.asked(frozenset({want})), 1e13)  # type: ignore[arg-type]
 
 
 def test_a_large_grid_is_hopeless_and_a_narrow_one_is_not() -> None:

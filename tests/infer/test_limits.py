@@ -149,6 +149,16 @@ def test_slabs_are_as_many_rows_as_fit() -> None:
     assert list(memory.slabs(10, 4)) == [(0, 4), (4, 8), (8, 10)]
 
 
+@pytest.mark.parametrize("engine", ["junction_tree", "exact", "elimination"])
+@pytest.mark.parametrize("limit", [{"time_limit": 0.5}, {"memory_limit": 10**8}])
+def test_no_order_is_looked_for_where_there_is_no_hope(engine: str, limit: dict[str, float], forced: Forced) -> None:
+    forced({"infer.junction.LONG_SEARCH": 0})
+    model = besag.ising((60, 60), 0.3)
+    with pytest.raises(TooLargeError, match=rf"no elimination order near .* for {next(iter(limit))}="):
+        model.log_partition(engine=engine, **limit)
+    assert not model.cost(memory_limit=10**8).fits
+
+
 def test_a_clock_ends_a_step_and_what_there_is_counts() -> None:
     clock = Clock(2.5, 0.0, Ticks())
     clock.look()

@@ -23,7 +23,7 @@ from besag.graph.problem import Problem
 from besag.infer.engine import CHOOSERS, REGISTRY, SHOWS, Capabilities, Engine, OnStep, Want, engine_class
 from besag.infer.few_states import best_without_a_tree
 from besag.infer.junction import SECONDS_AN_ENTRY, JunctionTree, Run
-from besag.infer.outlook import is_easy, is_hopeless
+from besag.infer.outlook import HOPELESS, HOPELESS_REASON, is_easy, is_hopeless
 from besag.infer.result import Result
 from besag.infer.tree import Tree, forest_of
 
@@ -32,8 +32,6 @@ ALL_WANTS: frozenset[Want] = frozenset(
 )
 PATIENCE = 60.0
 EXACT_SHARE = 0.7
-HOPELESS = 2.0**10
-HOPELESS_REASON = "no elimination order near the variable of the most neighbours is short enough"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,7 @@ class Auto(Exact):
         if is_easy(problem.graph) or (self.k > 1 and time_limit is None):
             return False
         run = Run(JunctionTree(memory_limit=self.memory_limit, targets=self.targets), problem, dense=False)
-        hopeless = is_hopeless(run, want - SHOWS, HOPELESS * patience / SECONDS_AN_ENTRY)
+        hopeless = is_hopeless(run, run.asked(want - SHOWS), HOPELESS * patience / SECONDS_AN_ENTRY)
         if hopeless and self.k > 1:
             raise TooLargeError(f"{HOPELESS_REASON}, to find the {self.k} best labellings in {time_limit:.3g} s")
         return hopeless

@@ -226,6 +226,7 @@ class Estimation:
 
 def _tightened(one: Result, other: Result) -> Result:
     """A bound on log Z with what another result of the same engine knows."""
+    assert one.log_partitions is not None
     (low, high), (other_low, other_high) = one.bound_arrays(), other.bound_arrays()
     interval = np.maximum(low, other_low), np.minimum(high, other_high)
     return replace(one, log_partitions=np.clip(one.log_partitions, *interval), bounds=interval)

@@ -64,7 +64,7 @@ class Elimination:
         """Answers by summing out."""
         began = time.perf_counter()
         check_wants(self, want)
-        run = Buckets(JunctionTree(self.n_threads, self.memory_limit), problem)
+        run = Buckets(JunctionTree(self.n_threads, self.memory_limit), problem, time_limit=time_limit)
         log_z: Array = run.sums(frozenset({"log_partition"}))["log_partitions"]
         marginals = run.marginals(self._numbers(problem), log_z > -np.inf) if "variables" in want else None
         limited = None if marginals is None else self.targets

@@ -37,11 +37,14 @@ def best_of_few_states(run: Run) -> dict[str, Any] | None:
     """The labelling of least energy where a large tree can be made much smaller by bounds, else None."""
     if run.problem.evidence.n_rows > 1:
         return None
-    if is_hopeless(run, MAP, HOPELESS_ENTRIES):
+    if is_hopeless(run, run.asked(MAP), HOPELESS_ENTRIES):
         return best_without_a_tree(run)
-    if run.ready(MAP) is not None:
-        return None
-    setting, drawn = run.drawn(MAP)
+    try:
+        if run.ready(MAP) is not None:
+            return None
+        setting, drawn = run.drawn(MAP)
+    except TooLargeError:
+        return best_without_a_tree(run)
     if drawn.total < BOUND_ABOVE:
         return None
 

@@ -40,12 +40,13 @@ from besag.infer.memory import (
     rows_at_once,
     slabs,
 )
+from besag.infer.outlook import HOPELESS, HOPELESS_REASON, is_hopeless
 from besag.infer.relevance import relevant
 from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.kernels import join
 from besag.kernels.compile import worth_compiling
 from besag.kernels.join_numbers import Groups, Numbers, numbers_of
-from besag.kernels.join_plan import Plan, Setting, Sketch, plan, sketch
+from besag.kernels.join_plan import PER_ENTRY, Plan, Setting, Sketch, plan, sketch
 from besag.kernels.linear import linear
 from besag.kernels.prepare import Factors
 from besag.kernels.support import allowed_states
@@ -57,6 +58,7 @@ WORK_OF_STATE, WORK_OF_VARIABLE = 6, 3  # numbers that come and go in a row: wei
 LOOSE = 4.0  # times the table entries that rows side by side may take
 KEPT_ENTRIES = 2**20  # of all tables, that are kept in a domain from one question to the next
 SECONDS_AN_ENTRY = 6e-9  # of all marginals on one thread, see besag.query.cost
+LONG_SEARCH = 10**5  # entries of scopes, from which on a search for an order takes longer than some limits leave
 SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
 
 
@@ -135,7 +137,7 @@ class Run:
     ) -> None:
         """dense=False is for `drawn` only: structured factors stay as they are, and nothing large is made."""
         self.given, self.n_threads, self.time_limit = problem, engine.n_threads, time_limit
-        self.memory_limit = engine.memory_limit
+        self.memory_limit, self.only_drawn = engine.memory_limit, not dense
         ready = not dense or (problem.kinds == Kind.TABLE).all()
         self.problem = problem if ready else problem.expanded(KINDS, self.limit)
         self.graph = problem.graph
@@ -281,9 +283,12 @@ class Run:
     def sketch(self, setting: Setting) -> Sketch:
         """Order and cliques for a setting."""
         compile = worth_compiling(20.0 * len(self.graph.scope_variables))
-        return self.graph.plans.get(
-            ("sketch", *setting_key(setting)), lambda: sketch(self.factors, setting, compile=compile)
-        )
+
+        def search() -> Sketch:
+            self._refuse_hopeless(setting)
+            return sketch(self.factors, setting, compile=compile)
+
+        return self.graph.plans.get(("sketch", *setting_key(setting)), search)
 
     def under_evidence(self, setting: Setting) -> Setting | None:
         """The setting with only the states that hard zeros leave under one row of evidence; None if that is all."""
@@ -311,6 +316,16 @@ class Run:
         seen = np.repeat(self.problem.evidence.observed[0], sizes)
         state = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
         return np.asarray(allowed & ((seen < 0) | (seen == state)))
+
+    def _refuse_hopeless(self, setting: Setting) -> None:
+        """TooLargeError where a search for an order would take more than a limit leaves, and a look sees no hope."""
+        limits = {"memory_limit": self.memory_limit, "time_limit": self.time_limit}
+        given = [f"{name}={value:.10g}" for name, value in limits.items() if value is not None]
+        if self.only_drawn or not given or len(self.graph.scope_variables) < LONG_SEARCH:
+            return
+        seconds = np.inf if self.time_limit is None else self.time_limit
+        if is_hopeless(self, setting, HOPELESS * min(seconds / SECONDS_AN_ENTRY, self.limit / PER_ENTRY)):
+            raise TooLargeError(f"{HOPELESS_REASON} for {' and '.join(given)}; use an approximate engine")
 
     def refuse(self, drawn: Sketch) -> None:
         """TooLargeError where the messages would not fit, or the work would take longer than there is time."""

@@ -14,7 +14,6 @@ import numpy as np
 
 from besag.arrays import BoolArray, IntArray, frozen, offsets_of
 from besag.graph.graph import Graph
-from besag.infer.engine import Want
 from besag.infer.tree import forest_of
 from besag.kernels.join_plan import Setting
 from besag.kernels.order import neighbours, within
@@ -22,6 +21,8 @@ from besag.kernels.order import neighbours, within
 if TYPE_CHECKING:
     from besag.infer.junction import Run
 
+HOPELESS = 2.0**10  # times the table entries that there is time or room for
+HOPELESS_REASON = "no elimination order near the variable of the most neighbours is short enough"
 FEW_FACTORS = 400  # for which the search for an order takes no time
 NEAR = 4096  # variables that are looked at first
 LINK_BYTES = 24.0  # between a factor and a variable, of the lists of neighbours; a tree of cliques takes more
@@ -32,13 +33,12 @@ def is_easy(graph: Graph) -> bool:
     return graph.n_factors <= FEW_FACTORS or forest_of(graph) is not None
 
 
-def is_hopeless(run: Run, want: frozenset[Want], entries: float) -> bool:
+def is_hopeless(run: Run, setting: Setting, entries: float) -> bool:
     """Whether a look at a part of a large graph says that exact inference makes more than so many table entries."""
     if is_easy(run.graph):
         return False
     if run.exceeds(LINK_BYTES * len(run.graph.scope_variables)):
         return True
-    setting = run.asked(want)
     if not _exceeds(run, setting, entries):
         return False
     smaller = run.under_evidence(setting)
