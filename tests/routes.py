@@ -165,8 +165,6 @@ TILES: dict[str, tuple[Any, ...]] = {
     "kernels.bp_ratios.BLOCK": (4,),
     "kernels.clique_losses.BLOCK_ENTRIES": (4,),
     "kernels.clique_tables.SHORT": (0, 100),
-    "kernels.gathered.SHARE": (1.0,),
-    "kernels.gathered.WORTHWHILE": (ALWAYS,),
     "kernels.gibbs_binary.BLOCK": (4,),
     "kernels.join_layout.LANE": (2,),
     "kernels.join_layout.LEAST": (2,),
@@ -182,6 +180,8 @@ KERNELS: dict[str, tuple[Any, ...]] = {
     "kernels.box.FAILURES": (1,),
     "kernels.clique_passes.SAFE": (-1.0,),
     "kernels.elimination.HEAP_STEPS": (0, 1000),
+    "kernels.gathered.SHARE": (1.0,),
+    "kernels.gathered.WORTHWHILE": (ALWAYS,),
     "kernels.greedy.STEPS_OF_CALL": (5,),
     "kernels.join_passes.RANGE": (-1.0, 5.0),
 }
