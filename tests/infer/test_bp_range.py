@@ -126,3 +126,16 @@ def test_min_sum_breaks_ties_on_a_forest_jointly(schedule: str) -> None:
         result = model.map(engine=f"bp[schedule={schedule}]")
         assert result.bound == "exact"
         assert result.energy == pytest.approx(Enumeration(model).map_energy)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0], ids=["linear", "logarithms"])
+def test_a_potts_factor_that_repels_adds_up_small_states(scale: float) -> None:
+    """Three states far below the largest decide the message to it: their sum is not what rounding leaves of the whole."""
+    gain = 50.0 * scale
+    unary = [[[0.0, 4.0 - gain, 4.0 - gain, 4.0 - gain], [gain - 5.0 - gain, -gain, -gain, -gain]]]
+    model = besag.grid((1, 2), 4, unary=np.array(unary), pairwise=besag.potts(4), weights=-gain)
+    true = model.marginals(engine="brute")
+    assert 0.2 < true["0,1"][0] < 0.99
+    found = model.marginals(engine="bp")
+    np.testing.assert_allclose(found.array, true.array, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.log_partition, true.log_partition, rtol=1e-12)

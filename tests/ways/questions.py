@@ -401,8 +401,8 @@ def ask_information(case: Case) -> Iterator[Check]:
 
 
 def _information(p: np.ndarray) -> float:
-    independent = np.outer(p.sum(axis=1), p.sum(axis=0))
-    return float((p[p > 0] * np.log(p[p > 0] / independent[p > 0])).sum())
+    i, j = np.nonzero(p)
+    return float((p[i, j] * (np.log(p[i, j]) - np.log(p.sum(axis=1)[i]) - np.log(p.sum(axis=0)[j]))).sum())
 
 
 @question

@@ -100,7 +100,10 @@ def gather_variable(
 
 @inlined
 def send_potts(semiring: int, offsets: IntArray, first: int, c: float, gathered: AnyArray, new: AnyArray) -> None:
-    """Both messages of a factor of log-potential c where its two states differ: in K steps each."""
+    """Both messages of a factor of log-potential c where its two states differ: in K steps each.
+
+    The sum over the other states is that of all but the largest, with or without it: nothing large is taken off again.
+    """
     for side in range(2):
         source, target = offsets[first + 1 - side], offsets[first + side]
         n = offsets[first + side + 1] - target
@@ -111,23 +114,25 @@ def send_potts(semiring: int, offsets: IntArray, first: int, c: float, gathered:
                 second, best, where = best, q, i
             else:
                 second = max(second, q)
-        total = zero_of(semiring)
+        total = 0.0  # of all states but the largest; of logarithms, relative to the second
         for i in range(n):
-            if semiring == SUM:
+            if i != where and semiring == SUM:
                 total += gathered[source + i]
-            elif best > -math.inf:
-                total += math.exp(gathered[source + i] - best)
+            elif i != where and semiring != MAX and second > -math.inf:
+                total += math.exp(gathered[source + i] - second)
         for i in range(n):
             q = gathered[source + i]
             others = second if i == where else best
             if semiring == SUM:
-                rest = max(total - q, others)
+                rest = total if i == where else best + max(total - q, 0.0)
                 new[target + i] = q + math.exp(c) * rest if c <= 0.0 else math.exp(-c) * q + rest
             elif semiring == MAX or others == -math.inf:
                 new[target + i] = max(q, c + others)
+            elif i == where:
+                new[target + i] = plus(semiring, q, c + second + math.log(total))
             else:
-                rest = max(total - math.exp(q - best), math.exp(others - best))
-                new[target + i] = plus(semiring, q, c + best + math.log(rest))
+                rest = total * math.exp(second - best) - math.exp(q - best) if second > -math.inf else 0.0
+                new[target + i] = plus(semiring, q, c + best + math.log(1.0 + max(rest, 0.0)))
 
 
 @inlined

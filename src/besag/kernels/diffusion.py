@@ -125,7 +125,7 @@ def make_diffuse() -> Callable[..., float]:
                     for s in range(state_offsets[v], state_offsets[v + 1]):
                         highest = max(highest, theta[s])
                     bound += highest
-                if not before - bound >= tolerance:
+                if bound == -math.inf or not before - bound >= tolerance:
                     break
                 before = bound
         return bound
