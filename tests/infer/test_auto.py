@@ -42,6 +42,13 @@ def approximated(model: Model, **options: object) -> Result:
         return model.marginals(memory_limit=40_000, **options)  # type: ignore[arg-type]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    """Kernels, which would otherwise be compiled in the time of the first test that has a limit."""
+    approximated(random_grid(12))
+    random_grid(12).marginals(engine="bp[damping=adaptive]")
+
+
 def test_small_models_are_answered_exactly_and_without_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -130,7 +130,7 @@ def test_min_sum_breaks_ties_on_a_forest_jointly(schedule: str) -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 100.0], ids=["linear", "logarithms"])
 def test_a_potts_factor_that_repels_adds_up_small_states(scale: float) -> None:
-    """Three states far below the largest decide the message to it: their sum is not what rounding leaves of the whole."""
+    """Three states far below the largest decide the message to it: rounding must not lose their sum."""
     gain = 50.0 * scale
     unary = [[[0.0, 4.0 - gain, 4.0 - gain, 4.0 - gain], [gain - 5.0 - gain, -gain, -gain, -gain]]]
     model = besag.grid((1, 2), 4, unary=np.array(unary), pairwise=besag.potts(4), weights=-gain)
