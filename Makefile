@@ -38,7 +38,7 @@ test-routes: $(STAMP)
 
 # numba's cache does not know whether indices are checked, hence one of its own.
 test-bounds: $(STAMP)
-	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/checked-kernels $(BIN)/python -m pytest -q -n 2 -m "not slow" \
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/checked-kernels $(BIN)/python -m pytest -q -n 2 -m "not slow" \
 	    --small-kernels $(BOUNDS)
 
 # What reads and writes text depends on the interpreter most: distributions ship older ones than this project is made with.
