@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -69,7 +70,12 @@ def test_second_process_hits_the_cache(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "expected"),
-    [("pair_passes", "hits 0 misses 1"), ("compile", "hits 0 misses 1"), ("join", "hits 1 misses 0")],
+    [
+        ("pair_passes", "hits 0 misses 1"),
+        ("compile", "hits 0 misses 1"),
+        ("interrupts", "hits 0 misses 1"),  # two imports away: compile imports it
+        ("join", "hits 1 misses 0"),
+    ],
 )
 def test_a_change_in_a_file_that_a_kernel_is_made_of_is_seen(tmp_path: Path, file: str, expected: str) -> None:
     copy = copied(tmp_path)
@@ -78,6 +84,80 @@ def test_a_change_in_a_file_that_a_kernel_is_made_of_is_seen(tmp_path: Path, fil
     changed = copy / "besag" / "kernels" / f"{file}.py"
     changed.write_text(changed.read_text() + "\n# changed\n")
     assert run("3", **environment)[0].startswith(expected)  # type: ignore[arg-type]
+
+
+def test_a_helper_two_imports_away_in_another_folder_is_seen(tmp_path: Path) -> None:
+    copy = copied(tmp_path)
+    for place, text in AWAY.items():
+        (copy / "besag" / place).parent.mkdir(exist_ok=True)
+        (copy / "besag" / place).write_text(text)
+    program = "import numpy as np\nfrom besag.near.kernel import make_kernel\n"
+    program += "from besag.kernels.compile import compiled\nprint(compiled(make_kernel, 1)(3))\n"
+    helper = copy / "besag" / "far" / "helper.py"
+    for text, expected in ((helper.read_text(), "4"), (helper.read_text().replace("+ n", "- n"), "2")):
+        helper.write_text(text)
+        assert run(source=copy, before=program, NUMBA_CACHE_DIR=str(tmp_path / "cache")) == [expected]
+
+
+AWAY = {
+    "near/__init__.py": "",
+    "near/kernel.py": """from besag.between import (
+    shifted,  # what stands in the middle
+)
+
+
+def make_kernel(n):
+    def kernel(x):
+        return shifted(x, n)
+    return kernel
+""",
+    "between.py": """from besag.far import helper as away
+from besag.kernels.compile import inlined
+
+moved = away.moved
+
+
+@inlined
+def shifted(x, n):
+    return moved(x, n)
+""",
+    "far/__init__.py": "",
+    "far/helper.py": """from besag.kernels.compile import inlined
+
+
+@inlined
+def moved(x, n):
+    return x + n
+""",
+}
+
+
+def test_what_was_edited_after_its_import_is_not_kept(tmp_path: Path) -> None:
+    copy = copied(tmp_path)
+    environment = {"source": copy, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    file = copy / "besag" / "kernels" / "pair_passes.py"
+    edit = f"""
+    import pathlib, time
+    import besag.kernels.pair_passes
+    file = pathlib.Path({str(file)!r})
+    time.sleep(0.05)
+    file.write_text(file.read_text() + "\\n# changed while this runs\\n")
+    """
+    assert run("3", before=edit, **environment)[0].endswith("None")  # type: ignore[arg-type]
+    assert run("3", **environment)[0].startswith("hits 0 misses 1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("file", sorted(SOURCE.rglob("*.py")), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_imports_are_found_as_python_finds_them(file: Path) -> None:
+    expected = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            expected |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "relative imports are not looked for"
+            expected |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    expected = {name for name in expected if name.split(".")[0] == "besag"}
+    assert cache.modules_imported(file.read_text()) >= expected
 
 
 def copied(folder: Path) -> Path:

@@ -3,7 +3,8 @@
 numba's own cache serves functions of one file; ours need four things more:
 
 - a place always: `NUMBA_CACHE_DIR`, beside the package, the user's cache directory, a private temporary directory;
-- freshness against every file that a kernel's file imports, since kernels inline helpers from other files;
+- freshness against every file that a kernel's file imports, directly or not, since kernels inline helpers from other
+  files; and no entry at all from a process whose files were edited after it had imported them;
 - one index file for each set of constants: processes which save different kernels at once into one index can leave an
   entry that names another kernel's machine code;
 - a damaged file, a full disk or a cache of another user costs a compilation, never an error.
@@ -17,34 +18,59 @@ import os
 import re
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, ClassVar
 
 from numba.core import caching
 
-IMPORTS = re.compile(r"^\s*from besag\.kernels(?:\.(\w+) import|\ import (.+))", re.MULTILINE)
+from besag.kernels.compile import IMPORTED_AT
+
+PACKAGE = Path(__file__).parents[1]
+
+# Of each statement either the names before `import`, or what is taken from where; a test holds them to Python's own parser.
+IMPORTS = re.compile(r"^[ \t]*(?:import (besag.*)|from (besag[.\w]*) import (\([^)]*\)|.*))", re.MULTILINE)
+COMMENT = re.compile(r"#.*")
+
+
+class _ChangedSinceError(Exception):
+    """A file was edited after it was imported: the machine code of this process is that of a text which is gone."""
 
 
 @functools.cache
-def _source(path: Path) -> tuple[bytes, frozenset[str]]:
-    """The hash of a file, and the files of this package that it imports."""
-    text = path.read_text()
-    names = {name for one, several in IMPORTS.findall(text) for name in re.findall(r"\w+", one or several)}
-    return hashlib.sha256(text.encode()).digest(), frozenset(names)
+def _read(path: Path) -> tuple[bytes, frozenset[Path]]:
+    """The hash of a file, and the files of the package that it imports."""
+    if IMPORTED_AT < path.stat().st_mtime <= time.time():
+        raise _ChangedSinceError(path)
+    text = path.read_text(encoding="utf-8")
+    return hashlib.sha256(text.encode()).digest(), frozenset(map(_file_of, modules_imported(text))) - {None, path}
+
+
+def modules_imported(text: str) -> set[str]:
+    """The modules of the package that a text may import: `from a import b` may mean module a.b or name b of module a."""
+    found = set()
+    for plain, base, names in IMPORTS.findall(COMMENT.sub("", text)):
+        words = re.findall(r"[\w.]+", re.sub(r"\bas\s+\w+", "", plain or names))
+        found |= set(words) if plain else {base, *(f"{base}.{name}" for name in words)}
+    return found
+
+
+def _file_of(module: str) -> Path | None:
+    """The file of a module of this package; None where there is no such module."""
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
 @functools.cache
 def _stamp(file: str) -> str:
-    """A hash of a file of this package and of all the files of it that it imports, directly or not."""
-    first = Path(file)
-    found = {first, first.with_name("compile.py")}
+    """A hash of a file and of all the files of the package that it imports, directly or not."""
+    found = {Path(file), PACKAGE / "kernels" / "compile.py"}
     waiting = list(found)
     while waiting:
-        beside = {first.with_name(f"{name}.py") for name in _source(waiting.pop())[1]}
-        new = {path for path in beside if path.exists()} - found
+        new = _read(waiting.pop())[1] - found
         found |= new
         waiting += new
-    return hashlib.sha256(b"".join(_source(path)[0] for path in sorted(found))).hexdigest()
+    return hashlib.sha256(b"".join(_read(path)[0] for path in sorted(found))).hexdigest()
 
 
 class _Stamped:

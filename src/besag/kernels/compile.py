@@ -28,6 +28,7 @@ import importlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -39,6 +40,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # True would let LLVM assume that there are no infinities; these two only reorder sums and fuse multiply-adds.
 FASTMATH = {"contract", "reassoc"}
+
+IMPORTED_AT = time.time()  # kernels import this module first: what was edited later is not what runs here
 
 COMPILE_ABOVE = 8_000  # table entries, some 0.1 s of plain Python
 
