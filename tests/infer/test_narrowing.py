@@ -127,3 +127,19 @@ def test_a_tree_that_does_not_fit_is_not_needed_where_the_bound_is_tight() -> No
     with pytest.raises(TooLargeError):
         model.log_partition(engine="junction_tree", memory_limit=10**7)
     assert model.map(engine="junction_tree", memory_limit=10**7).energy == pytest.approx(least, abs=1e-8)
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_the_bound_of_what_is_impossible(compile: bool) -> None:
+    """Hard zeros that contradict each other: the bound is -inf, without arithmetic on infinities."""
+    first = np.array([[1, 1], [0, 0]])
+    model = besag.markov_network([2, 2], [(("0", "1"), first), (("0", "1"), 1 - first)], given="weight")
+    factors = factors_of(model.problem)
+    shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
+    tables = (factors.table_of_factor, factors.table_offsets, frozen(factors.log_potentials))
+    offsets = frozen(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
+    theta, messages = np.zeros(int(factors.state_offsets[-1])), np.zeros(int(offsets[-1]))
+    bound = kernel_of(make_diffuse, compile=compile)(shape, tables, offsets, 8, 0.0, theta, messages)
+    assert bound == -np.inf
+    assert not np.isnan(theta).any()
+    assert not np.isnan(messages).any()
