@@ -211,12 +211,13 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.forest_parts": "CALM DAMPING DOUBT MOST_DAMPING SETTLED SWEEPS",
     "infer.forests": "LARGE RUN",
     "infer.frames": "COLUMNS SHOWN",
+    "infer.iterate": "GRACE",
     "infer.join_graph": (
         "CHAINS FEWER_BITS GRACE GROWTH HURRY LATE LINK_BYTES "
         "SECONDS_AN_ENTRY SECONDS_A_LINK SHARE STEP_BITS TABLES_AT_ONCE WORK"
     ),
     "infer.junction": "SECONDS_AN_ENTRY WORK_OF_STATE WORK_OF_VARIABLE",
-    "infer.mean_field": "RISEN SETTLED STIR TILT",
+    "infer.mean_field": "RISEN SECONDS_A_LINK SECONDS_A_STATE SETTLED STIR TILT",
     "infer.mean_field_starts": "LOWEST",
     "infer.memory": "BYTES_PER_CODE FRACTION",
     "infer.narrowing": "MOST_ENTRIES MOST_VISITS ROUNDING SECONDS_A_VISIT",
@@ -225,7 +226,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.samplers": "CERTAIN",
     "infer.setting": "LARGEST_SINGLE SMALL_TABLE",
     "infer.tree": "PLAN_OF_FACTOR PLAN_OF_VARIABLE WORK_OF_PAIRS WORK_OF_STATE WORK_OF_VARIABLE",
-    "infer.trw": "INNER_TOLERANCE ROUNDING",
+    "infer.trw": "INNER_TOLERANCE ROUNDING SECONDS_A_LINK SECONDS_A_STATE",
     "infer.trw_plan": "STATE_WORK",
     "infer.trw_weights": "CLOSED FIRST_STEP LAST_STEP LEAST_SHARE LOOK_EVERY PATIENCE SETTLED",
     "infer.valid": "ROUNDING TOLERANCE",

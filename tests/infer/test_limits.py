@@ -24,6 +24,7 @@ from besag.infer.samplers import prepared
 from besag.infer.scan import Scan
 from besag.infer.setting import Setting
 from besag.infer.walk import Walk
+from besag.kernels.bp import LOOK_EVERY
 from besag.model.model import Model
 from tests.routes import Forced
 
@@ -189,6 +190,28 @@ def test_residual_messages_look_at_the_clock(forced: Forced) -> None:
     assert (stopped.diagnostics["stopped"], stopped.diagnostics["iterations"]) == ("time_limit", 0)
     assert stopped.diagnostics["updates"] == 0
     assert_allclose(stopped.array.sum(axis=-1), 1.0)
+
+
+def test_residual_messages_on_dense_graphs_look_at_the_clock_more_often() -> None:
+    """A message makes those of all neighbours wait anew, so that the looks count them."""
+    fields, looks = np.random.default_rng(0).standard_normal(60), []
+    model = besag.ising(np.stack(np.triu_indices(60, 1), axis=1), 0.3, fields)
+    setting = Setting(model.problem, KINDS, None)
+    passing = Process(BP(schedule="residual"), setting, Semiring.SUM, None, None, Clock()).passing[0]
+    passing.residual(0.0, 0.0, lambda: looks.append(passing.updates))
+    n_links, degree = 60 * 59, 59
+    assert len(looks) == -(-n_links // (LOOK_EVERY // degree))
+
+
+@pytest.mark.parametrize(("engine", "module"), [("trw", "trw"), ("mean_field[family=tree]", "mean_field")])
+def test_a_beginning_that_would_miss_the_limit_is_refused(engine: str, module: str, forced: Forced) -> None:
+    model = grid(6)
+    forced({f"infer.{module}.SECONDS_A_LINK": 1.0})
+    message = rf"{re.escape(engine)}: to begin takes about 1[0-9]+.* s .* time_limit leaves"
+    with pytest.raises(TooLargeError, match=message) as refused:
+        model.marginals(engine=engine, time_limit=5.0)
+    assert refused.value.seconds > 100
+    assert next(iter(model.steps(engine=engine))).diagnostics["iterations"] == 1
 
 
 @pytest.mark.parametrize("scan", ["chromatic", "systematic", "random", "tree", "swendsen_wang"])

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from besag.errors import CapabilityError
+from besag.errors import CapabilityError, TooLargeError
 from besag.infer.engine import OnStep, Want, is_number, is_whole
 from besag.infer.result import Diagnostics, Result
 
@@ -61,6 +61,8 @@ class Limits:
             raise CapabilityError(f"tolerance must be a number from 0 on, got {self.tolerance!r}")
 
 
+GRACE = 1.0  # seconds by which a limit may be missed
+
 Look: TypeAlias = Callable[[], None]  # called within a step, to end it by an exception
 
 
@@ -90,6 +92,16 @@ class Clock:
         """OutOfTime where nothing is left."""
         if self.left <= 0:
             raise OutOfTime
+
+
+def refuse_late(what: str, seconds: float, clock: Clock) -> None:
+    """TooLargeError where a beginning of so many seconds, which cannot be cut short, would miss a limit by one."""
+    if seconds > clock.left + GRACE:
+        raise TooLargeError(
+            f"{what}: to begin takes about {seconds:.1f} s on a graph of this size, time_limit leaves "
+            f"{max(clock.left, 0.0):.2g} s; give it more time, or take bp or naive mean_field",
+            seconds=seconds,
+        )
 
 
 class TraceRow(NamedTuple):

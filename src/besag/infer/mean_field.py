@@ -34,7 +34,7 @@ from besag.arrays import AnyArray, Array, IntArray, Kind
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
-from besag.infer.iterate import SHOWN, Limits, each_step, iterate
+from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse_late
 from besag.infer.mean_field_naive import Naive, linked_factors
 from besag.infer.mean_field_starts import given_start, normalised, random_start, uniform_start, warm_start
 from besag.infer.mean_field_trees import Trees
@@ -47,6 +47,7 @@ FAMILIES, STARTS = ("naive", "tree"), ("uniform", "random")
 SETTLED = 1e-6  # residual at which a uniform start is looked at, if tolerance is less
 TILT, STIR = 0.1, 0.01  # of the logarithms of probabilities
 TIED = {np.float64: 1e-8, np.float32: 1e-4}  # relative difference of equal probabilities
+SECONDS_A_LINK, SECONDS_A_STATE = 3e-7, 6e-7  # of the plan of trees and of their first sweep
 RISEN = 1e-9  # relative difference of bounds
 
 
@@ -103,7 +104,7 @@ class MeanField:
         """Answers by coordinate ascent."""
         began = time.perf_counter()
         check_wants(self, want)
-        process = Ascent(self, problem, warm, rng)
+        process = Ascent(self, problem, warm, rng, Clock(time_limit, began))
         limits = Limits(self.max_iterations, self.tolerance, time_limit)
         return iterate("mean_field", process, want, limits, began, on_step)
 
@@ -118,7 +119,8 @@ class MeanField:
         """A Result for each sweep."""
         began = time.perf_counter()
         limits = Limits(self.max_iterations, self.tolerance, time_limit)
-        return each_step("mean_field", Ascent(self, problem, warm, rng), SHOWN, limits, began)
+        process = Ascent(self, problem, warm, rng, Clock(time_limit, began))
+        return each_step("mean_field", process, SHOWN, limits, began)
 
 
 def _check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
@@ -130,10 +132,19 @@ class Ascent:
     """Coordinate ascent at work on one problem, from all starts side by side."""
 
     def __init__(
-        self, engine: MeanField, problem: Problem, warm: Result | None, rng: np.random.Generator | None
+        self,
+        engine: MeanField,
+        problem: Problem,
+        warm: Result | None,
+        rng: np.random.Generator | None,
+        clock: Clock,
     ) -> None:
         self.setting = setting = Setting(problem, KINDS, engine.memory_limit)
         self._refuse(engine.n_restarts + 2, 0)
+        if engine.family == "tree":
+            n_links, n_states = len(problem.graph.scope_variables), int(problem.graph.state_offsets[-1])
+            of_rows = SECONDS_A_STATE * setting.n_rows * n_states
+            refuse_late("mean_field[family=tree]", SECONDS_A_LINK * n_links + of_rows, clock)
         self.tolerance = engine.tolerance
         # A copy: whoever asks again with the same generator, for factor marginals say, gets the same q.
         self.rng = np.random.default_rng(0) if rng is None else copy.deepcopy(rng)

@@ -62,8 +62,7 @@ class Setting:
         """(R, S), -inf at the states that are ruled out."""
         base = np.array(base_rows(self.problem, 0, self.n_rows))
         if self.has_zeros or (base == -np.inf).any():
-            for row in base:
-                row[~allowed_states(self.factors, row > -np.inf, compile=self.compile)] = -np.inf
+            base[~allowed_states(self.factors, base > -np.inf, compile=self.compile)] = -np.inf
         return np.asarray(frozen(base))
 
     @cached_property

@@ -53,7 +53,7 @@ from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number, is_whole
 from besag.infer.forests import Scopes, spread_out
-from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, warm_state
+from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse_late, warm_state
 from besag.infer.memory import message_entries, refuse
 from besag.infer.result import Result, factor_offsets
 from besag.infer.setting import Setting
@@ -71,6 +71,7 @@ WORTH_PAIRS = 2**14  # the same for two states
 VARIABLES_OF_CHUNK = 1 << 14  # whose totals are made anew at a time
 CHECK_EVERY = 10
 ROUNDING = 1e-12  # relative distance of two bounds that are the same number
+SECONDS_A_LINK, SECONDS_A_STATE = 5e-7, 2e-7  # of plan, forests and tables, before the first sweep
 INNER_TOLERANCE = 1e-6  # of messages between steps of rho, where tolerance is 0
 
 
@@ -156,6 +157,8 @@ class Sweeps:
         least = setting.n_rows * self.dtype.itemsize * message_entries(problem.graph)
         advice = "use more memory, ask for fewer rows at a time, or take bp or mean_field"
         refuse("all messages", self.needed, setting.limit, advice, least=least)
+        n_links, n_states = len(problem.graph.scope_variables), int(problem.graph.state_offsets[-1])
+        refuse_late("trw", SECONDS_A_LINK * n_links + SECONDS_A_STATE * n_states, self.clock)
         self.graph, self.plan = problem.graph, plan_of(problem.graph)
         self.constants = self._constants()
         self.base = frozen(np.where(setting.spread(setting.possible), setting.base, -np.inf))

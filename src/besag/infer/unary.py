@@ -78,9 +78,9 @@ def _add(base: Array, tables: Array, readers: IntArray, block: Block, state_offs
         view = base.reshape(len(base), len(variables), n_states)
         view += values
         return
-    states = state_offsets[variables][:, None] + np.arange(n_states)
-    for row in base:
-        np.add.at(row, states, tables[readers])
+    total = np.zeros(base.shape[1])
+    np.add.at(total, state_offsets[variables][:, None] + np.arange(n_states), tables[readers])
+    base += total
 
 
 def is_counting(numbers: IntArray) -> bool:

@@ -281,7 +281,7 @@ class Passing:
     def residual(self, tolerance: float, damping: float, look: Callable[[], None]) -> float:
         """The messages of the largest changes, one after the other; the largest change that is left.
 
-        look: called every LOOK_EVERY messages, to end the work by an exception.
+        look: called every LOOK_EVERY messages to neighbours of those that were sent, to end the work by an exception.
         """
         links, compile = self.links, self.domain.compile
         n_links = len(links.variables)
@@ -300,9 +300,11 @@ class Passing:
         kernel = kernel_of(bp_schedules.make_send_largest, self.semiring, compile=compile)
         numbers, heap = self.numbers, self._heap
         fixed = (self.messages, self.gathered, self.waiting, heap, self.room)
-        for start in range(0, n_links, LOOK_EVERY):
+        degrees = np.diff(links.first)
+        at_once = max(1, LOOK_EVERY * n_links // int((degrees * degrees).sum()))
+        for start in range(0, n_links, at_once):
             look()
-            n = min(LOOK_EVERY, n_links - start)
+            n = min(at_once, n_links - start)
             sent = kernel(links, numbers, n, tolerance, damping, *fixed)
             if sent < 0:
                 self.narrow = True

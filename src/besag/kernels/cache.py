@@ -28,7 +28,7 @@ from besag.kernels.compile import IMPORTED_AT
 
 PACKAGE = Path(__file__).parents[1]
 
-# Of each statement either the names before `import`, or what is taken from where; a test holds them to Python's own parser.
+# Of a statement: what is imported, or from where and what. A test holds it to Python's own parser.
 IMPORTS = re.compile(r"^[ \t]*(?:import (besag.*)|from (besag[.\w]*) import (\([^)]*\)|.*))", re.MULTILINE)
 COMMENT = re.compile(r"#.*")
 
@@ -47,7 +47,7 @@ def _read(path: Path) -> tuple[bytes, frozenset[Path]]:
 
 
 def modules_imported(text: str) -> set[str]:
-    """The modules of the package that a text may import: `from a import b` may mean module a.b or name b of module a."""
+    """The modules of the package that a text may import: `from a import b` may mean a.b, or a name in a."""
     found = set()
     for plain, base, names in IMPORTS.findall(COMMENT.sub("", text)):
         words = re.findall(r"[\w.]+", re.sub(r"\bas\s+\w+", "", plain or names))

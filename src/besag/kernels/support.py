@@ -28,11 +28,13 @@ TABLE = 0
 
 
 def allowed_states(factors: Factors, allowed: BoolArray, *, compile: bool = True) -> BoolArray:
-    """The states that hard zeros leave of the allowed ones (S,); where a variable has none left, Z = 0."""
+    """The states that hard zeros leave of the allowed ones, (S,) or (R, S); where a variable has none left, Z = 0."""
     factors = Factors(*(frozen(array) for array in factors))
     first, linked = kernel_of(make_incidence, compile=compile)(*factors[:3])
     left = np.array(allowed, np.bool_)
-    kernel_of(make_propagate, compile=compile)(factors, frozen(first), frozen(linked), left)
+    propagate, first, linked = kernel_of(make_propagate, compile=compile), frozen(first), frozen(linked)
+    for row in left.reshape(-1, left.shape[-1]):
+        propagate(factors, first, linked, row)
     return left
 
 
