@@ -43,7 +43,8 @@ def _read(path: Path) -> tuple[bytes, frozenset[Path]]:
     if IMPORTED_AT < path.stat().st_mtime <= time.time():
         raise _ChangedSinceError(path)
     text = path.read_text(encoding="utf-8")
-    return hashlib.sha256(text.encode()).digest(), frozenset(map(_file_of, modules_imported(text))) - {None, path}
+    files = frozenset(file for module in modules_imported(text) for file in _files_of(module))
+    return hashlib.sha256(text.encode()).digest(), files - {path}
 
 
 def modules_imported(text: str) -> set[str]:
@@ -55,10 +56,10 @@ def modules_imported(text: str) -> set[str]:
     return found
 
 
-def _file_of(module: str) -> Path | None:
-    """The file of a module of this package; None where there is no such module."""
+def _files_of(module: str) -> list[Path]:
+    """The file of a module of this package; none where there is no such module."""
     path = PACKAGE.joinpath(*module.split(".")[1:])
-    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+    return [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
 
 
 @functools.cache
