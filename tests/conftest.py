@@ -59,7 +59,7 @@ def data_dir() -> Path:
 
 @pytest.fixture
 def forced() -> Iterator[routes.Forced]:
-    """Forces routes until the end of a test: forced({"infer.junction.SUPPORT_ABOVE": 0.0}), see `tests/routes.py`."""
+    """Forces routes until the end of a test: forced({"infer.bp.passing.CHUNK": 1}), see `tests/routes.py`."""
     with ExitStack() as stack:
         yield lambda chosen: stack.enter_context(routes.force(chosen))
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from besag.infer import junction
-from besag.kernels import gathered, join_sketch
+from besag.infer.junction import engine as junction
+from besag.infer.junction.kernels import clique_tree as join_sketch
+from besag.infer.junction.kernels import products as gathered
 from tests.routes import KERNELS, ROUTES, SETTLED, force, imported, places_of, trees
 
 LISTED = (
@@ -74,14 +75,14 @@ def test_no_constant_is_kept_as_a_default() -> None:
 
 def test_a_route_is_forced_wherever_it_was_imported_to() -> None:
     before = gathered.WORTHWHILE
-    with force({"kernels.gathered.WORTHWHILE": 0.0}):
+    with force({"infer.junction.kernels.products.WORTHWHILE": 0.0}):
         assert gathered.WORTHWHILE == join_sketch.WORTHWHILE == 0.0
     assert gathered.WORTHWHILE == join_sketch.WORTHWHILE == before
 
 
 def test_routes_are_put_back_after_an_error() -> None:
     before = junction.SUPPORT_ABOVE
-    with pytest.raises(ZeroDivisionError), force({"infer.junction.SUPPORT_ABOVE": 0.0}):
+    with pytest.raises(ZeroDivisionError), force({"infer.junction.engine.SUPPORT_ABOVE": 0.0}):
         raise ZeroDivisionError
     assert before == junction.SUPPORT_ABOVE
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from besag import plot as plot
     from besag.data.dataset import Dataset as Dataset
     from besag.data.structured import StructuredData as StructuredData
-    from besag.estimators.chain_crf import ChainCRF as ChainCRF
+    from besag.estimators.chain_crf.estimator import ChainCRF as ChainCRF
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
     from besag.graph.graph import Graph as Graph

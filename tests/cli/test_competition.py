@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from besag.io.load import load
-from besag.io.uai_tasks import read_uai_evidence, read_uai_query, read_uai_result
+from besag.io.uai.tasks import read_uai_evidence, read_uai_query, read_uai_result
 from tests.cli.conftest import Ask, Write
 
 NAMES = ("Promedus_24", "Pedigree_11")

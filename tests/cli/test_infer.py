@@ -11,7 +11,7 @@ import pytest
 
 from besag import cli
 from besag.cli import infer
-from besag.infer.bp import Process
+from besag.infer.bp.engine import Process
 from besag.infer.result import Result
 from tests.cli.conftest import Ask, Write
 

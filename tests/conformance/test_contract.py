@@ -11,7 +11,7 @@ from hypothesis.strategies import DataObject
 
 import besag
 from besag.errors import CapabilityError
-from besag.infer.auto import ALL_WANTS
+from besag.infer.auto.engine import ALL_WANTS
 from besag.infer.engine import Want, engine_class
 from tests.conformance.engines import ENGINES, Case, close, each_engine, names_of
 from tests.strategies import evidence_for, examples

@@ -17,7 +17,7 @@ from besag.data.attributes import Attributes, Features, GrowingAttributes
 from besag.data.labels import Labels
 from besag.data.numbering import Numbering
 from besag.errors import ModelError
-from besag.io.conll import read_conll
+from besag.io.sequences.conll import read_conll
 from tests.routes import Forced
 
 

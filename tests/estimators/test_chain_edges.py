@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 
 import besag
 from besag.errors import CapabilityError, ConvergenceWarning, ModelError
-from besag.estimators.chain_crf import ChainCRF
-from besag.learn.lbfgs import LBFGS
+from besag.estimators.chain_crf.estimator import ChainCRF
+from besag.learn.optimisers.lbfgs import LBFGS
 
 X = [[["a", "b"], ["c"]], [["a"], ["b"], ["c", "d"]], [["d"]]]
 Y = [["N", "V"], ["N", "N", "V"], ["V"]]

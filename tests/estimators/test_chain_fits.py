@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 import besag
 from besag.errors import ConvergenceWarning, ModelError, ParseError
-from besag.estimators.chain_model import ChainModel
+from besag.estimators.chain_crf.inference import ChainModel
 from besag.learn.early import HeldOut
 
 importlib.import_module("numba")  # fits are compared to the last bit: none begins in plain Python

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from besag import ChainCRF
 from besag.data.attributes import Attributes, Features
 from besag.errors import ModelError
-from besag.estimators.chain_model import ChainModel, all_pairs, chain_templates
-from besag.estimators.schemes import Allowed
+from besag.estimators.chain_crf.inference import ChainModel, all_pairs, chain_templates
+from besag.estimators.chain_crf.schemes import Allowed
 from besag.graph.evidence import Evidence
 from tests.routes import Forced
 
@@ -115,7 +115,7 @@ def test_one_sequence_has_the_answer_that_it_has_among_others(order: int) -> Non
 
 
 def test_threads_change_no_bit(forced: Forced) -> None:
-    forced({"infer.chains_best.CHUNK": 50})
+    forced({"infer.chains.best.CHUNK": 50})
     rng = np.random.default_rng(5)
     x = [[[f"a{a}" for a in rng.integers(9, size=3)] for _ in range(rng.integers(1, 9))] for _ in range(60)]
     y = [[int(a) for a in rng.integers(3, size=len(one))] for one in x]

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from besag.infer.ahead import Ahead, CancelledError
+from besag.infer.join_graph.ahead import Ahead, CancelledError
 
 
 def test_what_is_made_is_there_when_it_is_asked_for() -> None:

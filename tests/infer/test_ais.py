@@ -9,9 +9,9 @@ import pytest
 import besag
 from besag.errors import CapabilityError, ModelError
 from besag.infer import AIS
-from besag.infer.ais import Annealing
 from besag.infer.engine import make_engine
 from besag.infer.result import Result
+from besag.infer.sampling.ais import Annealing
 from besag.model.model import Model
 from tests.oracle import Enumeration
 

@@ -12,17 +12,18 @@ from scipy.special import expit
 import besag
 from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
 from besag.graph.evidence import read_evidence
-from besag.infer import junction, narrowing
-from besag.infer import mean_field as mean_field_engine
-from besag.infer import trw as trw_engine
-from besag.infer.candidates import better_labelling, chosen, in_order
-from besag.infer.combined import estimator_of
+from besag.infer.auto.approximate import estimator_of
+from besag.infer.auto.candidates import better_labelling, chosen, in_order
+from besag.infer.bounds import narrowing
 from besag.infer.iterate import Limits, is_interrupt, iterate
-from besag.infer.join_graph import JoinGraph, Propagation
-from besag.infer.junction import JunctionTree, Run
-from besag.infer.outlook import induced, is_hopeless, near_to
+from besag.infer.join_graph.engine import JoinGraph, Propagation
+from besag.infer.junction import engine as junction
+from besag.infer.junction.engine import JunctionTree, Run
+from besag.infer.junction.outlook import induced, is_hopeless, near_to
+from besag.infer.mean_field import engine as mean_field_engine
+from besag.infer.orders.search import neighbours
 from besag.infer.result import Diagnostics, Result
-from besag.kernels.order import neighbours
+from besag.infer.trw import engine as trw_engine
 from besag.model.model import Model
 from tests.routes import Forced
 
@@ -131,7 +132,13 @@ def test_k_best_labellings_are_exact_or_refused() -> None:
 @pytest.fixture
 def no_hope(forced: Forced) -> None:
     """Small graphs are hopeless too."""
-    forced({"infer.outlook.FEW_FACTORS": 0, "infer.outlook.HOPELESS": 0.0, "infer.few_states.HOPELESS_ENTRIES": 0.0})
+    forced(
+        {
+            "infer.junction.outlook.FEW_FACTORS": 0,
+            "infer.junction.outlook.HOPELESS": 0.0,
+            "infer.junction.few_states.HOPELESS_ENTRIES": 0.0,
+        }
+    )
 
 
 @pytest.mark.usefixtures("no_hope")
@@ -250,7 +257,7 @@ def test_an_estimate_outside_of_its_bounds_is_no_answer(
     assert result.log_partition == pytest.approx(bp.log_partition, abs=1e-6)
     np.testing.assert_allclose(result.array, bp.array, atol=1e-6)
     with monkeypatch.context() as patch:
-        patch.setattr("besag.infer.combined.BP", lambda damping, **options: JoinGraph(**options))
+        patch.setattr("besag.infer.auto.approximate.BP", lambda damping, **options: JoinGraph(**options))
         result = approximated(model, time_limit=time_limit)
     assert result.diagnostics.engines["estimate"] == "trw"
     assert result.log_partition == result.log_partition_bounds[1]

@@ -14,7 +14,7 @@ import pytest
 import besag
 from besag.arrays import Array
 from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
-from besag.infer.auto import Exact
+from besag.infer.auto.engine import Exact
 from besag.infer.result import Result
 from besag.model.model import Model
 

@@ -24,7 +24,7 @@ SCHEDULES = ("synchronous", "sequential", "residual")
 
 def set_worth(forced: Forced, entries: int) -> None:
     """From how many table entries on pairs of variables have kernels of their own."""
-    forced({"kernels.bp.WORTH_A_KERNEL": entries, "kernels.bp.WORTH_PAIRS": entries})
+    forced({"infer.bp.passing.WORTH_A_KERNEL": entries, "infer.bp.passing.WORTH_PAIRS": entries})
 
 
 def grid(side: int, n_states: int, coupling: float, seed: int = 0) -> Model:
@@ -205,7 +205,7 @@ def test_steps_trace_and_messages() -> None:
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_answers_do_not_depend_on_the_number_of_threads(n_threads: int, forced: Forced) -> None:
-    forced({"kernels.bp.CHUNK": 500})
+    forced({"infer.bp.passing.CHUNK": 500})
     model = grid(40, 2, 1.0)
     result = model.marginals(engine="bp[max_iterations=20,tolerance=0]", n_threads=n_threads)
     one = model.marginals(engine="bp[max_iterations=20,tolerance=0]", n_threads=1)
@@ -321,7 +321,7 @@ def test_damping_does_not_end_early_on_a_tree_of_strong_couplings(schedule: str,
 
 
 def test_ctrl_c_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    from besag.infer.bp import Process
+    from besag.infer.bp.engine import Process
 
     step, taken = Process.step, list[float]()
 

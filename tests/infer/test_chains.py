@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from besag.infer.chains import effective_size, r_hat
+from besag.infer.sampling.diagnostics import effective_size, r_hat
 
 
 def autoregressive(rng: np.random.Generator, a: float, shape: tuple[int, ...]) -> np.ndarray:

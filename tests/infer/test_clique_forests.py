@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 from numpy.testing import assert_allclose
 
-from besag.infer.calibration import Calibration, Hung
-from besag.infer.clique_forest import CliqueForest, ScopeGraph
-from besag.infer.clique_reduction import Reduced, reduced
-from besag.infer.clique_tables import Algebra, Table, Tables
+from besag.infer.join_graph.calibration import Calibration, Hung
+from besag.infer.join_graph.clique_forest import CliqueForest, ScopeGraph
+from besag.infer.join_graph.reduction import Reduced, reduced
+from besag.infer.join_graph.tables import Algebra, Table, Tables
 from tests.strategies import examples, generators
 
 

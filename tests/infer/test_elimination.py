@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 import besag
 from besag.errors import CapabilityError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer.elimination import Buckets, Elimination
-from besag.infer.junction import JunctionTree
+from besag.infer.junction.elimination import Buckets, Elimination
+from besag.infer.junction.engine import JunctionTree
 from besag.io import load
 from besag.model.model import Model
 from tests.oracle import Enumeration

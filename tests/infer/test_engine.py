@@ -8,8 +8,8 @@ import pytest
 
 import besag
 from besag.errors import CapabilityError, TooLargeError
-from besag.infer.auto import Auto, Exact
-from besag.infer.bp import BP
+from besag.infer.auto.engine import Auto, Exact
+from besag.infer.bp.engine import BP
 from besag.infer.brute import Brute
 from besag.infer.engine import REGISTRY, engine_class, engine_name, engine_text, make_engine, parse_engine
 

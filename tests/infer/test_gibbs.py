@@ -16,10 +16,11 @@ from hypothesis.strategies import DataObject
 import besag
 from besag.errors import CapabilityError, ConvergenceWarning, EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import read_evidence
-from besag.infer import Gibbs, starts
+from besag.infer import Gibbs
 from besag.infer.engine import make_engine
 from besag.infer.result import Result
-from besag.infer.samplers import Binary, PairwiseStates, SingleSite, prepared, single_site
+from besag.infer.sampling.single_site import Binary, PairwiseStates, SingleSite, prepared, single_site
+from besag.infer.zeros import starts
 from besag.model.model import Model
 from tests.conformance.engines import names_of
 from tests.conformance.test_sampling import FALSE_ALARM, counts_of, g_test
@@ -257,7 +258,7 @@ def test_impossible_evidence_names_its_conflict() -> None:
 
 
 def test_a_search_that_gives_up_says_so(forced: Forced) -> None:
-    forced({"infer.starts.BUDGETS": (0,)})
+    forced({"infer.zeros.starts.BUDGETS": (0,)})
     rng = np.random.default_rng(3)
     hidden = rng.integers(0, 3, 60)
     pairs = [(int(a), int(b)) for a, b in rng.integers(0, 60, (400, 2)) if hidden[a] != hidden[b]][:150]

@@ -18,8 +18,8 @@ from besag.errors import CapabilityError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer.engine import make_engine
-from besag.infer.forest_parts import Part
-from besag.infer.join_graph import JoinGraph, Propagation
+from besag.infer.join_graph.engine import JoinGraph, Propagation
+from besag.infer.join_graph.parts import Part
 from besag.infer.result import Result
 from besag.model.model import Model
 from tests.oracle import Enumeration
@@ -244,7 +244,7 @@ def test_states_that_are_ruled_out_make_cliques_smaller() -> None:
 @pytest.fixture
 def small_start(forced: Forced) -> None:
     """The first bound is one that a grid of 10 x 10 does not fit into."""
-    forced({"infer.join_graph.FIRST_BITS": 5.0})
+    forced({"infer.join_graph.engine.FIRST_BITS": 5.0})
 
 
 @pytest.mark.usefixtures("small_start")
@@ -423,8 +423,8 @@ def test_an_interruption_where_no_answer_is_quick_is_one() -> None:
 
 def test_answers_do_not_depend_on_threads(forced: Forced) -> None:
     """Chunks of 64 entries: every forest is cut into branches and a crown."""
-    forced({"infer.clique_tables.CHUNK_ENTRIES": 64})
-    forced({"infer.clique_tables.CHUNK_ENTRIES": 64})
+    forced({"infer.join_graph.tables.CHUNK_ENTRIES": 64})
+    forced({"infer.join_graph.tables.CHUNK_ENTRIES": 64})
     one, two = (solve(GRID.problem, clique_bound=2**7, n_threads=n) for n in (1, 2))
     assert one.bound == "estimate"
     assert one.log_partition == two.log_partition

@@ -14,17 +14,17 @@ from besag.arrays import Semiring
 from besag.errors import ConvergenceWarning, TooLargeError
 from besag.graph.evidence import read_evidence
 from besag.infer import memory
-from besag.infer.ais import AIS, Annealing
-from besag.infer.blocks import TreeBlocks
-from besag.infer.bp import BP, KINDS, Process
-from besag.infer.forests import Scopes, spread_out
-from besag.infer.gibbs import Gibbs
+from besag.infer.bp.engine import BP, KINDS, Process
+from besag.infer.bp.passing import LOOK_EVERY
 from besag.infer.iterate import Clock, Limits, OutOfTime, is_interrupt, iterate
-from besag.infer.samplers import prepared
-from besag.infer.scan import Scan
-from besag.infer.setting import Setting
-from besag.infer.walk import Walk
-from besag.kernels.bp import LOOK_EVERY
+from besag.infer.prepared import Setting
+from besag.infer.sampling.ais import AIS, Annealing
+from besag.infer.sampling.blocks import TreeBlocks
+from besag.infer.sampling.gibbs import Gibbs
+from besag.infer.sampling.scan import Scan
+from besag.infer.sampling.single_site import prepared
+from besag.infer.sampling.walk import Walk
+from besag.infer.trw.forests import Scopes, spread_out
 from besag.model.model import Model
 from tests.routes import Forced
 
@@ -153,7 +153,7 @@ def test_slabs_are_as_many_rows_as_fit() -> None:
 @pytest.mark.parametrize("engine", ["junction_tree", "exact", "elimination"])
 @pytest.mark.parametrize("limit", [{"time_limit": 0.5}, {"memory_limit": 10**8}])
 def test_no_order_is_looked_for_where_there_is_no_hope(engine: str, limit: dict[str, float], forced: Forced) -> None:
-    forced({"infer.junction.LONG_SEARCH": 0})
+    forced({"infer.junction.engine.LONG_SEARCH": 0})
     model = besag.ising((60, 60), 0.3)
     with pytest.raises(TooLargeError, match=rf"no elimination order near .* for {next(iter(limit))}="):
         model.log_partition(engine=engine, **limit)
@@ -170,7 +170,7 @@ def test_a_clock_ends_a_step_and_what_there_is_counts() -> None:
 
 
 def test_rows_that_cannot_begin_in_time_are_refused(forced: Forced) -> None:
-    forced({"infer.bp.ROWS_A_LOOK": 2})
+    forced({"infer.bp.engine.ROWS_A_LOOK": 2})
     model = grid(3)
     setting = Setting(model.problem.with_evidence(read_evidence(model.variables, rows_of(model, 40))), KINDS, None)
     with pytest.raises(TooLargeError, match="bp: 40 rows of evidence take longer than time_limit leaves"):
@@ -182,7 +182,7 @@ def test_residual_messages_look_at_the_clock(forced: Forced) -> None:
     """In pieces the answer is the same; out of time, it is that of the messages sent so far."""
     schedule, model, want = "residual", grid(12), frozenset({"log_partition", "variables"})
     whole = BP(schedule=schedule, max_iterations=3, tolerance=0.0).infer(model.problem, want)
-    forced({"kernels.bp.LOOK_EVERY": 10})
+    forced({"infer.bp.passing.LOOK_EVERY": 10})
     pieces = BP(schedule=schedule, max_iterations=3, tolerance=0.0).infer(model.problem, want)
     assert_array_equal(pieces.probabilities, whole.probabilities)
     assert pieces.diagnostics["updates"] == whole.diagnostics["updates"]
@@ -233,7 +233,7 @@ def test_sweeps_in_short_stages_draw_the_same(forced: Forced) -> None:
     model = grid(12)
     answers = []
     for longest in (1 << 17, 10):
-        forced({"infer.scan.LONGEST": longest})
+        forced({"infer.sampling.scan.LONGEST": longest})
         engines = [f"gibbs[scan={scan},n_samples=200]" for scan in ("systematic", "random")]
         with pytest.warns(ConvergenceWarning):
             answers.append([model.marginals(engine=engine) for engine in engines])
@@ -258,7 +258,7 @@ def test_covers_that_are_not_kept_are_made_again() -> None:
 
 def test_annealing_begins_as_many_chains_as_there_is_time_for(forced: Forced) -> None:
     """Chains are drawn four at a time, a second each, for a quarter of the time."""
-    forced({"infer.ais.DRAWN": 1})
+    forced({"infer.sampling.ais.DRAWN": 1})
     engine, model = AIS(n_chains=40, n_temperatures=5), grid(6)
 
     def begun(limit: float | None) -> int:

@@ -17,10 +17,10 @@ from besag.errors import CapabilityError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer.engine import make_engine
-from besag.infer.mean_field import KINDS, MeanField
-from besag.infer.mean_field_trees import cover_of
+from besag.infer.mean_field.engine import KINDS, MeanField
+from besag.infer.mean_field.trees import cover_of
+from besag.infer.prepared import Setting
 from besag.infer.result import Result
-from besag.infer.setting import Setting
 from besag.model.model import Model
 from tests.oracle import Enumeration
 from tests.routes import Forced, force
@@ -250,7 +250,7 @@ def test_kernels_of_one_size_do_what_the_general_one_does(
     problem = model.problem.with_evidence(Evidence(observed, batched=True))
     options: dict[str, Any] = {"init": "random", "max_iterations": 4}
     general = solve(problem, **options)
-    forced({"infer.mean_field_naive.WORTHWHILE": 0, "infer.mean_field_naive.WORTH_PAIRS": 0})
+    forced({"infer.mean_field.naive.WORTHWHILE": 0, "infer.mean_field.naive.WORTH_PAIRS": 0})
     special = solve(problem, dtype=dtype, **options)
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     assert_allclose(special.probabilities, general.probabilities, atol=tolerance)
@@ -259,7 +259,7 @@ def test_kernels_of_one_size_do_what_the_general_one_does(
 
 @FAMILIES
 def test_chunks_and_threads_change_nothing(family: str) -> None:
-    with force({"kernels.schedule.CHUNK_WORK": 100}):
+    with force({"infer.mean_field.schedule.CHUNK_WORK": 100}):
         results = [solve(_grid(3).problem, family=family, n_threads=n, max_iterations=5) for n in (1, 3)]
     results.append(solve(_grid(3).problem, family=family, max_iterations=5))
     for field in ("log_partitions", "probabilities", "factor_marginals", "table_moments"):

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import besag
 from besag.graph.evidence import Evidence
 from besag.graph.problem import Problem
-from besag.infer.mean_field import MeanField
+from besag.infer.mean_field.engine import MeanField
 from besag.infer.result import Result
 from besag.model.model import Model
 

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 import besag
 from besag.arrays import Array, frozen, offsets_of
 from besag.errors import TooLargeError
-from besag.infer import few_states, junction, narrowing
-from besag.infer.junction import factors_of
+from besag.infer.bounds import narrowing
+from besag.infer.bounds.kernels.diffusion import make_diffuse, make_state_bounds
+from besag.infer.junction import engine as junction
+from besag.infer.junction import few_states
+from besag.infer.junction.engine import factors_of
 from besag.kernels.compile import kernel_of
-from besag.kernels.diffusion import make_diffuse, make_state_bounds
 from tests.routes import Forced
 from tests.strategies import examples, models
 
@@ -67,9 +69,9 @@ def test_more_sweeps_never_raise_the_bound() -> None:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch, forced: Forced) -> list[Any]:
     """Bounds are tried on small models too; what they gave, None where they gave nothing."""
-    forced({"infer.junction.SUPPORT_ABOVE": 0.0})
-    forced({"infer.few_states.BOUND_ABOVE": 0.0})
-    forced({"infer.narrowing.EFFORT": 100.0})
+    forced({"infer.junction.engine.SUPPORT_ABOVE": 0.0})
+    forced({"infer.junction.few_states.BOUND_ABOVE": 0.0})
+    forced({"infer.bounds.narrowing.EFFORT": 100.0})
     found: list[Any] = []
 
     def spy(*arguments: Any, **options: Any) -> Any:
@@ -86,8 +88,8 @@ def test_the_best_labelling_whatever_the_guess(
     guess: float, strength: float, always: list[Any], forced: Forced
 ) -> None:
     """A guess that is too small is found out, and a sound threshold or the whole tree takes its place."""
-    forced({"infer.narrowing.GUESSES": np.array([guess, 2.0**-15])})
-    forced({"infer.narrowing.SMALL_SHARE": 1.0})
+    forced({"infer.bounds.narrowing.GUESSES": np.array([guess, 2.0**-15])})
+    forced({"infer.bounds.narrowing.SMALL_SHARE": 1.0})
     for seed in range(12):
         model = besag.data.random_model("grid", 3, seed=seed, n_states=3, strength=strength)
         truth = model.map(engine="brute")

@@ -8,8 +8,8 @@ import pytest
 import besag
 from besag.errors import CapabilityError
 from besag.infer.engine import make_engine
-from besag.infer.join_graph import JoinGraph, Propagation
-from besag.infer.samplers import prepared, single_site
+from besag.infer.join_graph.engine import JoinGraph, Propagation
+from besag.infer.sampling.single_site import prepared, single_site
 from besag.model.model import Model
 from tests.routes import Forced
 
@@ -73,7 +73,7 @@ def test_sweeps_read_single_precision(make: Any) -> None:
 
 
 def test_messages_between_forests_are_kept_in_single_precision(forced: Forced) -> None:
-    forced({"infer.join_graph.FIRST_BITS": 5.0})
+    forced({"infer.join_graph.engine.FIRST_BITS": 5.0})
     rng = np.random.default_rng(4)
     couplings = (0.5 * rng.normal(size=(9, 8)), 0.5 * rng.normal(size=(8, 9)))
     model = besag.ising((9, 9), couplings, rng.normal(size=(9, 9)))

@@ -15,7 +15,7 @@ from besag.errors import CapabilityError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer.result import Result
-from besag.infer.trw import TRW, Sweeps
+from besag.infer.trw.engine import TRW, Sweeps
 from besag.model.model import Model
 from tests.oracle import Enumeration
 from tests.routes import Forced, force
@@ -295,7 +295,7 @@ def test_potts_is_its_table() -> None:
 def test_many_threads_and_chunks_give_the_same_bound(forced: Forced) -> None:
     """Chunks exchange messages after each sweep: other iterates, the same fixed point, whatever the threads."""
     whole = spin_glass(8, 0.4).marginals(engine="trw[tolerance=1e-10]")
-    forced({"infer.trw_plan.CHUNK_WORK": 500})
+    forced({"infer.trw.plan.CHUNK_WORK": 500})
     parts = [spin_glass(8, 0.4).marginals(engine="trw[tolerance=1e-10]", n_threads=n) for n in (1, 4)]
     assert sweeps(spin_glass(8, 0.4).problem).plan.n_chunks == 15
     assert_array_equal(parts[0].probabilities, parts[1].probabilities)
@@ -311,7 +311,7 @@ def test_the_kernel_of_a_number_of_states_answers_as_the_general_one() -> None:
         models += [besag.grid((9, 9), n, unary, pairwise), besag.grid((9, 9), n, unary, besag.potts(n), -2.0)]
     for model in models:
         general = ask(model, tolerance=0, max_iterations=7)
-        with force({"infer.trw.WORTHWHILE": 1, "infer.trw.WORTH_PAIRS": 1}):
+        with force({"infer.trw.engine.WORTHWHILE": 1, "infer.trw.engine.WORTH_PAIRS": 1}):
             own = ask(model, tolerance=0, max_iterations=7)
         assert_allclose(own.probabilities, general.probabilities, atol=1e-12)
         assert_allclose(own.log_partition, general.log_partition, rtol=1e-12)

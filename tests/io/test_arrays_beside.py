@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from besag.errors import ParseError
-from besag.io import load, native
+from besag.io import load
+from besag.io.native import form as native
 from tests.io.mutations import attempt, mutated
 from tests.io.test_native import document, same_array
 

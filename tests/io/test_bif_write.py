@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import besag
 from besag.errors import ModelError
-from besag.io import bif, load
+from besag.io import load
+from besag.io.bif import read as bif
 from besag.io.formats import Source
 from tests.io.helpers import tables
 

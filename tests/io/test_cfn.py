@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from besag.errors import LossWarning, ModelError, ParseError
-from besag.io import cfn, load
+from besag.io import load
+from besag.io.costs import cfn
 from besag.io.formats import Source
 from tests.io.mutations import attempt, mutated
 from tests.io.test_wcsp import energies

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from besag.errors import ParseError
-from besag.io.conll import read_conll
+from besag.io.sequences.conll import read_conll
 
 Write = Callable[..., Path]
 

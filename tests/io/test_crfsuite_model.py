@@ -33,8 +33,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from besag.errors import ParseError
-from besag.io.crfsuite_model import CRFsuiteModel, crfsuite_model_of, read_crfsuite_model
-from besag.io.files import packed
+from besag.io.sequences.crfsuite_model import CRFsuiteModel, crfsuite_model_of, read_crfsuite_model
+from besag.io.shared.files import packed
 
 Write = Callable[..., Path]
 Feature = tuple[int, int, int, float]

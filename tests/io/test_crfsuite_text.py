@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from besag.errors import ModelError, ParseError
-from besag.io.crfsuite_text import LabelledSequence, read_crfsuite, write_crfsuite
+from besag.io.sequences.crfsuite_text import LabelledSequence, read_crfsuite, write_crfsuite
 
 Write = Callable[..., Path]
 

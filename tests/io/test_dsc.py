@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from besag.errors import ParseError
-from besag.io import dsc, load
+from besag.io import load
 from besag.io.formats import Source
+from besag.io.networks import dsc
 from besag.model.metadata import Metadata
 from besag.model.model import Model
 from tests.io.helpers import tables
@@ -124,7 +125,7 @@ def test_forms_of_rows(body: str) -> None:
 @pytest.mark.parametrize("piece", [1, 100, 1 << 20])
 @pytest.mark.parametrize("label", ["({0}): ", "( {0} ) :", "(0, 0): "])
 def test_many_nodes(forced: Forced, piece: int, label: str) -> None:
-    forced({"io.tokens.PIECE": piece})
+    forced({"io.shared.tokens.PIECE": piece})
     n, k = 30, 4
     cpts = np.random.default_rng(0).dirichlet(np.ones(k), (n, k))
     text = 'belief network "x"\n' + "".join(

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from besag.errors import ParseError
-from besag.io import dsl, load
+from besag.io import load
 from besag.io.formats import Source
+from besag.io.networks import dsl
 from besag.model.metadata import Metadata
 from besag.model.model import Model
 from tests.io.helpers import tables

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from besag.errors import ParseError
-from besag.io import fg, load
+from besag.io import load
+from besag.io.costs import fg
 from besag.io.formats import Source
 from tests.io.helpers import tables
 from tests.io.mutations import attempt, mutated

@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from besag.errors import ParseError
-from besag.io import bif, load, uai
+from besag.io import load
+from besag.io.bif import read as bif
 from besag.io.formats import Source
+from besag.io.uai import read as uai
 from tests.io.mutations import attempt, mutated
 
 Write = Callable[..., Path]

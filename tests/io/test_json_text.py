@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from besag.errors import ParseError
 from besag.io import load
-from besag.io.json_places import deepest, longest_number, place_of, second_of_a_key, steps_of
-from besag.io.json_text import LONG, LongList, parsed, spell_out, too_many_brackets
-from besag.io.relaxed import WordList, nested
+from besag.io.shared.json_places import deepest, longest_number, place_of, second_of_a_key, steps_of
+from besag.io.shared.json_text import LONG, LongList, parsed, spell_out, too_many_brackets
+from besag.io.shared.relaxed_json import WordList, nested
 from tests.io.test_native import changed, document
 
 Write = Callable[..., Path]

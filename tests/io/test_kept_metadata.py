@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import besag
 from besag.errors import LossWarning, ModelError
-from besag.io import bif
+from besag.io.bif import read as bif
 from besag.io.formats import Source
 from besag.model.metadata import NONE, is_nothing
 from besag.model.model import Model

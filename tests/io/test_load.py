@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from besag.errors import ParseError
-from besag.io import files, load
+from besag.io import load
+from besag.io.shared import files
 from tests.routes import Forced
 
 Write = Callable[..., Path]
@@ -87,7 +88,7 @@ def test_every_cut_of_packed_data(write: Write, pack: Callable[[bytes], bytes], 
 
 
 def test_large_data_are_unpacked_in_pieces(write: Write, forced: Forced) -> None:
-    forced({"io.files.PIECE": 7})
+    forced({"io.shared.files.PIECE": 7})
     assert len(load(write("a.uai.gz", gzip.compress(UAI.encode()))).variables) == 1
     assert len(load(write("a.uai.xz", lzma.compress(UAI.encode()))).variables) == 1
 

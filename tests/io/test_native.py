@@ -14,8 +14,9 @@ from scipy.sparse import csr_array
 
 import besag
 from besag.errors import ModelError, ParseError
-from besag.io import load, native, save
+from besag.io import load, save
 from besag.io.formats import Source
+from besag.io.native import form as native
 from besag.model.model import FactorGroup, Model
 from besag.model.structured import Potts, Scaled
 from besag.model.template import Pattern, Template
@@ -153,7 +154,7 @@ def everything() -> Model:
 
 @pytest.mark.parametrize("inline", [4096, 0])
 def test_everything(tmp_path: Path, forced: Forced, inline: int) -> None:
-    forced({"io.arrays_beside.INLINE": inline})
+    forced({"io.native.arrays_beside.INLINE": inline})
     model = everything()
     assert_same(model, through(model, tmp_path))
     assert len(list(tmp_path.iterdir())) == (2 if inline == 0 else 1)
@@ -172,7 +173,7 @@ def test_numbers_too_long_for_json(tmp_path: Path) -> None:
 
 
 def test_too_many_small_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("besag.io.json_text.SPARE", 100)
+    monkeypatch.setattr("besag.io.shared.json_text.SPARE", 100)
     model = besag.markov_network([2], []).with_metadata({"many": ((),) * 1000})
     with pytest.raises(ModelError, match="too many small lists and dicts to be read again"):
         save(model, tmp_path / "a.json")

@@ -10,8 +10,9 @@ import pytest
 
 import besag
 from besag.errors import ModelError, ParseError
-from besag.io import load, native, save
-from besag.io.files import write_atomically
+from besag.io import load, save
+from besag.io.native import form as native
+from besag.io.shared.files import write_atomically
 from besag.model.variable import GridNames, RangeNames
 from tests.io.test_native import assert_same, document, large_models, through
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import besag
 from besag.errors import ModelError, ParseError
-from besag.io import load, net
+from besag.io import load
 from besag.io.formats import Source
+from besag.io.net import read as net
 from besag.model.metadata import Metadata
 from besag.model.model import Model
 from besag.model.variable import NameList, Variables
@@ -141,7 +142,7 @@ def many(n: int, k: int) -> tuple[str, list[list[list[float]]]]:
 
 @pytest.mark.parametrize("piece", [1, 100, 1 << 20])
 def test_many_nodes(forced: Forced, piece: int) -> None:
-    forced({"io.tokens.PIECE": piece})
+    forced({"io.shared.tokens.PIECE": piece})
     text, cpts = many(40, 3)
     model = read(text)
     for i, cpt in enumerate(cpts[1:], 1):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import besag
 from besag.errors import LossWarning, ModelError, ParseError
-from besag.io import files
 from besag.io.formats import FORMATS
 from besag.io.save import losses
+from besag.io.shared import files
 from besag.model.model import Model
 from tests.io.helpers import tables
 

@@ -9,7 +9,7 @@ import pytest
 import besag
 from besag.errors import LossWarning, ParseError
 from besag.io import load
-from besag.io.files import CHUNK
+from besag.io.shared.files import CHUNK
 from tests.io.helpers import tables
 
 Write = Callable[..., Path]

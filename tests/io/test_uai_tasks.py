@@ -12,7 +12,7 @@ import pytest
 import besag
 from besag.errors import CapabilityError, EvidenceError, ModelError, ParseError
 from besag.io import read_uai_evidence
-from besag.io.uai_tasks import (
+from besag.io.uai.tasks import (
     evidence_text,
     query_text,
     read_uai_likelihoods,

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import besag
 from besag.errors import ModelError
-from besag.io import load, uai
+from besag.io import load
 from besag.io.formats import Source
-from besag.io.numbers import number_text, weights_of
+from besag.io.shared.numbers import number_text, weights_of
+from besag.io.uai import read as uai
 
 MARKOV = """MARKOV
 3

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from besag.errors import LossWarning, ParseError
-from besag.io import load, wcsp
+from besag.io import load
+from besag.io.costs import wcsp
 from besag.io.formats import Source
 from besag.model.model import Model
 from tests.io.mutations import attempt, mutated

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 import besag
 from besag.errors import LossWarning, ModelError, ParseError
-from besag.io import load, xdsl
+from besag.io import load
 from besag.io.formats import Source
-from besag.io.xdsl_names import identifiers
-from besag.io.xdsl_noisy import expanded
-from besag.io.xml_tree import as_data, parse
+from besag.io.shared.xml_tree import as_data, parse
+from besag.io.xdsl import read as xdsl
+from besag.io.xdsl.names import identifiers
+from besag.io.xdsl.noisy import expanded
 from besag.model.model import Model
 from tests.io.helpers import same_networks
 from tests.io.mutations import attempt, mutated

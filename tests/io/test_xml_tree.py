@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from besag.errors import ModelError, ParseError
-from besag.io import xml_tree
-from besag.io.kept import Kept
-from besag.io.xml_tree import COMMENT, Document, Element, as_data, from_data, numbers_of, parse, rendered
+from besag.io.shared import xml_tree
+from besag.io.shared.metadata import Kept
+from besag.io.shared.xml_tree import COMMENT, Document, Element, as_data, from_data, numbers_of, parse, rendered
 from besag.model.metadata import Metadata
 
 

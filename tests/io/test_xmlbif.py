@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 
 import besag
 from besag.errors import LossWarning, ModelError, ParseError
-from besag.io import load, xmlbif
+from besag.io import load
 from besag.io.formats import Source
+from besag.io.networks import xmlbif
 from besag.model.model import Model
 from tests.io.helpers import same_networks
 from tests.io.mutations import attempt, mutated

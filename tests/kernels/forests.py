@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from besag.arrays import Array, IntArray, offsets_of
-from besag.kernels.prepare import Factors
+from besag.kernels.factors import Factors
 
 
 def pack(cardinalities: list[int], factors: list[tuple[list[int], int]], tables: list[Array | float]) -> Factors:

@@ -10,12 +10,12 @@ from hypothesis.strategies import DataObject
 from numpy.testing import assert_array_equal
 
 import besag
-from besag.infer.mean_field import KINDS
-from besag.infer.setting import Setting
-from besag.kernels.box import find_box, is_box
+from besag.infer.mean_field.engine import KINDS
+from besag.infer.mean_field.kernels.induced import induced_forest
+from besag.infer.mean_field.schedule import make_schedule
+from besag.infer.prepared import Setting
+from besag.infer.zeros.kernels.box import find_box, is_box
 from besag.kernels.colouring import colours_of
-from besag.kernels.induced import induced_forest
-from besag.kernels.schedule import make_schedule
 from besag.model.model import Model
 from tests.routes import Forced
 from tests.strategies import examples, forests, models
@@ -67,7 +67,7 @@ def test_a_search_that_fails_gives_back_what_it_got(forced: Forced) -> None:
         box = find_box(setting.factors, np.zeros(10), np.zeros(10), every, compile=compile)
         assert box[:6].all()
         assert box[6:].sum() == 2
-    forced({"kernels.box.FAILURES": 1})
+    forced({"infer.zeros.kernels.box.FAILURES": 1})
     four = besag.markov_network(
         [3] * 4, [(np.array(list(itertools.combinations(range(4), 2))), np.where(np.eye(3) > 0, -np.inf, 0.0))]
     )
@@ -133,7 +133,7 @@ def test_grids_have_two_and_four_colours() -> None:
 @pytest.mark.parametrize("work", [1, 20, 10**9])
 @pytest.mark.parametrize("merged", [False, True])
 def test_a_schedule_has_every_variable_once_and_keeps_colours_apart(forced: Forced, work: int, merged: bool) -> None:
-    forced({"kernels.schedule.CHUNK_WORK": work})
+    forced({"infer.mean_field.schedule.CHUNK_WORK": work})
     factors = setting_of(besag.grid((5, 6), 3, pairwise=np.eye(3))).factors
     colours = colours_of(*factors[:3])
     plan = make_schedule(factors, colours, np.diff(factors.scope_offsets) >= 2, merged=merged)

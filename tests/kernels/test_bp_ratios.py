@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 import besag
 from besag.arrays import Array, Semiring, frozen
 from besag.graph.evidence import read_evidence
-from besag.infer.setting import Setting
-from besag.kernels import bp_ratios
-from besag.kernels.bp import Domain, Passing
-from besag.kernels.bp_links import links_of
+from besag.infer.bp.kernels import ratios as bp_ratios
+from besag.infer.bp.kernels.links import links_of
+from besag.infer.bp.passing import Domain, Passing
+from besag.infer.prepared import Setting
 from besag.kernels.compile import kernel_of
 from besag.model.model import Model
 from tests.routes import Forced
@@ -23,7 +23,7 @@ DTYPES = {"float64": 1e-12, "float32": 2e-5}
 
 @pytest.fixture(autouse=True)
 def small_models_too(forced: Forced) -> None:
-    forced({"kernels.bp.WORTH_A_KERNEL": 0, "kernels.bp.WORTH_PAIRS": 0})
+    forced({"infer.bp.passing.WORTH_A_KERNEL": 0, "infer.bp.passing.WORTH_PAIRS": 0})
 
 
 def passing_of(model: Model, semiring: Semiring, dtype: str, n_threads: int = 1) -> Passing:
@@ -131,7 +131,7 @@ def test_what_rules_a_state_out_is_not_taken(semiring: Semiring) -> None:
 
 
 def test_answers_do_not_depend_on_the_number_of_threads(forced: Forced) -> None:
-    forced({"kernels.bp.CHUNK": 8})
+    forced({"infer.bp.passing.CHUNK": 8})
     one, three = (passing_of(grid(), Semiring.SUM, "float32", n_threads=n) for n in (1, 3))
     assert [one.synchronous(0.0) for _ in range(5)] == [three.synchronous(0.0) for _ in range(5)]
     np.testing.assert_array_equal(one.messages, three.messages)

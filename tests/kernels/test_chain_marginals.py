@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from besag.arrays import Array, IntArray, offsets_of
-from besag.infer import chains_marginals
-from besag.infer.chains_marginals import chain_marginals, chain_partitions
-from besag.kernels.chain_marginals import make_sums
+from besag.infer.chains import marginals as chains_marginals
+from besag.infer.chains.kernels.marginals import make_sums
+from besag.infer.chains.marginals import chain_marginals, chain_partitions
 from tests.routes import Forced
 
 MODES = [False, True]
@@ -183,7 +183,7 @@ def test_chunks_and_threads_change_no_bit(forced: Forced, n_threads: int) -> Non
     transition[rng.random((5, 5)) < 0.2] = -np.inf
     unary[20] *= 1e5
     whole, log_z = answers(True, unary, transition, offsets)
-    forced({"infer.chains_best.CHUNK": 16})
+    forced({"infer.chains.best.CHUNK": 16})
     parts, again = answers(True, unary, transition, offsets, None, n_threads)
     assert_array_equal(parts, whole)
     assert_array_equal(again, log_z)

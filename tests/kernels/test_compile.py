@@ -16,9 +16,9 @@ import pytest
 
 import besag.kernels.compile as compile_module
 from besag.arrays import Semiring, frozen
+from besag.infer.trees.kernels.pair_passes import make_shift
 from besag.kernels import cache
 from besag.kernels.compile import compiled
-from besag.kernels.pair_passes import make_shift
 
 SOURCE = Path(compile_module.__file__).parents[2]
 
@@ -26,7 +26,7 @@ PROGRAM = """
     import sys, time
     import numpy as np
     from besag.kernels.compile import compiled
-    from besag.kernels.pair_passes import make_shift
+    from besag.infer.trees.kernels.pair_passes import make_shift
 
     def call(n):
         base = np.arange(4.0 * n).reshape(4, n)
@@ -138,7 +138,7 @@ def test_what_was_edited_after_its_import_is_not_kept(tmp_path: Path) -> None:
     file = copy / "besag" / "kernels" / "pair_passes.py"
     edit = f"""
     import pathlib, time
-    import besag.kernels.pair_passes
+    import besag.infer.trees.kernels.pair_passes
     file = pathlib.Path({str(file)!r})
     time.sleep(0.05)
     file.write_text(file.read_text() + "\\n# changed while this runs\\n")
@@ -221,7 +221,9 @@ def test_disabled_compiler() -> None:
         import numba
         numba.config.DISABLE_JIT = True
     """
-    program = "from besag.kernels.compile import compiled\nfrom besag.kernels.pair_passes import make_shift\n"
+    program = (
+        "from besag.kernels.compile import compiled\nfrom besag.infer.trees.kernels.pair_passes import make_shift\n"
+    )
     environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
     code = textwrap.dedent(before) + program + "assert compiled(make_shift, 3).__name__ == 'shift'"
     subprocess.run([sys.executable, "-c", code], env=environ, check=True)
@@ -273,9 +275,10 @@ def test_python_kernels_do_not_need_numba() -> None:
         import sys
         sys.modules["numba"] = None
         import numpy as np
-        from besag.kernels import pairs, tree
-        from besag.kernels.forest import plan
-        from besag.kernels.prepare import Factors
+        from besag.infer.trees import pairs
+        from besag.infer.trees import sums as tree
+        from besag.infer.trees.plan import plan
+        from besag.infer.trees.base import Factors
         offsets, scopes, zero = np.array([0, 2, 4]), np.array([0, 1]), np.zeros(1, np.int64)
         factors = Factors(offsets, np.array([0, 2]), scopes, zero, zero, np.array([0, 4]), np.zeros(4))
         forest = plan(offsets, np.array([0, 2]), scopes)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from besag.arrays import Array
 from besag.kernels.compile import compiled
-from besag.kernels.counter import mix, stream, uniform
+from besag.kernels.random import mix, stream, uniform
 
 
 def make_uniforms() -> Callable[..., None]:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from besag.arrays import offsets_of
-from besag.kernels import forest as forest_module
-from besag.kernels.forest import Forest, accumulators, plan
-from besag.kernels.prepare import Factors
+from besag.infer.trees import plan as forest_module
+from besag.infer.trees.plan import Forest, accumulators, plan
+from besag.kernels.factors import Factors
 from tests.kernels.forests import pack, random_forest, random_pairs
 from tests.routes import Forced
 
@@ -68,7 +68,7 @@ def check(factors: Factors, forest: Forest) -> None:
 @pytest.mark.parametrize("compile", MODES)
 def test_random_forests(compile: bool, forced: Forced) -> None:
     for seed in range(40):
-        forced({"kernels.forest.CHUNK_STATES": 1 + seed % 3 * 10})
+        forced({"infer.trees.plan.CHUNK_STATES": 1 + seed % 3 * 10})
         rng = np.random.default_rng(seed)
         factors = random_forest(rng, 12, attempts=seed)
         check(factors, made(factors, int(rng.integers(12)) if seed % 2 else None, compile))
@@ -115,13 +115,13 @@ def test_chunks_are_balanced_and_contiguous() -> None:
 
 
 def test_chunks_that_are_not_contiguous(forced: Forced) -> None:
-    forced({"kernels.forest.CHUNK_STATES": 4})
+    forced({"infer.trees.plan.CHUNK_STATES": 4})
     factors = pack([2] * 4, [([0, 3], 0), ([1, 2], 0)], [np.zeros((2, 2))])
     assert not made(factors).contiguous
 
 
 def test_each_accumulator_has_one_chunk_and_one_table(forced: Forced) -> None:
-    forced({"kernels.forest.CHUNK_STATES": 8})
+    forced({"infer.trees.plan.CHUNK_STATES": 8})
     rng = np.random.default_rng(0)
     factors = random_forest(rng, 40, attempts=30)
     forest = made(factors)

@@ -20,32 +20,36 @@ from tests.strategies import evidence_for, examples, models
 
 WAYS = {
     "as it is": {},
-    "small tiles": {"kernels.join_layout.TILE": 4, "kernels.join_layout.LANE": 2, "kernels.join_layout.LEAST": 2},
-    "no runs": {"kernels.join_tiles.SHORTEST_RUN": 10**9},
-    "runs of two": {"kernels.join_tiles.SHORTEST_RUN": 2},
-    "products in steps": {
-        "kernels.gathered.WORTHWHILE": 0.0,
-        "kernels.gathered.SHARE": 1.0,
+    "small tiles": {
+        "infer.junction.kernels.layout.TILE": 4,
+        "infer.junction.kernels.layout.LANE": 2,
+        "infer.junction.kernels.layout.LEAST": 2,
     },
-    "log domain": {"kernels.join_passes.RANGE": -1.0},
+    "no runs": {"infer.junction.kernels.tiles.SHORTEST_RUN": 10**9},
+    "runs of two": {"infer.junction.kernels.tiles.SHORTEST_RUN": 2},
+    "products in steps": {
+        "infer.junction.kernels.products.WORTHWHILE": 0.0,
+        "infer.junction.kernels.products.SHARE": 1.0,
+    },
+    "log domain": {"infer.junction.kernels.passes.RANGE": -1.0},
     "several threads": {
-        "kernels.join_stages.WIDE": 0,
-        "kernels.join_stages.LARGE": 1,
-        "kernels.join_layout.TILE": 4,
-        "kernels.join_layout.LANE": 2,
-        "kernels.join_layout.LEAST": 2,
-        "kernels.join_wide.PIECES": 3,
-        "kernels.join_wide.SHARE": 0.2,
+        "infer.junction.stages.WIDE": 0,
+        "infer.junction.stages.LARGE": 1,
+        "infer.junction.kernels.layout.TILE": 4,
+        "infer.junction.kernels.layout.LANE": 2,
+        "infer.junction.kernels.layout.LEAST": 2,
+        "infer.junction.one_row.PIECES": 3,
+        "infer.junction.one_row.SHARE": 0.2,
     },
     "bounds": {
-        "infer.junction.SUPPORT_ABOVE": 0.0,
-        "infer.few_states.BOUND_ABOVE": 0.0,
-        "infer.narrowing.EFFORT": 100.0,
-        "infer.narrowing.SMALL_SHARE": 1.0,
-        "infer.narrowing.SOUND_SHARE": 1.0,
+        "infer.junction.engine.SUPPORT_ABOVE": 0.0,
+        "infer.junction.few_states.BOUND_ABOVE": 0.0,
+        "infer.bounds.narrowing.EFFORT": 100.0,
+        "infer.bounds.narrowing.SMALL_SHARE": 1.0,
+        "infer.bounds.narrowing.SOUND_SHARE": 1.0,
     },
-    "support under evidence": {"infer.junction.SUPPORT_ABOVE": 0.0},
-    "support under evidence that makes it small": {"infer.junction.SUPPORT_ABOVE": 7.0},
+    "support under evidence": {"infer.junction.engine.SUPPORT_ABOVE": 0.0},
+    "support under evidence that makes it small": {"infer.junction.engine.SUPPORT_ABOVE": 7.0},
 }
 
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from besag.arrays import BoolArray, IntArray, offsets_of
-from besag.kernels import order as order_module
+from besag.infer.orders import search as order_module
+from besag.infer.orders.kernels.first_runs import FILL, N_GREEDY, WEIGHTED, make_eliminate
+from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, GIVEN_UP, start_scores
+from besag.infer.orders.search import NO_LIMITS, RULES, SWEEP, Order, best_order, neighbours
 from besag.kernels.compile import kernel_of
-from besag.kernels.elimination import CUT_OFF, DONE, GIVEN_UP, start_scores
-from besag.kernels.greedy import FILL, N_GREEDY, WEIGHTED, make_eliminate
-from besag.kernels.order import NO_LIMITS, RULES, SWEEP, Order, best_order, neighbours
 from tests.routes import Forced
 
 Graph: TypeAlias = "nx.Graph[int]"
@@ -177,7 +177,7 @@ def test_an_entry_of_a_sweep_counts_more(forced: Forced) -> None:
     """On a grid of 20 x 20 the sweep has fewer entries than greedy orders, but not by enough; on 40 x 60 it has."""
     small, large = found(grid(20, 20)), found(grid(40, 60))
     assert (large.width, large.rule) == (40, "sweep")
-    forced({"kernels.order.SWEEP_TIMES": 1.0})
+    forced({"infer.orders.search.SWEEP_TIMES": 1.0})
     sweep = found(grid(20, 20))
     assert (sweep.width, sweep.rule) == (20, "sweep")
     assert small.rule != "sweep"
@@ -236,14 +236,14 @@ def test_a_sweep_that_gets_worse_than_the_best_or_too_long_is_given_up(forced: F
     shared = order_module._prepared(np.full(400, 2), *linked(grid(20, 20)), None, True)
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(400)
     greedy, _ = order_module._tried(kernel, shared, WEIGHTED, factors, NO_LIMITS, order_module.MOST_STEPS)
-    forced({"kernels.order.SWEEP_TIMES": 1.0})
+    forced({"infer.orders.search.SWEEP_TIMES": 1.0})
     whole = order_module._swept(shared, greedy, True)
     again = order_module._swept(shared, whole, True)
     better = whole._replace(run=(DONE, whole.run[1] / 2, *whole.run[2:]))
     half = order_module._swept(shared, better, True)
     assert (whole.run[0], again.run[0], half.run[0]) == (DONE, GIVEN_UP, GIVEN_UP)
     assert half.run[-1] < whole.run[-1]
-    forced({"kernels.order.SEARCH_STEPS": int(whole.run[-1]) - 1})
+    forced({"infer.orders.search.SEARCH_STEPS": int(whole.run[-1]) - 1})
     assert order_module._swept(shared, greedy, True).run[0] == GIVEN_UP
 
 
@@ -251,7 +251,7 @@ def test_a_sweep_takes_steps_in_proportion_to_the_graph(forced: Forced) -> None:
     long = order_module._prepared(np.full(20_000, 2), *linked(grid(10, 2_000)), None, True)
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(20_000)
     greedy, _ = order_module._tried(kernel, long, WEIGHTED, factors, NO_LIMITS, order_module.MOST_STEPS)
-    forced({"kernels.order.SWEEP_TIMES": 1.0})
+    forced({"infer.orders.search.SWEEP_TIMES": 1.0})
     sweep = order_module._swept(long, greedy, True)
     assert (sweep.run[0], sweep.run[4]) == (DONE, 10)
     assert sweep.run[-1] < 60 * 20_000
@@ -318,14 +318,14 @@ def test_entries_beyond_the_numbers(compile: bool, forced: Forced) -> None:
     order = best_order(n_states, *linked(graph), effort=0.0, compile=compile)
     assert order.entries == order.largest == math.inf
     assert (order.width, order.rule) == (20, "sweep")
-    forced({"kernels.order.SWEEP_ENTRIES": math.nan})
+    forced({"infer.orders.search.SWEEP_ENTRIES": math.nan})
     greedy = best_order(n_states, *linked(graph), effort=0.0, compile=compile)
     assert 20 < greedy.width == min(run[4] for run in tried) < max(run[4] for run in tried)
 
 
 @pytest.mark.parametrize("compile", MODES)
 def test_a_search_that_is_cut_off_says_so(compile: bool, forced: Forced) -> None:
-    forced({"kernels.order.MOST_STEPS": 3000})
+    forced({"infer.orders.search.MOST_STEPS": 3000})
     graph = grid(9, 9)
     keep = np.arange(81) % 20 == 7
     order = best_order(np.full(81, 2), *linked(graph), keep=keep, compile=compile)
@@ -345,8 +345,8 @@ def test_a_later_run_that_is_cut_off_does_not_count(forced: Forced) -> None:
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(81)
     first, _ = order_module._tried(kernel, shared, WEIGHTED, factors, NO_LIMITS, order_module.MOST_STEPS)
     assert order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, 3000)[0].run[0] == CUT_OFF
-    forced({"kernels.order.SEARCH_STEPS": 1 << 30})
-    forced({"kernels.order.MOST_STEPS": int(first.run[-1]) + order_module.STEPS_OF_CALL + 100})
+    forced({"infer.orders.search.SEARCH_STEPS": 1 << 30})
+    forced({"infer.orders.search.MOST_STEPS": int(first.run[-1]) + order_module.STEPS_OF_CALL + 100})
     order = best_order(n_states, *near, effort=0.0)
     assert order.complete
     np.testing.assert_array_equal(order.variables, first.variables)

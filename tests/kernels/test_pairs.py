@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from besag.arrays import Array, Semiring
-from besag.kernels import forest as forest_module
-from besag.kernels import pairs, tree
-from besag.kernels.forest import plan
-from besag.kernels.prepare import Factors
+from besag.infer.trees import pairs
+from besag.infer.trees import plan as forest_module
+from besag.infer.trees import sums as tree
+from besag.infer.trees.plan import plan
+from besag.kernels.factors import Factors
 from tests.kernels.forests import cell_offsets, enumerate_row, pack, random_base, random_forest, random_pairs
 from tests.routes import Forced
 
@@ -88,7 +89,7 @@ def test_agrees_with_the_general_kernel(n_states: int, shape: str, n_tables: int
 
 
 def test_threads_and_scattered_components(forced: Forced) -> None:
-    forced({"kernels.forest.CHUNK_STATES": 32})
+    forced({"infer.trees.plan.CHUNK_STATES": 32})
     rng = np.random.default_rng(5)
     factors = random_pairs(rng, 400, 5, "tree", 3)
     forest, fast = planned(factors)

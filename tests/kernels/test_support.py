@@ -14,7 +14,7 @@ import besag
 from besag.arrays import BoolArray, Kind
 from besag.graph.evidence import read_evidence
 from besag.graph.problem import Problem
-from besag.kernels.prepare import Factors
+from besag.kernels.factors import Factors
 from besag.kernels.support import allowed_states
 from besag.model.model import Model
 from tests.kernels.forests import dense, pack

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from besag.arrays import Semiring
-from besag.kernels import forest as forest_module
-from besag.kernels import tree
-from besag.kernels.forest import plan
-from besag.kernels.prepare import Factors
+from besag.infer.trees import plan as forest_module
+from besag.infer.trees import sums as tree
+from besag.infer.trees.plan import plan
+from besag.kernels.factors import Factors
 from tests.kernels.forests import (
     cell_offsets,
     dense,
@@ -260,7 +260,7 @@ def test_no_labelling(compile: bool, domain: Semiring) -> None:
 
 
 def test_answers_do_not_depend_on_threads(forced: Forced) -> None:
-    forced({"kernels.forest.CHUNK_STATES": 16})
+    forced({"infer.trees.plan.CHUNK_STATES": 16})
     rng = np.random.default_rng(15)
     factors = random_forest(rng, 60, hard=0.0, attempts=25)
     base = random_base(rng, factors, 20, hard=0.0)
@@ -300,7 +300,7 @@ def test_rows_in_slabs(forced: Forced) -> None:
             best.labels[r], tree.max_product(factors, planned(factors), base[r], compile=False).labels[0]
         )
     whole = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
-    forced({"kernels.tree.SLAB_BYTES": 1})
+    forced({"infer.trees.sums.SLAB_BYTES": 1})
     parts = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
     np.testing.assert_array_equal(parts.variables, whole.variables)
     np.testing.assert_allclose(parts.moments, whole.moments, rtol=1e-13)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from besag.arrays import Array
-from besag.infer.chains_best import best_of_chain
+from besag.infer.chains.best import best_of_chain
 from tests.routes import Forced
 
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError
-from besag.learn.optimizer import optimizer_text, read_optimizer
+from besag.learn.optimisers.base import optimizer_text, read_optimizer
 from tests.learn.test_optimizers import Logistic, least, proximal
 
 

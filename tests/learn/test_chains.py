@@ -14,12 +14,12 @@ from besag.data.dataset import Batch, Dataset
 from besag.data.labels import Labels
 from besag.data.sequences import joined_sequences, sequences_of
 from besag.data.streamed import stream
-from besag.estimators.chain_data import seen_pairs
-from besag.estimators.chain_model import chain_templates
-from besag.estimators.schemes import Allowed
+from besag.estimators.chain_crf.data import seen_pairs
+from besag.estimators.chain_crf.inference import chain_templates
+from besag.estimators.chain_crf.schemes import Allowed
 from besag.infer.engine import make_engine
-from besag.learn.chains import ChainLikelihood
-from besag.learn.likelihood import Likelihood
+from besag.learn.losses.chains.likelihood import ChainLikelihood
+from besag.learn.losses.likelihood import Likelihood
 from besag.learn.objective import Total
 from besag.learn.penalty import penalty_of
 from tests.routes import Forced

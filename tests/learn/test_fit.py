@@ -274,7 +274,7 @@ def test_values_that_rise_are_told_whatever_ends_the_fit(monkeypatch: pytest.Mon
     for text in ("gradient_descent[step=3.0]", "gradient_descent[step=3.0,max_iterations=20]"):
         with pytest.warns(ConvergenceWarning, match="values have risen on the way"):
             besag.fit(model_of(data[0]), data, l2=1.0, optimizer=text)
-    monkeypatch.setattr("besag.learn.optimizer.time.perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr("besag.learn.optimisers.base.time.perf_counter", lambda: float(next(ticks)))
     with pytest.warns(ConvergenceWarning, match="values have risen on the way"):
         found = besag.fit(model_of(data[0]), data, l2=1.0, optimizer="gradient_descent[step=3.0]", time_limit=9.0)
     assert found.stopped == "time_limit"

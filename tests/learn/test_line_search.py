@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from besag.learn.line_search import CURVATURE, DECREASE, Ray, Trial, backtrack, exact, wolfe
+from besag.learn.optimisers.line_search import CURVATURE, DECREASE, Ray, Trial, backtrack, exact, wolfe
 
 Curve = Callable[[float], tuple[float, float]]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from besag.errors import CapabilityError
-from besag.learn.optimizer import REGISTRY, optimizer_name, optimizer_text, read_optimizer
+from besag.learn.optimisers.base import REGISTRY, optimizer_name, optimizer_text, read_optimizer
 
 
 @pytest.mark.parametrize("name", REGISTRY)

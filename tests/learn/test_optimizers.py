@@ -15,7 +15,7 @@ from besag.errors import CapabilityError
 from besag.learn.checkpoint import load_checkpoint, save_checkpoint
 from besag.learn.history import Iteration
 from besag.learn.objective import Product
-from besag.learn.optimizer import REGISTRY, optimizer_name, read_optimizer
+from besag.learn.optimisers.base import REGISTRY, optimizer_name, read_optimizer
 from besag.learn.penalty import Penalty
 
 SMOOTH = (

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import besag
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
-from besag.infer.auto import other_engines
+from besag.infer.auto.engine import other_engines
 from besag.infer.engine import REGISTRY, Capabilities
-from besag.infer.junction import JunctionTree
+from besag.infer.junction.engine import JunctionTree
 from tests.strategies import evidence_for, examples, models
 
 LOOP = besag.ising((2, 2), 0.5, 0.1)

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 
 import besag
 from besag.errors import TooLargeError
-from besag.infer.elimination import Buckets
-from besag.infer.junction import JunctionTree
+from besag.infer.junction.elimination import Buckets
+from besag.infer.junction.engine import JunctionTree
 from besag.io import load
 from besag.model.model import Model
 from tests.oracle import Enumeration

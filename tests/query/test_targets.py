@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import besag
 from besag.errors import CapabilityError
-from besag.infer.junction import JunctionTree
+from besag.infer.junction.engine import JunctionTree
 from tests.references.helpers import file_of
 from tests.strategies import evidence_for, examples, frame_for, models
 

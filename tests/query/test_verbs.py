@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
 from besag.errors import CapabilityError, EvidenceError, ModelError, TooLargeError
-from besag.infer.bp import BP
+from besag.infer.bp.engine import BP
 from besag.model.model import Model
 from tests.oracle import Enumeration, log_sum
 from tests.strategies import evidence_for, examples, frame_for, models, rows_of

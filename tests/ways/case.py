@@ -17,7 +17,7 @@ import numpy as np
 
 from besag.errors import EvidenceError
 from besag.infer.result import Result
-from besag.infer.tree import forest_of
+from besag.infer.trees.engine import forest_of
 from besag.model.model import Model
 from tests.ways.models import Spec
 from tests.ways.truth import Truth

@@ -11,8 +11,8 @@ from pathlib import Path
 from besag.cli.evidence_files import is_numbers, read_rows
 from besag.cli.rows import Rows, joined, rows_of
 from besag.errors import EvidenceError, ModelError, ParseError
-from besag.io.files import read_bytes, suffix_of, text_of
-from besag.io.uai_tasks import query_of
+from besag.io.shared.files import read_bytes, suffix_of, text_of
+from besag.io.uai.tasks import query_of
 from besag.model.model import Model
 from besag.model.variable import Variables
 

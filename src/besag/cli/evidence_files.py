@@ -30,8 +30,8 @@ from besag.arrays import IntArray
 from besag.cli.rows import Rows, rows_of
 from besag.errors import EvidenceError, ParseError
 from besag.graph.evidence import cell_code, no_state
-from besag.io.files import line_of, read_bytes, suffix_of, text_of
-from besag.io.uai_tasks import line_of_sample, read_uai_likelihoods, samples_of
+from besag.io.shared.files import line_of, read_bytes, suffix_of, text_of
+from besag.io.uai.tasks import line_of_sample, read_uai_likelihoods, samples_of
 from besag.model.model import Model
 from besag.model.variable import Variables
 

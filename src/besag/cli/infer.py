@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _is_exact(engine: Engine) -> bool:
     """Whether an engine has nothing to show before it is done; others give what they have when they are stopped."""
-    from besag.infer.auto import Auto
+    from besag.infer.auto.engine import Auto
 
     return engine.capabilities.bound == "exact" and not isinstance(engine, Auto)
 
@@ -99,7 +99,7 @@ def _print(
     arguments: argparse.Namespace, result: Result, model: Model, query: list[str] | None, labels: Sequence[str]
 ) -> None:
     if arguments.format == "uai":
-        from besag.io.uai_tasks import result_text
+        from besag.io.uai.tasks import result_text
 
         sys.stdout.write(result_text(arguments.task, result, model, query))
     else:

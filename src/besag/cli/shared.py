@@ -52,9 +52,9 @@ def add_choice(parser: argparse.ArgumentParser, option: str, names: Sequence[str
 
 def read_model(arguments: argparse.Namespace) -> tuple[Model, Format]:
     """The model that the arguments name, and the format of its file."""
-    from besag.io.files import read_bytes, suffix_of
     from besag.io.formats import format_named, format_of_content
     from besag.io.load import load
+    from besag.io.shared.files import read_bytes, suffix_of
 
     piped = arguments.model == "-"
     where = "<stdin>" if piped else arguments.model

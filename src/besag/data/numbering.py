@@ -1,6 +1,6 @@
 """Names numbered as they come, and found again by their hashes.
 
-A dict says the same, five times as slowly where names are many: see `besag.kernels.numbering`. Two names of the same
+A dict says the same, five times as slowly where names are many: see `besag.kernels.hashing`. Two names of the same
 hash would be taken for one; it has 62 bits, so that among a million names the odds are 1 in 10^7.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from besag.arrays import IntArray, frozen
 from besag.kernels.compile import kernel_of, worth_compiling
-from besag.kernels.numbering import make_add, make_find, make_hashed
+from besag.kernels.hashing import make_add, make_find, make_hashed
 
 LEAST_PLACES = 64
 BLOCK = 1 << 14  # names that are added at a time

@@ -21,12 +21,12 @@ import numpy as np
 
 from besag.arrays import AnyArray
 from besag.errors import BesagError, ModelError, ParseError
-from besag.io.files import write_atomically
+from besag.io.shared.files import write_atomically
 from besag.learn.checkpoint import BROKEN
-from besag.learn.optimizer import Descending, optimizer_text
+from besag.learn.optimisers.base import Descending, optimizer_text
 
 FORMAT = "besag estimator 1"
-STORED = {"ChainCRF": "besag.estimators.chain_crf"}
+STORED = {"ChainCRF": "besag.estimators.chain_crf.estimator"}
 
 
 def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:

@@ -6,33 +6,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from besag.infer.ais import AIS as AIS
-    from besag.infer.auto import Auto as Auto
-    from besag.infer.auto import Exact as Exact
-    from besag.infer.bp import BP as BP
+    from besag.infer.auto.engine import Auto as Auto
+    from besag.infer.auto.engine import Exact as Exact
+    from besag.infer.bp.engine import BP as BP
     from besag.infer.brute import Brute as Brute
-    from besag.infer.elimination import Elimination as Elimination
-    from besag.infer.gibbs import Gibbs as Gibbs
-    from besag.infer.join_graph import JoinGraph as JoinGraph
-    from besag.infer.junction import JunctionTree as JunctionTree
-    from besag.infer.mean_field import MeanField as MeanField
+    from besag.infer.join_graph.engine import JoinGraph as JoinGraph
+    from besag.infer.junction.elimination import Elimination as Elimination
+    from besag.infer.junction.engine import JunctionTree as JunctionTree
+    from besag.infer.mean_field.engine import MeanField as MeanField
     from besag.infer.result import Result as Result
-    from besag.infer.tree import Tree as Tree
-    from besag.infer.trw import TRW as TRW
+    from besag.infer.sampling.ais import AIS as AIS
+    from besag.infer.sampling.gibbs import Gibbs as Gibbs
+    from besag.infer.trees.engine import Tree as Tree
+    from besag.infer.trw.engine import TRW as TRW
 
 _WHERE = {
-    "AIS": "ais",
-    "BP": "bp",
-    "Auto": "auto",
-    "Exact": "auto",
+    "AIS": "sampling.ais",
+    "BP": "bp.engine",
+    "Auto": "auto.engine",
+    "Exact": "auto.engine",
     "Brute": "brute",
-    "Elimination": "elimination",
-    "Gibbs": "gibbs",
-    "JoinGraph": "join_graph",
-    "JunctionTree": "junction",
-    "MeanField": "mean_field",
-    "TRW": "trw",
-    "Tree": "tree",
+    "Elimination": "junction.elimination",
+    "Gibbs": "sampling.gibbs",
+    "JoinGraph": "join_graph.engine",
+    "JunctionTree": "junction.engine",
+    "MeanField": "mean_field.engine",
+    "TRW": "trw.engine",
+    "Tree": "trees.engine",
     "Result": "result",
 }
 __all__ = [

@@ -81,18 +81,18 @@ class Engine(Protocol):
 
 # Engine by text -> module and class; imported when asked for, so that no engine costs anything until it runs.
 REGISTRY: Mapping[str, tuple[str, str]] = {
-    "ais": ("besag.infer.ais", "AIS"),
-    "auto": ("besag.infer.auto", "Auto"),
-    "exact": ("besag.infer.auto", "Exact"),
-    "bp": ("besag.infer.bp", "BP"),
+    "ais": ("besag.infer.sampling.ais", "AIS"),
+    "auto": ("besag.infer.auto.engine", "Auto"),
+    "exact": ("besag.infer.auto.engine", "Exact"),
+    "bp": ("besag.infer.bp.engine", "BP"),
     "brute": ("besag.infer.brute", "Brute"),
-    "elimination": ("besag.infer.elimination", "Elimination"),
-    "gibbs": ("besag.infer.gibbs", "Gibbs"),
-    "join_graph": ("besag.infer.join_graph", "JoinGraph"),
-    "junction_tree": ("besag.infer.junction", "JunctionTree"),
-    "mean_field": ("besag.infer.mean_field", "MeanField"),
-    "tree": ("besag.infer.tree", "Tree"),
-    "trw": ("besag.infer.trw", "TRW"),
+    "elimination": ("besag.infer.junction.elimination", "Elimination"),
+    "gibbs": ("besag.infer.sampling.gibbs", "Gibbs"),
+    "join_graph": ("besag.infer.join_graph.engine", "JoinGraph"),
+    "junction_tree": ("besag.infer.junction.engine", "JunctionTree"),
+    "mean_field": ("besag.infer.mean_field.engine", "MeanField"),
+    "tree": ("besag.infer.trees.engine", "Tree"),
+    "trw": ("besag.infer.trw.engine", "TRW"),
 }
 
 COUNTS = frozenset({"n_threads", "memory_limit", "n_samples", "k"})  # options that are whole numbers from 1 on

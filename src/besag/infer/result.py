@@ -384,8 +384,8 @@ class Result(Rebuilt):
         return result_frame(self, name)
 
     def to_arviz(self) -> Any:
-        """The draws of an engine that runs chains, for ArviZ; see `besag.infer.arviz`."""
-        from besag.infer.arviz import to_arviz
+        """The draws of an engine that runs chains, for ArviZ; see `besag.infer.sampling.arviz`."""
+        from besag.infer.sampling.arviz import to_arviz
 
         return to_arviz(self)
 

@@ -2,7 +2,7 @@
 
 from besag.io.load import load
 from besag.io.save import convert, save
-from besag.io.uai_tasks import (
+from besag.io.uai.tasks import (
     read_uai_evidence,
     read_uai_likelihoods,
     read_uai_query,

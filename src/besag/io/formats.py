@@ -18,7 +18,7 @@ from os import PathLike, fspath
 from typing import Any, NamedTuple
 
 from besag.errors import ModelError, ParseError
-from besag.io.files import suffix_of
+from besag.io.shared.files import suffix_of
 
 HEAD = 1 << 14
 

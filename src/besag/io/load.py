@@ -10,8 +10,8 @@ from os import PathLike, fspath
 from typing import IO, Any
 
 from besag.errors import ModelError, ParseError
-from besag.io.files import read_bytes, suffix_of
 from besag.io.formats import Source, format_named, format_of_content, looks_like
+from besag.io.shared.files import read_bytes, suffix_of
 from besag.model.model import Model
 
 ARCHIVE = b"PK\x03\x04"  # how the files of estimators begin

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from besag.errors import LossWarning, ModelError, warn
-from besag.io.files import packed, write_atomically
 from besag.io.formats import Format, format_to_write
 from besag.io.load import load
 from besag.io.readback import altered
+from besag.io.shared.files import packed, write_atomically
 from besag.model.metadata import is_nothing
 from besag.model.model import Model
 

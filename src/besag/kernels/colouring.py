@@ -17,7 +17,7 @@ import numpy as np
 
 from besag.arrays import IntArray, frozen, offsets_of
 from besag.kernels.compile import kernel_of
-from besag.kernels.forest import make_incidence
+from besag.kernels.incidence import make_incidence
 
 
 def colours_of(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from besag.arrays import Array
-from besag.kernels.prepare import Factors
+from besag.kernels.factors import Factors
 
 
 class Linear(NamedTuple):

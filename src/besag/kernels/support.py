@@ -21,10 +21,8 @@ import numpy as np
 
 from besag.arrays import BoolArray, IntArray, frozen
 from besag.kernels.compile import inlined, kernel_of
-from besag.kernels.forest import make_incidence
-from besag.kernels.prepare import Factors
-
-TABLE = 0
+from besag.kernels.factors import TABLE, Factors
+from besag.kernels.incidence import make_incidence
 
 
 def allowed_states(factors: Factors, allowed: BoolArray, *, compile: bool = True) -> BoolArray:

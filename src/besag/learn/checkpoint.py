@@ -23,7 +23,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array
 from besag.errors import ParseError
-from besag.io.files import write_atomically
+from besag.io.shared.files import write_atomically
 from besag.learn.history import Iteration
 
 Kept: TypeAlias = AnyArray | float | int | str

@@ -21,11 +21,11 @@ from besag.errors import ApproximationWarning, CapabilityError, ModelError, warn
 from besag.infer.engine import Engine, make_engine
 from besag.learn.checkpoint import Checkpoint
 from besag.learn.history import History, OnIteration
-from besag.learn.likelihood import Likelihood
-from besag.learn.minimum import Resume, minimum, warn_of_end
+from besag.learn.losses.likelihood import Likelihood
 from besag.learn.objective import Total, thread_count
-from besag.learn.optimizer import Optimizer, optimizer_name, read_optimizer
+from besag.learn.optimisers.base import Optimizer, optimizer_name, read_optimizer
 from besag.learn.penalty import Strength, penalty_of
+from besag.learn.training import Resume, minimum, warn_of_end
 from besag.model.model import Model
 
 if TYPE_CHECKING:

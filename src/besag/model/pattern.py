@@ -1,7 +1,7 @@
 """Pattern: parameters on some (input column, basis element) pairs only, and products with sparse inputs.
 
 A million string features on a hundred labels cost what the pairs seen in training cost. Products with inputs (F, D) are
-done by `besag.kernels.pattern` from the arrays below, which depend on the pattern alone and are made once:
+done by `besag.kernels.sparse` from the arrays below, which depend on the pattern alone and are made once:
 
     order (nnz,)       parameters sorted by (row, column); None where they are
     starts (D + 1,)    where the parameters of an input column begin
@@ -145,7 +145,7 @@ def csr_parts(inputs: Any) -> tuple[IntArray, AnyArray, Array]:
 
 
 def _kernel(name: str, work: int, n_basis: int, n_values: int) -> Any:
-    from besag.kernels import pattern
+    from besag.kernels import sparse as pattern
     from besag.kernels.compile import kernel_of, worth_compiling
 
     return kernel_of(getattr(pattern, name), n_basis, int(n_values > 0), compile=worth_compiling(float(work) * n_basis))

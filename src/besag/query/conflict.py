@@ -14,8 +14,8 @@ import numpy as np
 from besag.errors import EvidenceError, ModelError
 from besag.graph.evidence import Evidence, row_name
 from besag.infer.engine import Engine
+from besag.infer.prepared import Setting
 from besag.infer.result import Result
-from besag.infer.setting import Setting
 
 if TYPE_CHECKING:
     from besag.model.model import Model

@@ -30,14 +30,14 @@ from besag.arrays import Kind
 from besag.errors import CapabilityError
 from besag.graph.evidence import read_evidence
 from besag.graph.problem import Problem
-from besag.infer.auto import Auto, Exact, patience_of
+from besag.infer.auto.approximate import estimator_of
+from besag.infer.auto.engine import Auto, Exact, patience_of
 from besag.infer.brute import BYTES_PER_LABELLING, Brute, most_labellings
-from besag.infer.combined import estimator_of
 from besag.infer.engine import Want, engine_name
-from besag.infer.junction import SECONDS_AN_ENTRY, JunctionTree, Run
+from besag.infer.junction.engine import SECONDS_AN_ENTRY, JunctionTree, Run
 from besag.infer.memory import default_memory_limit
 from besag.infer.result import factor_offsets
-from besag.infer.tree import Tree
+from besag.infer.trees.engine import Tree
 from besag.query.run import Options, check_options, engine_from
 from besag.text import shortened, table
 

@@ -1,8 +1,8 @@
 """joint and marginal_map by bucket elimination, for the exact engines that work on cliques.
 
-The rest is summed out once and leaves tables on the variables asked for (`besag.infer.elimination`); for a joint they
-are added up, for a marginal MAP a second junction tree of these tables alone finds the best joint state, so that the
-joint states of many variables are never enumerated.
+The rest is summed out once and leaves tables on the variables asked for (`besag.infer.junction.elimination`); for a
+joint they are added up, for a marginal MAP a second junction tree of these tables alone finds the best joint state, so
+that the joint states of many variables are never enumerated.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import TooLargeError
 from besag.graph.evidence import Evidence
-from besag.infer.auto import Auto, Exact, patience_of
-from besag.infer.elimination import Buckets, Elimination
-from besag.infer.junction import JunctionTree
+from besag.infer.auto.engine import Auto, Exact, patience_of
+from besag.infer.junction.elimination import Buckets, Elimination
+from besag.infer.junction.engine import JunctionTree
 from besag.infer.result import Result
 from besag.query.run import Options, engine_from
 

@@ -3,7 +3,7 @@
     s.observe(BP="LOW")    s.forget("BP")    s["HYPOVOLEMIA"]    s.log_partition    s.marginals()
 
 A junction tree is planned once for any evidence. A change makes nothing; a question makes the messages that it needs
-and that the changes since the last one have reached (`besag.infer.incremental`).
+and that the changes since the last one have reached (`besag.infer.junction.session`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from besag.arrays import Array
 from besag.errors import CapabilityError, EvidenceError
 from besag.graph.evidence import is_missing, read_doubting, read_evidence
 from besag.infer.engine import engine_name
-from besag.infer.incremental import Incremental
-from besag.infer.junction import JunctionTree
+from besag.infer.junction.engine import JunctionTree
+from besag.infer.junction.session import Incremental
 from besag.infer.result import Diagnostics, Result
 from besag.query.conflict import refuse_impossible
 from besag.query.run import Options, check_options, engine_from

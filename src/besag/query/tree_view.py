@@ -7,7 +7,7 @@
 
 The order is the one that inference takes: the best that was found, with observed variables taken out and with the
 states that hard zeros rule out. The tree that messages run on has further nodes, which hold products only
-(`besag.kernels.gathered`); they are left out here.
+(`besag.infer.junction.kernels.products`); they are left out here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 
 from besag.errors import require
 from besag.graph.evidence import read_evidence
-from besag.infer.junction import JunctionTree, Run
-from besag.infer.triangulation import Triangulation, triangulated
+from besag.infer.junction.engine import JunctionTree, Run
+from besag.infer.orders.triangulation import Triangulation, triangulated
 from besag.text import shortened, table
 
 if TYPE_CHECKING:

@@ -1,0 +1,387 @@
+"""ChainCRF: conditional random fields on sequences, in the manner of scikit-learn.
+
+    p(y | x) = exp(sum_t sum_{a in x_t} w[a, y_t] + sum_t w[y_t, y_t+1]) / Z(x)
+
+fit minimises sum_n -log p(y_n | x_n) + l2 ||w||^2 + l1 ||w||_1 over weights of the (attribute, label) pairs seen in
+training and of all transitions: CRFsuite's model and objective (its c1, c2), with `feature.possible_transitions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import product
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array
+from besag.data.attributes import Attributes, Features
+from besag.data.chains import ChainTemplates
+from besag.data.dataset import check_weights
+from besag.data.labels import Labels, sequences_of_labels
+from besag.data.numbering import Numbering
+from besag.errors import ModelError
+from besag.estimators.base import Estimator, check_choice
+from besag.estimators.chain_crf.data import (
+    Data,
+    dataset_of,
+    held_out_data,
+    refuse_forbidden,
+    seen_pairs,
+    training_data,
+)
+from besag.estimators.chain_crf.inference import (
+    ChainModel,
+    all_pairs,
+    chain_engine,
+    chain_templates,
+    labels_of,
+    split,
+)
+from besag.estimators.chain_crf.schemes import SCHEMES, Allowed, allowed_of
+from besag.estimators.files import save_estimator
+from besag.graph.evidence import is_missing
+from besag.infer.engine import parse_engine
+from besag.learn.history import History, Iteration, OnIteration
+from besag.learn.losses.chains.likelihood import ChainLikelihood
+from besag.learn.losses.likelihood import Likelihood
+from besag.learn.objective import Dataset, Objective, Total, thread_count
+from besag.learn.optimisers.base import Optimizer, read_optimizer
+from besag.learn.penalty import penalty_of
+from besag.learn.training import minimum, warn_of_end
+from besag.model.pattern import Pattern
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ChainCRF(Estimator):
+    """A linear-chain CRF on attributes: lists of strings or dicts, as CRFsuite reads them, or arrays (T, D).
+
+    l1, l2: penalties, summed over instances. pairs: "seen" in training, or "all", of attributes and labels that have a
+    weight; a token of a dense array has all columns, so that all pairs are seen. order: 1, or 2 for weights of three
+    neighbours too. constraint: "BIO", "BIOES" or None; forbidden: pairs of labels that may not follow each other; both
+    are hard zeros. decode: "map", the most probable labelling, or "marginal", the most probable label of each token.
+    optimizer: text such as "lbfgs", whose options max_iter and tol fill, or an object, which has its own. n_jobs:
+    threads, None = all cores; answers do not depend on it. scratch: a folder for training data that do not fit into
+    memory: X and y are read once, in parts, and kept there until fit ends.
+
+    >>> crf = ChainCRF(l2=0.1).fit([[["w=the"], ["w=dog"]], [["w=dogs"]]], [["D", "N"], ["N"]])
+    >>> crf.predict([[["w=the"], ["w=dogs"]]])
+    [['D', 'N']]
+    """
+
+    def __init__(
+        self,
+        *,
+        l1: float = 0.0,
+        l2: float = 1.0,
+        pairs: str = "seen",
+        order: int = 1,
+        constraint: str | None = None,
+        forbidden: Iterable[tuple[Any, Any]] | None = None,
+        decode: str = "map",
+        optimizer: str | Optimizer = "lbfgs[relative_decrease=1e-5]",
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        scratch: str | PathLike[str] | None = None,
+    ) -> None:
+        self.l1, self.l2, self.pairs, self.order = l1, l2, pairs, order
+        self.constraint, self.forbidden, self.decode = constraint, forbidden, decode
+        self.optimizer, self.max_iter, self.tol = optimizer, max_iter, tol
+        self.time_limit, self.n_jobs, self.scratch = time_limit, n_jobs, scratch
+
+    def fit(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any],
+        sample_weight: Any = None,
+        *,
+        held_out: tuple[Iterable[Any], Iterable[Any]] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        on_step: OnIteration | None = None,
+    ) -> Self:
+        """Learns from sequences X and their labels y; None is a label that is not known.
+
+        Both may be generators. sample_weight (N,): of the sequences. held_out: (X, y) whose loss is watched; the fit
+        ends when it grows, with the weights where it was least. checkpoint: a file in which the fit leaves where it
+        stands when it ends, be it by time_limit or Ctrl-C, and from which it goes on where there is one, on the same
+        data. on_step is called with each row of the history and the parameters, and ends the fit by returning True.
+        """
+        self._check_parameters()
+        if checkpoint is not None:
+            _check_file(checkpoint)
+        with training_data(X, y, sample_weight, self.scratch) as training:
+            attributes, classes = training.attributes, training.labels.classes
+            n, k = len(attributes), len(classes)
+            allowed = allowed_of(classes, self.constraint, self.forbidden)
+            if allowed is not None:
+                refuse_forbidden(training.parts(), allowed, classes)
+            every = self.pairs == "all" or not attributes.is_sparse
+            pattern = all_pairs(n, k) if every else seen_pairs(training.parts(), n, k)
+            templates = chain_templates(n, k, pattern, self.order, allowed)
+            total = self._total(templates, training.data)
+            watched = None
+            if held_out is not None:
+                watched = dataset_of(templates, held_out_data(held_out, attributes, classes, allowed))
+            theta = self._learn(total, watched, checkpoint, on_step)
+        self.model_: ChainModel = ChainModel(classes, attributes, templates, theta)
+        return self
+
+    @classmethod
+    def from_crfsuite(cls, path: str | PathLike[str]) -> ChainCRF:
+        """A tagger from a model file of CRFsuite: its labels, in its order, its weights and its answers."""
+        from besag.io.sequences.crfsuite_model import read_crfsuite_model
+
+        file = read_crfsuite_model(path)
+        n_labels, pattern = len(file.labels), Pattern(file.attribute, file.label)
+        templates = chain_templates(len(file.attributes), n_labels, pattern, 1, None)
+        theta = np.concatenate([-file.weight, -file.transitions.reshape(-1)])
+        crf = cls()
+        crf.model_ = ChainModel(file.labels, Attributes(Numbering(file.attributes)), templates, theta)
+        crf._history = History(stopped="converged")
+        return crf
+
+    def _check_parameters(self) -> None:
+        check_choice("pairs", self.pairs, ("seen", "all"))
+        check_choice("order", self.order, (1, 2))
+        check_choice("constraint", self.constraint, (None, *SCHEMES))
+        check_choice("decode", self.decode, ("map", "marginal"))
+        if self.order == 2 and self.scratch is not None:
+            raise ModelError("order=2 learns in memory: leave scratch out")
+
+    def _total(self, templates: ChainTemplates, data: Data) -> Total:
+        """What is to be minimised: by a kernel of its own for first-order chains."""
+        loss: Objective = ChainLikelihood(templates)
+        if templates.triple is not None:
+            loss = Likelihood(chain_engine(templates, n_threads=1))
+        penalty = penalty_of(templates.layout(), self.l1, self.l2)
+        return Total(loss, dataset_of(templates, data), penalty, n_threads=thread_count(self.n_jobs))
+
+    def _learn(
+        self,
+        total: Total,
+        held_out: Dataset | None,
+        checkpoint: str | PathLike[str] | None,
+        on_step: OnIteration | None,
+    ) -> Array:
+        method: Any = read_optimizer(self.optimizer)
+        if isinstance(self.optimizer, str):
+            named = parse_engine(self.optimizer)[1]
+            fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)}
+            method = replace(method, **{name: value for name, value in fill.items() if name not in named})
+        found = minimum(
+            total,
+            method,
+            np.zeros(len(total.statistics)),
+            held_out=held_out,
+            time_limit=self.time_limit,
+            on_step=on_step,
+            resume=checkpoint if checkpoint is not None and Path(checkpoint).exists() else None,
+        )
+        if checkpoint is not None:
+            found.checkpoint.save(checkpoint)
+        self._history: History = found.history
+        warn_of_end("ChainCRF", found.history, f"more than max_iter={method.max_iterations} may help")
+        return np.asarray(found.theta)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes what was learnt to one file, without pickle; `besag.load` reads it."""
+        self._check_fitted()
+        save_estimator(self, path)
+
+    def _stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        model, history = self._model(), self._history
+        for label in model.classes:
+            if not isinstance(label, (str, int, float)):
+                raise ModelError(f"only labels that are texts or numbers can be saved, got {label!r}")
+        told = {
+            "classes": list(model.classes),
+            "attributes": list(model.attributes.numbering),
+            "columns": model.attributes.columns,
+            "sparse": model.attributes.is_sparse,
+            "stopped": history.stopped,
+            "went_back": history.went_back,
+        }
+        pattern, transition = model.templates.state.pattern, model.templates.transition
+        assert pattern is not None
+        rows = np.array(history.rows, np.float64).reshape(-1, len(Iteration._fields))
+        arrays: dict[str, AnyArray] = {
+            "theta": model.theta,
+            "rows": pattern.rows,
+            "columns": pattern.columns,
+            "history": rows,
+            "held_out": np.array(history.held_out, np.float64),
+        }
+        if transition.support is not None:
+            arrays["transitions"] = transition.support
+            for name, template in (("first", model.templates.begin), ("last", model.templates.end)):
+                support = None if template is None else template.support
+                arrays[name] = np.ones(model.n_labels, np.bool_) if support is None else support
+        return told, arrays
+
+    @classmethod
+    def _restored(cls, parameters: Mapping[str, Any], told: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainCRF:
+        crf = cls(**parameters)
+        if crf.forbidden is not None:  # JSON knows no tuples
+            crf.forbidden = [tuple(pair) for pair in crf.forbidden]
+        crf._check_parameters()
+        classes = tuple(told["classes"])
+        attributes = Attributes(Numbering(told["attributes"]), told["columns"], told["sparse"])
+        if len(attributes.numbering) != len(told["attributes"]):
+            raise ModelError("an attribute comes twice")
+        allowed = Allowed(*(arrays[key] for key in Allowed._fields)) if "transitions" in arrays else None
+        pattern = Pattern(arrays["rows"], arrays["columns"])
+        templates = chain_templates(len(attributes), len(classes), pattern, crf.order, allowed)
+        crf.model_ = ChainModel(classes, attributes, templates, arrays["theta"])
+        rows = [Iteration(int(number), *rest) for number, *rest in arrays["history"].tolist()]
+        held_out = arrays["held_out"].tolist()
+        crf._history = History(rows, told["stopped"], went_back=told["went_back"], held_out=held_out)
+        return crf
+
+    # What was learnt -------------------------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> list[Any]:
+        """The labels, sorted: the columns of marginals."""
+        return list(self._model().classes)
+
+    @property
+    def history_(self) -> pd.DataFrame:
+        """Columns iteration, seconds, value, grad_norm, step, and held_out where there are such data."""
+        self._check_fitted()
+        return self._history.to_frame()
+
+    @property
+    def objective_(self) -> float:
+        """Loss plus penalty at the end."""
+        self._check_fitted()
+        return self._history.value
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the optimiser."""
+        self._check_fitted()
+        return self._history.n_iterations
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the optimiser reached its tolerance."""
+        self._check_fitted()
+        return self._history.converged
+
+    @property
+    def stopped_(self) -> str | None:
+        """Why the fit ended: converged, max_iterations, time_limit, interrupted, no_progress or early_stopping."""
+        self._check_fitted()
+        return self._history.stopped
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float]:
+        """{(attribute, label): weight}; positive is more probable."""
+        model = self._model()
+        pattern, names = model.templates.state.pattern, model.attributes.names
+        assert pattern is not None
+        triples = zip(pattern.rows.tolist(), pattern.columns.tolist(), model.state_weights.tolist(), strict=True)
+        return {(names[a], model.classes[k]): weight for a, k, weight in triples}
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+        """{(label, next label): weight}, -inf where it is ruled out."""
+        model = self._model()
+        weights = model.transition_weights.tolist()
+        return {(i, j): weights[a][b] for a, i in enumerate(model.classes) for b, j in enumerate(model.classes)}
+
+    @property
+    def triple_features_(self) -> dict[tuple[Any, Any, Any], float]:
+        """{(label, next label, the one after): weight}; empty where order is 1."""
+        model = self._model()
+        if model.templates.triple is None:
+            return {}
+        weights = np.negative(model.theta[model.templates.layout()["triple"]]).tolist()
+        return dict(zip(product(model.classes, repeat=3), weights, strict=True))
+
+    def _model(self) -> ChainModel:
+        self._check_fitted()
+        return self.model_
+
+    # Answers ---------------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Iterable[Any]) -> list[list[Any]]:
+        """The labels of each sequence."""
+        model = self._model()
+        features = model.attributes.transform(X)
+        if self.decode == "marginal":
+            codes = self._probabilities(features).argmax(axis=1)
+        else:
+            codes = model.best(features, thread_count(self.n_jobs))
+        return split(labels_of(model.classes, codes), features)
+
+    def predict_marginals(self, X: Iterable[Any]) -> list[Array]:
+        """The probability of each label at each token: (T, K) for each sequence, columns as in classes_."""
+        features = self._model().attributes.transform(X)
+        return split(self._probabilities(features), features)
+
+    def _probabilities(self, features: Features) -> Array:
+        return self._model().marginals(features, thread_count(self.n_jobs))
+
+    def predict_kbest(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Any], float]]]:
+        """The k most probable labellings of each sequence with their probabilities, best first."""
+        from besag.estimators.chain_crf.k_best import best_labellings
+
+        model = self._model()
+        return best_labellings(model, model.attributes.transform(X), k)
+
+    def span_probability(self, x: Any, start: int, stop: int, kind: str) -> float:
+        """The probability that tokens [start, stop) of a sequence are one span of a kind, "NP", in BIO or BIOES."""
+        from besag.estimators.chain_crf.spans import span_evidence
+
+        model = self._model()
+        features = model.attributes.transform([x])
+        evidence = span_evidence(model.classes, int(features.lengths[0]), start, stop, kind)
+        inside = model.infer(features, "log_partition", evidence=evidence).log_partitions
+        everything = model.infer(features, "log_partition").log_partitions
+        assert inside is not None
+        assert everything is not None
+        return float(np.exp(inside[0] - everything[0]))
+
+    def log_proba(self, X: Iterable[Any], y: Iterable[Any]) -> Array:
+        """(N,): log p(y | x) of each sequence; labels that are None are summed out."""
+        model = self._model()
+        features = model.attributes.transform(X)
+        codes = Labels(model.classes).transform(y, features.lengths)
+        n_threads = thread_count(self.n_jobs)
+        free = model.log_partitions(features, None, n_threads)
+        return model.log_partitions(features, codes, n_threads) - free
+
+    def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Any = None) -> float:
+        """The share of tokens that are labelled right; labels that are None do not count."""
+        found = self.predict(X)
+        right = [labels for _, labels in sequences_of_labels(y, np.array([len(labels) for labels in found], np.int64))]
+        weights = np.ones(len(found)) if sample_weight is None else check_weights(sample_weight, len(found))
+        hits = total = 0.0
+        for ours, theirs, weight in zip(found, right, weights.tolist(), strict=True):
+            known = [(a, b) for a, b in zip(ours, theirs, strict=True) if not is_missing(b)]
+            hits += weight * sum(a == b for a, b in known)
+            total += weight * len(known)
+        if not total:
+            raise ModelError("no label of positive weight is known: there is nothing to score")
+        return hits / total
+
+
+def _plain(value: Any) -> Any:
+    """numpy's numbers as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _check_file(path: Any) -> None:
+    """ModelError, before any work is done, where a checkpoint could not be written."""
+    if not isinstance(path, (str, PathLike)):
+        raise ModelError(f"checkpoint must be the path of a file, got {path!r}")
+    if Path(path).is_dir() or not Path(path).parent.is_dir():
+        raise ModelError(f"checkpoint must be a file in a folder that is there, got {str(path)!r}")

@@ -1,0 +1,195 @@
+"""Choosing an engine: `exact` and `auto`, and the reason in diagnostics.
+
+exact   tree where the factor graph is a forest; else junction_tree; TooLargeError where it does not fit
+auto    the same where that fits into memory and time; else, with one ApproximationWarning, an estimate with bounds on
+        log Z (`besag.infer.auto.approximate`)
+
+Exact inference may take all of the time limit but a part, or PATIENCE seconds where there is none. It is hopeless where
+a look at a part of the graph (`besag.infer.junction.outlook`) finds HOPELESS times the table entries that there is time
+for; for the best labelling bounds are tried even then (`besag.infer.junction.few_states`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from besag.errors import ApproximationWarning, TooLargeError, warn
+from besag.graph.graph import Graph
+from besag.graph.problem import Problem
+from besag.infer.engine import CHOOSERS, REGISTRY, SHOWS, Capabilities, Engine, OnStep, Want, engine_class
+from besag.infer.junction.engine import SECONDS_AN_ENTRY, JunctionTree, Run
+from besag.infer.junction.few_states import best_without_a_tree
+from besag.infer.junction.outlook import HOPELESS, HOPELESS_REASON, is_easy, is_hopeless
+from besag.infer.result import Result
+from besag.infer.trees.engine import Tree, forest_of
+
+ALL_WANTS: frozenset[Want] = frozenset(
+    {"log_partition", "variables", "factors", "moments", "map", "samples", "messages", "trace"}
+)
+PATIENCE = 60.0
+EXACT_SHARE = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The best exact engine for the graph, or TooLargeError."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(ALL_WANTS, "exact")
+    n_threads: int | None = None
+    memory_limit: int | None = None
+    n_samples: int = 1
+    k: int = 1
+    targets: tuple[str, ...] | None = None
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """Answers with the engine that fits the graph."""
+        try:
+            return self.exactly(problem, want, rng=rng, time_limit=time_limit)
+        except TooLargeError as error:
+            raise TooLargeError(f"{error}; {other_engines(want)}", seconds=error.seconds) from error
+
+    def exactly(
+        self, problem: Problem, want: frozenset[Want], *, rng: np.random.Generator | None, time_limit: float | None
+    ) -> Result:
+        """The answer of the engine that fits the graph, and why that one."""
+        engine, reason = self.choose(problem.graph)
+        served = want - (SHOWS - engine.capabilities.wants)
+        result = engine.infer(problem, served, rng=rng, time_limit=time_limit)
+        return replace(result, diagnostics=result.diagnostics.extended(reason=reason))
+
+    def choose(self, graph: Graph) -> tuple[Engine, str]:
+        """The engine for a graph, and why."""
+        options: dict[str, Any] = {
+            "n_threads": self.n_threads,
+            "memory_limit": self.memory_limit,
+            "n_samples": self.n_samples,
+        }
+        if self.k == 1 and forest_of(graph) is not None:
+            return Tree(**options), "the factor graph is a forest"
+        why = "the factor graph has cycles" if self.k == 1 else f"the {self.k} best labellings are asked for"
+        return JunctionTree(**options, k=self.k, targets=self.targets), why
+
+
+def other_engines(want: frozenset[Want]) -> str:
+    """Who can serve a want that is too large for exact inference."""
+    classes = {name: engine_class(name).capabilities for name in REGISTRY if name not in CHOOSERS}
+    able = [name for name, can in classes.items() if can.bound != "exact" and want <= can.wants]
+    if able:
+        return f"engines that answer approximately: {', '.join(sorted(able))}"
+    return "there is no approximate engine for it; model.cost(evidence) tells what some evidence would save"
+
+
+@dataclass(frozen=True, slots=True)
+class Auto(Exact):
+    """The engine that suits the graph: exact where that fits, else an estimate with bounds on log Z."""
+
+    seed: int = 0
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """Answers exactly where that fits into memory and time, else approximately."""
+        began = time.perf_counter()
+        patience = patience_of(time_limit)
+        known: dict[str, Result] = {}
+        try:
+            if not self._is_hopeless(problem, want, patience, time_limit):
+                return self.exactly(problem, want, rng=rng, time_limit=patience)
+            refusal = TooLargeError(HOPELESS_REASON)
+            if "map" in want:
+                known = self._best_by_bounds(problem, patience)
+        except TooLargeError as error:
+            if self.k > 1:
+                raise
+            refusal = error
+        if known and want - SHOWS == {"map"}:
+            return known["map"]
+        left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 1e-3)
+        result = self._approximately(problem, want, left, known, warm, rng, on_step)
+        seconds = time.perf_counter() - began
+        warn(ApproximationWarning(f"{_why(refusal)}. {_how(result, seconds)}{_instead(refusal, time_limit)}"))
+        return replace(result, diagnostics=result.diagnostics.extended(reason=str(refusal), seconds=seconds))
+
+    def _is_hopeless(self, problem: Problem, want: frozenset[Want], patience: float, time_limit: float | None) -> bool:
+        """Whether not even an order is to be looked for; the k best have no other engine, and without a limit time."""
+        if is_easy(problem.graph) or (self.k > 1 and time_limit is None):
+            return False
+        run = Run(JunctionTree(memory_limit=self.memory_limit, targets=self.targets), problem, dense=False)
+        hopeless = is_hopeless(run, run.asked(want - SHOWS), HOPELESS * patience / SECONDS_AN_ENTRY)
+        if hopeless and self.k > 1:
+            raise TooLargeError(f"{HOPELESS_REASON}, to find the {self.k} best labellings in {time_limit:.3g} s")
+        return hopeless
+
+    def _best_by_bounds(self, problem: Problem, patience: float) -> dict[str, Result]:
+        """The labelling of least energy, where bounds leave so few states that it can be found."""
+        began = time.perf_counter()
+        run = Run(JunctionTree(self.n_threads, self.memory_limit), problem, time_limit=patience)
+        found = best_without_a_tree(run)
+        if found is None:
+            return {}
+        result = run.result("junction_tree", began, **found)
+        return {"map": replace(result, diagnostics=result.diagnostics.extended(reason="bounds leave few states"))}
+
+    def _approximately(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        time_limit: float | None,
+        known: dict[str, Result],
+        warm: Result | None,
+        rng: np.random.Generator | None,
+        on_step: OnStep | None,
+    ) -> Result:
+        from besag.infer.auto.approximate import Resources, approximate
+
+        resources = Resources(self.n_threads, self.memory_limit, self.n_samples, time_limit)
+        rng = np.random.default_rng(self.seed) if rng is None else rng
+        return approximate(problem, want - {"messages"}, resources, known, warm=warm, rng=rng, on_step=on_step)
+
+
+def _why(refusal: TooLargeError) -> str:
+    return f"exact inference does not fit: {str(refusal).partition(';')[0]}"
+
+
+def _how(result: Result, seconds: float) -> str:
+    """Who answered, how sure that is, and what more time would do where it does something."""
+    from besag.infer.auto.approximate import interval_text
+
+    used = ", ".join(dict.fromkeys(result.diagnostics["engines"].values()))
+    more = "" if result.log_partitions is None else f" after {seconds:.2g} s, and a longer time_limit may buy accuracy"
+    return f"Answered by {used}; {interval_text(result)}{more}. "
+
+
+def _instead(refusal: TooLargeError, time_limit: float | None) -> str:
+    """What engine="exact" does instead."""
+    seconds = refusal.seconds
+    if seconds is not None and (time_limit is None or seconds <= time_limit):
+        return f'engine="exact" takes about {seconds:.2g} s instead'
+    if str(refusal) == HOPELESS_REASON:
+        return 'engine="exact" looks for one everywhere, and refuses where there is none'
+    return 'engine="exact" refuses instead'
+
+
+def patience_of(time_limit: float | None) -> float:
+    """The seconds that exact inference may take."""
+    return PATIENCE if time_limit is None else EXACT_SHARE * time_limit

@@ -1,0 +1,458 @@
+"""Loopy belief propagation, 000 (6.36)-(6.40), 001, 002 (34)-(37), (42)-(44): message passing on any graph.
+
+    q_{v->f}(y_v) = prod_{f' != f} m_{f'->v}(y_v)
+    m_{f->v}(y_v) = sum over y_{S_f minus v} of exp(-h_f(y_{S_f})) prod_{u != v} q_{u->f}(y_u)
+
+Messages start as constants and are sent again and again until they no longer change. On a forest the answer is exact;
+with cycles it is an estimate: a fixed point is a stationary point of the Bethe free energy, and log Z is read off there
+(`besag.infer.bp.kernels.beliefs`). With (min, +) in place of (+, x) the messages speak for a labelling of low energy.
+
+Schedules: synchronous (all messages at once), sequential (variables in turn), residual (the message that would change
+most goes first). `damping` is the weight that an old message keeps, except on a forest, which needs none. What is left
+after the last step tells how the iteration went: `oscillates` in diagnostics says that messages move back and forth,
+which damping cures.
+
+No message of a forest can favour a state by more than the ranges of all tables together allow; on graphs with cycles
+and hard zeros messages may grow beyond that, by a factor in every step, and where they contradict each other the
+answer is nonsense. Adaptive damping begins anew with more damping where that happens; else `diverges` in diagnostics
+says so, and such messages do not count as converged though they may have reached the end of their numbers.
+
+Messages are weights as long as their type can hold them, else logarithms. Where those to one variable contradict each
+other, what one of them leaves to its best state, h, may be small or nothing, and changes as small as h still matter: a
+row of weights has converged when its changes are small beside h too, and goes on in logarithms where h is nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, dot, frozen, norm
+from besag.errors import CapabilityError, EvidenceError, TooLargeError
+from besag.graph.problem import Problem
+from besag.infer.bp.kernels.links import Links, links_of
+from besag.infer.bp.log import PassedMessages
+from besag.infer.bp.passing import Domain, Passing
+from besag.infer.engine import SHOWS, Capabilities, OnStep, Want, check_wants, is_number
+from besag.infer.iterate import Clock, Limits, each_step, iterate, warm_state
+from besag.infer.memory import linked_entries, message_entries, refuse
+from besag.infer.prepared import Setting
+from besag.infer.result import Result, factor_offsets
+from besag.infer.trees.engine import forest_of
+from besag.infer.unary import add_unary_moments, copy_unary_marginals
+from besag.infer.zeros.starts import start_codes
+from besag.kernels.threads import run_chunks
+from besag.views import counting
+
+KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
+SCHEDULES = ("synchronous", "sequential", "residual")
+ORDERS = ("fixed", "random")
+FINEST = {"float32": 1e-6, "float64": 1e-13}  # changes that rounding alone makes
+PATIENCE = 20  # iterations without a smaller residual, after which adaptive damping grows
+MOST_DAMPING = 0.95
+ROWS_A_LOOK = 64  # rows that are begun between two looks at the clock
+LARGE = 1e3  # changes of log messages below which there is no need to look whether they diverge
+SLACK = 1e-3  # what a message leaves to the best state of its variable, below which changes are measured beside that
+SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments", "messages", "trace"})
+
+
+@dataclass(frozen=True, slots=True)
+class BP:
+    """Loopy belief propagation.
+
+    schedule: "synchronous", "sequential" or "residual". order: of the variables in the sequential schedule, "fixed" or
+    "random". damping: from 0 to below 1, or "adaptive", which begins at 0 and grows where messages do not settle.
+    dtype: "float64" or "float32".
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(SUMS | {"map"}, "estimate")
+    schedule: str = "synchronous"
+    damping: float | str = 0.0
+    order: str = "fixed"
+    max_iterations: int = 1000
+    tolerance: float = 1e-8
+    dtype: str = "float64"
+    n_threads: int | None = None
+    memory_limit: int | None = None
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        for option, allowed in (("schedule", SCHEDULES), ("order", ORDERS), ("dtype", tuple(FINEST))):
+            if getattr(self, option) not in allowed:
+                raise CapabilityError(f"bp: {option} must be one of {allowed}, got {getattr(self, option)!r}")
+        if self.damping != "adaptive" and not (isinstance(self.damping, (int, float)) and 0 <= self.damping < 1):
+            raise CapabilityError(f"bp: damping must be from 0 to below 1, or 'adaptive', got {self.damping!r}")
+        self.limits(None)
+
+    def limits(self, time_limit: float | None) -> Limits:
+        """When to stop; changes as small as rounding makes them count as none."""
+        asked = self.tolerance
+        tolerance = max(asked, FINEST[self.dtype]) if is_number(asked) and asked > 0 else asked
+        return Limits(self.max_iterations, tolerance, time_limit)
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """Answers by message passing until nothing changes."""
+        began = time.perf_counter()
+        check_wants(self, want)
+        if self.k != 1 and "map" in want:
+            raise CapabilityError(f"engine 'bp' gives one labelling, not the {self.k} best; junction_tree does")
+        limits, setting = self.limits(time_limit), Setting(problem, KINDS, self.memory_limit)
+        clock = Clock(time_limit, began)
+        if "map" in want and want & SUMS <= SHOWS:
+            process = Process(self, setting, Semiring.MAX, rng, warm, clock)
+            return iterate("bp", process, want, limits, began, on_step)
+        process = Process(self, setting, Semiring.SUM, rng, warm, clock)
+        answer = iterate("bp", process, want & SUMS, limits, began, on_step)
+        if "map" in want:
+            process = Process(self, setting, Semiring.MAX, rng, None, clock)
+            best = iterate("bp", process, frozenset({"map"}), limits, began)
+            answer = _with_map(answer, best)
+        return answer
+
+    def steps(
+        self,
+        problem: Problem,
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Iterator[Result]:
+        """A Result for each iteration, with marginals, log Z and, for one row of evidence, messages."""
+        began, want = time.perf_counter(), SUMS - {"factors", "moments"}
+        setting, clock = Setting(problem, KINDS, self.memory_limit), Clock(time_limit, began)
+        process = Process(self, setting, Semiring.SUM, rng, warm, clock)
+        shown = want - {"messages"} if problem.evidence.batched else want
+        yield from each_step("bp", process, shown, self.limits(time_limit), began)
+
+
+def _with_map(answer: Result, best: Result) -> Result:
+    """Sums and the best labelling in one Result."""
+    converged = answer.diagnostics["converged"] and best.diagnostics["converged"]
+    told = answer.diagnostics.extended(converged=converged, seconds=best.diagnostics["seconds"])
+    return replace(answer, codes=best.codes, energies=best.energies, energy_bounds=best.energy_bounds, diagnostics=told)
+
+
+class Process:
+    """Messages of every row, until the row has converged."""
+
+    def __init__(
+        self,
+        engine: BP,
+        setting: Setting,
+        semiring: Semiring,
+        rng: np.random.Generator | None,
+        warm: Result | None,
+        clock: Clock,
+    ) -> None:
+        self.engine, self.setting, self.semiring, self.clock = engine, setting, semiring, clock
+        self.rng = np.random.default_rng(0) if rng is None else rng
+        graph = setting.graph
+        self.dtype = np.dtype(setting.number_type(engine.dtype))
+        self._refuse()
+        self.links: Links = graph.plans.get("bp links", lambda: links_of(setting.factors, compile=setting.compile))
+        self.damping = self._first_damping()
+        self.least, self.waited, self.diverges, self.finished, self.updates = math.inf, 0, False, False, 0
+        self.iterations, self.order = 0, counting(graph.n_variables)
+        self.tolerance = engine.limits(None).tolerance or 0.0
+        self._begin_all()
+        self._warm(warm)
+
+    def _first_damping(self) -> float:
+        """None on a forest, whose messages settle by themselves: damped, small ones change little long before that."""
+        asked = self.engine.damping
+        if isinstance(asked, str) or (asked > 0 and forest_of(self.setting.graph) is not None):
+            return 0.0
+        return float(asked)
+
+    def _refuse(self) -> None:
+        """TooLargeError where links, tables, messages with their copies, and the answer would not fit."""
+        graph, rows = self.setting.graph, self.setting.n_rows
+        links, copies = linked_entries(graph), 5 if self.engine.schedule == "residual" else 4
+        of_row = self.dtype.itemsize * copies * message_entries(graph) + 8 * (
+            4 * int(graph.state_offsets[-1]) + graph.n_factors + graph.n_variables
+        )
+        needed = rows * of_row + 8 * (4 * links + graph.n_factors) + self.dtype.itemsize * len(self._tables())
+        if self.engine.schedule == "residual":
+            needed += 24 * rows * links
+        advice = "ask for fewer rows at a time" if rows > 1 else "try dtype=float32"
+        least = self.dtype.itemsize * (3 * rows * message_entries(graph) + len(self._tables()))
+        refuse("bp: messages and tables", needed, self.setting.limit, advice, least=least)
+
+    def _tables(self) -> Array:
+        return self.setting.problem.log_potentials
+
+    def _is_alive(self) -> Any:
+        """(R,): rows that have a labelling; a union is one row."""
+        possible = self.setting.possible
+        return possible if self.setting.graph.n_instances == 1 else np.array([possible.any()])
+
+    def _domain(self, semiring: Semiring) -> Domain:
+        factors, compile = self.setting.factors, self.setting.compile
+        make = lambda: Domain(factors, self.links, semiring, self.dtype, compile)  # noqa: E731
+        return self.setting.graph.plans.get_for(("bp", semiring, self.dtype.name), self._tables(), make)
+
+    def _begin_all(self) -> None:
+        """Constant messages in every row; TooLargeError where the rows so far say that these alone take too long."""
+        self.passing, n_rows, first = [self._begin(0, self.semiring)], self.setting.n_rows, self.clock.left
+        for row in range(1, n_rows):
+            self.passing.append(self._begin(row, self.semiring))
+            if row % ROWS_A_LOOK == 0 and (first - self.clock.left) / row * (n_rows - row) > self.clock.left:
+                raise TooLargeError(
+                    f"bp: {n_rows} rows of evidence take longer than time_limit leaves; give it more time or fewer rows"
+                )
+        self.residuals = np.where(self._is_alive(), math.inf, 0.0)
+        self.shares = np.ones(self.setting.n_rows)  # of the tolerance, as changes matter beside what messages leave
+
+    def _begin(self, row: int, semiring: Semiring) -> Passing:
+        threads = self.engine.n_threads if self.setting.n_rows == 1 else 1
+        passing = Passing(self._domain(semiring), self.setting.base[row], threads)
+        if passing.narrow and semiring == Semiring.SUM:
+            return self._begin(row, Semiring.LOG_SUM)
+        return passing
+
+    def _warm(self, warm: Result | None) -> None:
+        shape = (self.setting.n_rows, int(self.links.message_offsets[-1]))
+        state = warm_state("bp", warm, {"messages": shape})
+        if state is None:
+            return
+        for row, passing in enumerate(self.passing):
+            logs = state["messages"][row]
+            with np.errstate(under="ignore"):
+                passing.messages[:] = np.exp(logs) if passing.domain.semiring == Semiring.SUM else logs
+
+    def step(self) -> float:
+        """One iteration of every row that has not converged."""
+        if self.engine.order == "random" and self.engine.schedule == "sequential":
+            self.order = frozen(self.rng.permutation(self.setting.graph.n_variables))
+        elif self.engine.schedule == "sequential" and self.iterations:
+            self.order = frozen(self.order[::-1])
+        waiting = np.flatnonzero(self.residuals > (self.tolerance if self.tolerance else -1.0))
+        if self.iterations and not self.setting.compile and self.setting.goes_on():
+            for passing in self.passing:
+                passing.domain.compile = True
+        threads = 1 if self.setting.n_rows == 1 else self.engine.n_threads
+        run_chunks(lambda i: self._advance(int(waiting[i])), len(waiting), threads)
+        self.iterations += 1
+        worst = float(self.residuals.max(initial=0.0))
+        self._adapt(worst)
+        self.finished = self.diverges and worst <= self.tolerance
+        return math.inf if self.finished else worst
+
+    def _advance(self, row: int) -> None:
+        passing, tolerance = self.passing[row], self.tolerance * self.shares[row]
+        change = self._send(passing, tolerance)
+        if passing.narrow and passing.domain.semiring == Semiring.SUM:
+            self.passing[row] = passing = self._begin(row, Semiring.LOG_SUM)
+            change = self._send(passing, tolerance)
+        if 0.0 < self.tolerance >= change and passing.domain.semiring == Semiring.SUM:
+            change = self._measured(row, change)
+        self.residuals[row] = change
+
+    def _measured(self, row: int, change: float) -> float:
+        """The change of a row of weights beside what its messages leave; inf where it goes on in logarithms."""
+        left = self.passing[row].least_left()
+        if left * self.tolerance < SLACK * FINEST["float64"]:
+            self._to_logarithms(row)
+            return math.inf
+        if self.dtype == np.float32:  # whose own rounding is as large as the tolerance
+            return change
+        self.shares[row] = min(1.0, left / SLACK)
+        return float(change / self.shares[row])
+
+    def _to_logarithms(self, row: int) -> None:
+        """The messages of a row as logarithms; what was too small for a weight is as small as a weight can be."""
+        held, self.shares[row] = self.passing[row], 1.0
+        self.updates += held.updates
+        self.passing[row] = passing = self._begin(row, Semiring.LOG_SUM)
+        passing.messages[:] = np.maximum(held.log_messages(), math.log(np.finfo(self.dtype).smallest_subnormal))
+
+    def _send(self, passing: Passing, tolerance: float) -> float:
+        if self.engine.schedule == "synchronous":
+            return passing.synchronous(self.damping)
+        if self.engine.schedule == "sequential":
+            return passing.sequential(self.order, self.damping)
+        return passing.residual(tolerance, self.damping, self.clock.look)
+
+    def _adapt(self, worst: float) -> None:
+        """More damping where the residual has not become smaller for a while, from the start where messages diverge."""
+        if worst < 0.9 * self.least:
+            self.least, self.waited = worst, 0
+        else:
+            self.waited += 1
+        reached = max(worst, self._widest()) if self.diverges else worst
+        self.diverges = LARGE < reached < math.inf and reached > self._reach()
+        if self.engine.damping == "adaptive" and (self.waited >= PATIENCE or self.diverges):
+            anew = self.diverges and self.damping < MOST_DAMPING
+            self.damping = min(MOST_DAMPING, 1 - (1 - self.damping) / 2)
+            self.least, self.waited = worst, 0
+            if anew:
+                self.updates += sum(passing.updates for passing in self.passing)
+                self._begin_all()
+                self.least = math.inf
+
+    def _widest(self) -> float:
+        """The most by which a log message favours a state."""
+        logs = (p.messages for p in self.passing if p.domain.semiring != Semiring.SUM)
+        return max((-float(m.min(initial=0.0, where=m > -math.inf)) for m in logs), default=0.0)
+
+    def _reach(self) -> float:
+        """More than any log message of a forest of these tables could favour a state by."""
+        total = float(np.log(self.setting.graph.variables.cardinalities).sum())
+        for values, count in (
+            (self._tables(), self.setting.graph.n_factors),
+            (self.setting.base, len(self.links.variables)),
+        ):
+            finite = values[np.isfinite(values)]
+            total += count * float(np.ptp(finite)) if len(finite) else 0.0
+        return total
+
+    def answer(self, want: frozenset[Want]) -> Result:
+        """What the messages say now."""
+        result = self.setting.empty(self._bound())
+        if "map" in want:
+            result = self._labelling(result)
+        if want & {"log_partition", "variables", "factors", "moments"} and self.semiring == Semiring.SUM:
+            result = self._sums(result, want)
+        if "messages" in want:
+            result = replace(result, message_log=self._messages())
+        return replace(result, state={"engine": "bp", "messages": self._log_messages()})
+
+    def _bound(self) -> str:
+        """On a forest, messages that no longer change are exact."""
+        settled = self.residuals.max(initial=0.0) <= 1e-10 and self.dtype == np.float64
+        return "exact" if settled and forest_of(self.setting.graph) is not None else "estimate"
+
+    def _log_messages(self) -> Array:
+        rows = [passing.log_messages() for passing in self.passing]
+        return rows[0][None] if len(rows) == 1 else np.array(rows)
+
+    def _sums(self, result: Result, want: frozenset[Want]) -> Result:
+        setting, graph, linked = self.setting, self.setting.graph, self.links.factors
+        n_rows, stored = setting.n_rows, "factors" in want
+        of_variables, of_factors = np.zeros((n_rows, graph.n_variables)), np.zeros((n_rows, graph.n_factors))
+        probabilities = np.zeros(setting.base.shape)
+        marginals = np.zeros((n_rows, int(factor_offsets(graph)[-1]) if stored else 0))
+        moments = np.zeros(len(self._tables()) if "moments" in want else 0)
+        nothing, ones = np.zeros(0), self._weights(np.ones(graph.n_instances))
+        for row in np.flatnonzero(self._is_alive()).tolist():
+            self.passing[row].of_variables(probabilities[row], of_variables[row])
+            if self.passing[row].domain.semiring == Semiring.SUM and of_variables[row].min(initial=0.0) == -math.inf:
+                self._to_logarithms(row)
+                self.passing[row].of_variables(probabilities[row], of_variables[row])
+            passing = self.passing[row]
+            if stored or "log_partition" in want:
+                out, starts = (marginals[row], factor_offsets(graph)[linked]) if stored else (nothing, linked)
+                of_factors[row, linked] = passing.of_factors(out, frozen(starts), ones, stored=True)
+            if "moments" in want:
+                weights = ones if setting.problem.weights is None else self._weights(setting.problem.weights)
+                passing.of_factors(moments, passing.domain.starts, weights, stored=False)
+        if "log_partition" in want:
+            result = replace(result, log_partitions=setting.totals(of_variables, of_factors))
+        result = setting.emptied(replace(result, probabilities=probabilities))
+        assert result.probabilities is not None
+        if stored:
+            copy_unary_marginals(setting.problem, result.probabilities, marginals)
+        if "moments" in want:
+            add_unary_moments(setting.problem, result.probabilities, moments)
+        return replace(
+            result,
+            probabilities=result.probabilities if "variables" in want else None,
+            factor_marginals=marginals if stored else None,
+            table_moments=setting.given.contracted(setting.problem, moments) if "moments" in want else None,
+        )
+
+    def _weights(self, of_instances: Array) -> Array:
+        """(G,): the weight of each linked factor's instance, none where that has no labelling."""
+        graph = self.setting.graph
+        if graph.n_instances == 1:
+            return frozen(np.full(len(self.links.factors), of_instances[0]))
+        kept = np.where(self.setting.possible, of_instances, 0.0)
+        return frozen(kept[graph.factor_instances[self.links.factors]])
+
+    def _labelling(self, result: Result) -> Result:
+        setting = self.setting
+        forest = forest_of(setting.graph)
+        order = counting(setting.graph.n_variables) if forest is None else forest.variables
+        codes = np.array([passing.decoded(order) for passing in self.passing])
+        possible = setting.possible
+        energies = np.where(possible, setting.energies(codes), math.inf)
+        if (energies[possible] == math.inf).any():
+            codes, possible = self._searched(codes, possible & (energies == math.inf))
+            energies = np.where(possible, setting.energies(codes), math.inf)
+        proven = np.where(possible, -math.inf, math.inf)
+        return replace(
+            result,
+            codes=codes[:, None],
+            energies=energies[:, None],
+            energy_bounds=energies if result.bound == "exact" else proven,
+        )
+
+    def _searched(self, codes: IntArray, without: BoolArray) -> tuple[IntArray, BoolArray]:
+        """Labellings in which a search finds one for every row that has none, and which rows may have one."""
+        setting = self.setting
+        try:
+            found, possible = start_codes(setting, 1, np.random.default_rng(0))
+        except CapabilityError:  # the search has found none, and has not proven that there is none
+            return codes, setting.possible
+        own = setting.graph.n_instances == 1
+        wanted = without if own else np.repeat(without, np.diff(setting.graph.instance_offsets))
+        return np.where(wanted[:, None] if own else wanted[None], found[:, 0], codes), possible
+
+    def _messages(self) -> PassedMessages:
+        if self.setting.given.evidence.batched:
+            raise EvidenceError("messages are traced for one row of evidence, a dict")
+        passing = self.passing[0]
+        passing.gather()
+        return PassedMessages(
+            self.setting.graph, self.links, passing.domain.semiring, np.array(passing.messages), passing.gathered.copy()
+        )
+
+    def details(self) -> Mapping[str, Any]:
+        """How messages were sent, and whether they move back and forth."""
+        told: dict[str, Any] = {
+            "schedule": self.engine.schedule,
+            "damping": self.damping,
+            "updates": self.updates + sum(passing.updates for passing in self.passing),
+            "domain": "linear" if all(p.domain.semiring == Semiring.SUM for p in self.passing) else "log",
+        }
+        if self.diverges:
+            told["diverges"] = True
+            other = "" if self.engine.damping == "adaptive" else "bp[damping=adaptive] or "
+            told["hint"] = f"log messages grow without end and may contradict each other: try {other}join_graph"
+        elif self.waited >= PATIENCE and self.engine.schedule == "synchronous":
+            told["oscillates"] = self._oscillates()
+            if told["oscillates"]:
+                told["hint"] = "messages move back and forth: damping, as in bp[damping=0.5], cures that"
+        return told
+
+    def _oscillates(self) -> bool:
+        """Whether two more steps of the row that changes most go in opposite directions."""
+        row = int(np.argmax(self.residuals))
+        passing = self.passing[row]
+        kept, updates = passing.messages.copy(), passing.updates
+        passing.synchronous(0.0)
+        one = passing.messages.copy()
+        passing.synchronous(0.0)
+        first, second = _difference(one, kept), _difference(passing.messages, one)
+        passing.messages[:], passing.updates = kept, updates
+        scale = norm(first) * norm(second)
+        return scale > 0 and dot(first, second) < -0.5 * scale
+
+
+def _difference(one: Array, other: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(one.astype(np.float64) - other, nan=0.0, posinf=0.0, neginf=0.0)

@@ -1,0 +1,376 @@
+"""Belief propagation on one row of evidence: arrays in, arrays out.
+
+`Domain` has the tables of a problem in the domain of a semiring, shared by all rows; `Passing` has the messages of one
+row, sends them by one of the schedules, and says what they mean. In SUM all tables and bases are weights, the largest
+of each being one, what was taken out goes into log Z; where their range, or that of a product of messages, is too wide
+for the type of the numbers, `narrow` says so and the work is to be done in LOG_SUM.
+
+Shapes as in `bp_links`: V variables, S states, G linked factors, E links, M entries of messages, L of tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from besag import recycled
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, frozen, index_type
+from besag.infer.bp.kernels import binary as bp_binary
+from besag.infer.bp.kernels import general as bp_any
+from besag.infer.bp.kernels import pairs as bp_pairs
+from besag.infer.bp.kernels import ratios as bp_ratios
+from besag.infer.bp.kernels import schedules as bp_schedules
+from besag.infer.bp.kernels.beliefs import make_factors, make_least, make_variables
+from besag.infer.bp.kernels.decode import make_decode
+from besag.infer.bp.kernels.general import Numbers
+from besag.infer.bp.kernels.links import Links, make_places
+from besag.infer.bp.kernels.ratios import Ratios
+from besag.infer.bp.kernels.weights import make_weights
+from besag.kernels.compile import kernel_of
+from besag.kernels.factors import Factors
+from besag.kernels.semiring import one_of
+from besag.kernels.threads import run_chunks
+from besag.views import counts_up, taken
+
+RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
+CHUNK = 2**17  # entries of messages or tables that a thread takes at a time, at least
+MAX_CHUNKS = 32
+LOOK_EVERY = 2**15  # messages of the residual schedule between two looks at the clock
+MAX_CONSTANT = 64  # states, up to which kernels are specialised to their number
+WORTH_A_KERNEL = 2**16  # table entries: below this a kernel for one K alone is not worth its compilation
+WORTH_PAIRS = 2**11  # the same for K = 2, whose kernels every user of grids has compiled once
+
+
+class Domain:
+    """The tables of all factors in the domain of a semiring."""
+
+    def __init__(self, factors: Factors, links: Links, semiring: Semiring, dtype: np.dtype[Any], compile: bool) -> None:
+        self.links, self.semiring, self.dtype, self.compile = links, semiring, dtype, compile
+        self.state_offsets = factors.state_offsets
+        self.kinds = taken(factors.kinds, links.factors)
+        tables_read = taken(factors.table_of_factor, links.factors)
+        self.starts = taken(factors.table_offsets, tables_read)
+        self.shifts, self.narrow = np.zeros(len(links.factors)), False
+        self.tables = (
+            self._weights(factors, tables_read)
+            if semiring == Semiring.SUM
+            else frozen(factors.log_potentials.astype(dtype))
+        )
+        self.has_zeros = semiring == Semiring.SUM and float(self.tables.min(initial=1.0)) == 0.0
+        sizes = np.diff(factors.state_offsets)
+        self.n_states = int(sizes.max(initial=0))
+        self.arity = int(np.diff(links.link_offsets).max(initial=0))
+        pairs = self._pairs() if self._may_be_paired(sizes) else None
+        self.is_paired = pairs is not None
+        if pairs is not None:
+            self.pair_tables, self.pairs_read = pairs
+            self.reads_own = counts_up(self.pairs_read)
+            self.pair_links = (links.first, links.links_of_variable)
+
+    def _weights(self, factors: Factors, tables_read: IntArray) -> AnyArray:
+        potts = np.zeros(len(factors.table_offsets) - 1, np.bool_)
+        potts[tables_read[self.kinds == Kind.POTTS]] = True
+        shifts, self.narrow, values = self.weights(factors.log_potentials, factors.table_offsets, potts)
+        self.shifts = taken(shifts, tables_read)
+        return values
+
+    def weights(self, logs: Array, offsets: IntArray, kept: BoolArray) -> tuple[Array, bool, AnyArray]:
+        """Shifts, whether the range is too wide, and weights; see `bp_weights`."""
+        shifts, out = np.zeros(len(kept)), recycled.empty((len(logs),), self.dtype)
+        kernel = kernel_of(make_weights, int(self.dtype == np.float32), compile=self.compile)
+        fine = kernel(frozen(logs), frozen(offsets), frozen(kept), RANGE[self.dtype], shifts, out)
+        return shifts, not fine, frozen(out)
+
+    def _may_be_paired(self, sizes: IntArray) -> bool:
+        """Whether the kernels for tables on two variables of K states pay, and serve if these lie well in memory."""
+        n = self.n_states
+        return (
+            self.semiring != Semiring.LOG_SUM
+            and self.compile
+            and self.arity == 2
+            and len(self.links.variables) * n * n >= (WORTH_PAIRS if n == 2 else WORTH_A_KERNEL)
+            and n <= MAX_CONSTANT
+            and bool((sizes == n).all() and (np.diff(self.links.link_offsets) == 2).all())
+            and bool((self.kinds == Kind.TABLE).all())
+        )
+
+    def _pairs(self) -> tuple[AnyArray, IntArray] | None:
+        """The tables (T, K, K), and which of them each factor reads; None where they are not all whole tables apart."""
+        size, least = self.n_states**2, int(self.starts.min())
+        whole = (len(self.tables) - least) // size
+        read = np.empty(len(self.starts), index_type(whole))
+        if not kernel_of(make_places, compile=True)(self.starts, least, size, read):
+            return None
+        tables = self.tables[least : least + whole * size].reshape(-1, self.n_states, self.n_states)
+        return frozen(tables), frozen(read)
+
+
+class Passing:
+    """The messages of one row of evidence."""
+
+    def __init__(self, domain: Domain, base: Array, n_threads: int | None) -> None:
+        self.domain, self.links, self.n_threads = domain, domain.links, n_threads
+        self.semiring = int(domain.semiring)
+        self.shifts, self.narrow = np.zeros(len(domain.state_offsets) - 1), domain.narrow
+        self.numbers = Numbers(self._base(base), domain.state_offsets, domain.tables, domain.starts, domain.kinds)
+        n = int(self.links.message_offsets[-1])
+        self._messages: AnyArray | None = None  # constant until they are needed
+        self._ratios: Ratios | None = None  # where they are there, they have taken the place of the messages
+        self.gathered = np.empty(n, domain.dtype)
+        self._takes_ratios = domain.is_paired and domain.n_states == 2 and self._rules_nothing_out()
+        self.room = bp_schedules.Room(
+            np.empty(domain.n_states, domain.dtype), np.empty(n, domain.dtype), np.zeros(domain.arity, np.int64)
+        )
+        self.alive = self._alive() if domain.has_zeros else None
+        self.updates = 0
+        self._heap: bp_schedules.Heap | None = None
+
+    @property
+    def messages(self) -> AnyArray:
+        """(M,): what factors say to variables, to read and to write."""
+        if self._messages is None:
+            self._messages = np.empty_like(self.gathered)
+            if self._ratios is None:
+                self._messages[:] = one_of(self.semiring)
+        if self._ratios is not None:
+            self._write_pairs(self._ratios, self._messages)
+            self._ratios = None
+        return self._messages
+
+    def _write_pairs(self, ratios: Ratios, out: AnyArray) -> None:
+        kernel_of(bp_ratios.make_pairs, self.semiring, compile=True)(frozen(ratios.messages), out)
+
+    def log_messages(self) -> AnyArray:
+        """(M,): a copy of the messages, as logarithms."""
+        if self._ratios is None:
+            logs = np.array(self.messages)
+        else:
+            logs = np.empty_like(self.gathered)
+            self._write_pairs(self._ratios, logs)
+        if self.domain.semiring == Semiring.SUM:
+            with np.errstate(divide="ignore"):
+                np.log(logs, out=logs)
+        return logs
+
+    def _rules_nothing_out(self) -> bool:
+        least = min(float(values.min(initial=1.0)) for values in (self.domain.tables, self.numbers.base))
+        return least > (0.0 if self.domain.semiring == Semiring.SUM else -math.inf)
+
+    def _base(self, base: Array) -> AnyArray:
+        if self.domain.semiring != Semiring.SUM:
+            return frozen(base.astype(self.domain.dtype))
+        none = np.zeros(len(self.shifts), np.bool_)
+        self.shifts, narrow, values = self.domain.weights(base, self.domain.state_offsets, none)
+        self.narrow |= narrow
+        return values
+
+    def _alive(self) -> BoolArray:
+        """(M,): entries of messages about states that base allows."""
+        links = self.links
+        shift = self.domain.state_offsets[links.variables] - links.message_offsets[:-1]
+        state = np.repeat(shift, np.diff(links.message_offsets)) + np.arange(len(self.messages))
+        return np.asarray(self.numbers.base[state] > 0)
+
+    def _keeps_range(self) -> bool:
+        """False where a message has lost a state that base allows.
+
+        Each such state has support in every factor (`besag.infer.prepared`), so that no message about it is zero: one
+        that is was too small for its type. Next to the largest it would not matter, but hard zeros may rule that out.
+        """
+        if self.alive is None:
+            return True
+        return not bool((((self.messages == 0) | (self.gathered == 0)) & self.alive).any())
+
+    def synchronous(self, damping: float) -> float:
+        """All messages at once; the largest change."""
+        self.updates += len(self.links.variables)
+        if self._takes_ratios and damping == 0.0:
+            change = self._by_ratios()
+            if change is not None:
+                return change
+        if self.domain.is_paired:
+            return self._paired(damping)
+        if not self.gather():
+            self.narrow = True
+            return math.inf
+        send = kernel_of(bp_any.make_send, self.semiring, compile=self.domain.compile)
+        sent, new = frozen(self.gathered), self.room.new
+
+        def work(start: int, stop: int) -> float:
+            digits = np.zeros(self.domain.arity, np.int64)
+            return float(send(self.links, self.numbers, sent, damping, start, stop, self.messages, new, digits))
+
+        return self._checked(self._over(len(self.links.factors), len(self.domain.tables), work))
+
+    def gather(self) -> bool:
+        """What variables send to factors, from all messages; False where one has lost its range."""
+        gather = kernel_of(bp_any.make_gather, self.semiring, compile=self.domain.compile)
+        received = frozen(self.messages)
+
+        def work(start: int, stop: int) -> float:
+            room = np.empty(self.domain.n_states, self.domain.dtype)
+            fine = gather(self.links, self.numbers, received, start, stop, self.gathered, room)
+            return 0.0 if fine else math.inf
+
+        return self._over(len(self.links.first) - 1, len(self.messages), work) == 0.0
+
+    def _by_ratios(self) -> float | None:
+        """All messages at once, as ratios; None, and nothing sent, where these are too wide from now on."""
+        domain, limit = self.domain, bp_ratios.WIDEST[self.domain.dtype]
+        if self._ratios is None:
+            if self._messages is None:
+                messages = np.full(len(self.gathered) // 2, one_of(self.semiring), domain.dtype)
+            else:
+                messages = bp_ratios.of_pairs(self._messages, self.semiring)
+                if not bp_ratios.narrow(messages, self.semiring):
+                    self._takes_ratios = False
+                    return None
+            base = frozen(bp_ratios.of_pairs(self.numbers.base, self.semiring))
+            self._ratios = Ratios(base, messages, np.empty_like(messages))
+        base, messages, gathered = self._ratios
+        gather = kernel_of(bp_ratios.make_gather, self.semiring, compile=True)
+        send = kernel_of(bp_ratios.make_send, self.semiring, int(domain.reads_own), compile=True)
+        received, sent = frozen(messages), frozen(gathered)
+
+        def collect(start: int, stop: int) -> float:
+            least, largest = gather(base, *domain.pair_links, received, start, stop, gathered)
+            return 0.0 if self.semiring != Semiring.SUM or 1.0 / limit < least <= largest < limit else math.inf
+
+        def distribute(start: int, stop: int) -> float:
+            return float(send(domain.pair_tables, domain.pairs_read, sent, start, stop, messages))
+
+        if self._over(len(base), 2 * len(messages), collect) > 0.0:
+            self._takes_ratios = False
+            return None
+        return self._over(len(domain.pairs_read), len(domain.tables), distribute)
+
+    def _paired(self, damping: float) -> float:
+        n, links = self.domain.n_states, self.domain.pair_links
+        gather, send = self._pair_kernels(n, int(damping > 0.0))
+        base, gathered, messages = (array.reshape(-1, n) for array in (self.numbers.base, self.gathered, self.messages))
+        tables, read = self.domain.pair_tables, self.domain.pairs_read
+        received, sent = frozen(messages), frozen(gathered)
+
+        def collect(start: int, stop: int) -> float:
+            fine = gather(base, *links, received, start, stop, gathered)
+            return 0.0 if fine else math.inf
+
+        def distribute(start: int, stop: int) -> float:
+            return float(send(tables, read, sent, damping, start, stop, messages))
+
+        lost = self._over(len(base), len(self.messages), collect)
+        return self._checked(max(lost, self._over(len(read), len(self.domain.tables), distribute)))
+
+    def _pair_kernels(self, n: int, damped: int) -> tuple[Callable[..., bool], Callable[..., float]]:
+        if n == 2:
+            gather = kernel_of(bp_binary.make_gather, self.semiring, compile=True)
+            return gather, kernel_of(bp_binary.make_send, self.semiring, damped, compile=True)
+        gather = kernel_of(bp_pairs.make_gather, self.semiring, n, compile=True)
+        return gather, kernel_of(bp_pairs.make_send, self.semiring, n, damped, compile=True)
+
+    def sequential(self, order: IntArray, damping: float) -> float:
+        """Variables in turn; the largest change."""
+        if self.updates == 0 and not self.gather():
+            self.narrow = True
+            return math.inf
+        self.updates += len(self.links.variables)
+        sweep = kernel_of(bp_schedules.make_sweep, self.semiring, compile=self.domain.compile)
+        return self._checked(
+            float(sweep(self.links, self.numbers, order, damping, self.messages, self.gathered, self.room))
+        )
+
+    def residual(self, tolerance: float, damping: float, look: Callable[[], None]) -> float:
+        """The messages of the largest changes, one after the other; the largest change that is left.
+
+        look: called every LOOK_EVERY messages to neighbours of those that were sent, to end the work by an exception.
+        """
+        links, compile = self.links, self.domain.compile
+        n_links = len(links.variables)
+        if n_links == 0:
+            return 0.0
+        if self._heap is None:
+            fine = self.gather()
+            self.waiting = np.array(self.messages)
+            self._heap = bp_schedules.Heap(np.arange(n_links), np.arange(n_links), np.zeros(n_links))
+            wait = kernel_of(bp_schedules.make_await_all, self.semiring, compile=compile)
+            if not (
+                wait(links, self.numbers, self.gathered, self.messages, self.waiting, self._heap, self.room) and fine
+            ):
+                self.narrow = True
+                return math.inf
+        kernel = kernel_of(bp_schedules.make_send_largest, self.semiring, compile=compile)
+        numbers, heap = self.numbers, self._heap
+        fixed = (self.messages, self.gathered, self.waiting, heap, self.room)
+        degrees = np.diff(links.first)
+        at_once = max(1, LOOK_EVERY * n_links // int((degrees * degrees).sum()))
+        for start in range(0, n_links, at_once):
+            look()
+            n = min(at_once, n_links - start)
+            sent = kernel(links, numbers, n, tolerance, damping, *fixed)
+            if sent < 0:
+                self.narrow = True
+                return math.inf
+            self.updates += sent
+            if sent < n:
+                break
+        return self._checked(float(heap.changes[heap.links[0]]))
+
+    def _checked(self, change: float) -> float:
+        if change < math.inf and not self._keeps_range():
+            change = math.inf
+        self.narrow |= change == math.inf
+        return change
+
+    def _over(self, n: int, work: int, function: Callable[[int, int], float]) -> float:
+        """The largest of what a function returns for the chunks of n things of so much work in all."""
+        n_chunks = max(1, min(n, work // CHUNK, MAX_CHUNKS))
+        bounds = np.linspace(0, n, n_chunks + 1).astype(np.int64).tolist()
+        found = np.zeros(n_chunks)
+
+        def chunk(c: int) -> None:
+            found[c] = function(bounds[c], bounds[c + 1])
+
+        run_chunks(chunk, n_chunks, self.n_threads)
+        return float(found.max())
+
+    def of_variables(self, beliefs: Array, log_z: Array) -> None:
+        """Writes beliefs (S,) and log Z_v (V,)."""
+        kernel = kernel_of(make_variables, self.semiring, int(self._ratios is not None), compile=self.domain.compile)
+        messages = self.messages if self._ratios is None else self._ratios.messages
+        kernel(self.links, self.numbers, frozen(messages), 0, len(log_z), beliefs, log_z)
+        log_z += self.shifts
+
+    def least_left(self) -> float:
+        """The least that a message leaves to the state of largest belief; 0 where messages leave none to any state."""
+        kernel = kernel_of(make_least, int(self._ratios is not None), compile=self.domain.compile)
+        messages = frozen(self.messages if self._ratios is None else self._ratios.messages)
+
+        def work(start: int, stop: int) -> float:
+            room = np.empty(self.domain.n_states)
+            return -float(kernel(self.links, self.numbers, messages, start, stop, room))
+
+        return -self._over(len(self.shifts), len(self.gathered), work)
+
+    def of_factors(self, out: Array, out_starts: IntArray, weights: Array, *, stored: bool) -> Array:
+        """log Z_f, less log Z_e of its links, (G,); the beliefs are added to out, nothing where that is empty."""
+        self.gather()
+        log_z = np.zeros(len(self.links.factors))
+        kernel = kernel_of(make_factors, self.semiring, int(stored), compile=self.domain.compile)
+        messages, gathered = frozen(self.messages), frozen(self.gathered)
+        digits = np.zeros(self.domain.arity, np.int64)
+        kernel(self.links, self.numbers, messages, gathered, out_starts, weights, log_z, out, digits)
+        return log_z + self.domain.shifts
+
+    def decoded(self, order: IntArray) -> IntArray:
+        """The labelling that the messages of MAX speak for, (V,)."""
+        if self.domain.arity > 2:
+            self.gather()
+        codes = np.full(len(self.links.first) - 1, -1, np.int64)
+        digits, room, best = np.empty(self.domain.arity, np.int64), *np.empty((2, self.domain.n_states))
+        decode = kernel_of(make_decode, compile=self.domain.compile)
+        messages, gathered = frozen(self.messages), frozen(self.gathered)
+        decode(self.links, self.numbers, messages, gathered, order, codes, digits, room, best)
+        return codes

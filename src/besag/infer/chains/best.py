@@ -1,0 +1,53 @@
+"""The best labellings of many chains that share their transitions, straight from arrays: what a tagger serves.
+
+A Graph of its own for each sentence would take longer than its inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, frozen
+from besag.infer.chains.kernels.k_best import make_best
+from besag.infer.chains.kernels.viterbi import make_viterbi
+from besag.kernels.compile import kernel_of, worth_compiling
+from besag.kernels.threads import run_chunks
+
+CHUNK = 1 << 13  # labels of a chunk of sequences
+
+
+def best_chains(unary: Array, transition: Array, offsets: IntArray, n_threads: int | None = None) -> IntArray:
+    """(T,): the codes of the best labelling of each chain; unary (T, K), transition (K, K), offsets (N + 1,).
+
+    A chain that has no labelling of positive probability gets codes of -1.
+    """
+    n_tokens, n_states = unary.shape
+    compile = worth_compiling(float(n_tokens) * n_states**2)
+    kernel = kernel_of(make_viterbi, n_states, compile=compile)
+    codes = np.empty(n_tokens, np.int64)
+    flat, pairs, offsets = frozen(unary.reshape(-1)), frozen(transition.reshape(-1)), frozen(offsets)
+    run_chains(lambda start, stop: kernel(flat, pairs, offsets, start, stop, codes), offsets, n_threads)
+    return codes
+
+
+def run_chains(function: Callable[[int, int], object], offsets: IntArray, n_threads: int | None) -> None:
+    """Call function(start, stop) for all chains, in chunks on several threads where they are long or many."""
+    n_tokens, n_chains = int(offsets[-1]), len(offsets) - 1
+    if n_tokens <= CHUNK:
+        function(0, n_chains)
+        return
+    cuts = np.searchsorted(offsets, np.arange(0, n_tokens + CHUNK, CHUNK)).clip(max=n_chains)
+    run_chunks(lambda i: function(cuts[i], cuts[i + 1]), len(cuts) - 1, n_threads)
+
+
+def best_of_chain(unary: Array, transition: Array, k: int) -> tuple[IntArray, Array]:
+    """The k best labellings of one chain (n, T), and the logarithms of their weights (n,); fewer where there are."""
+    n_tokens, n_states = unary.shape
+    if n_tokens == 0:
+        return np.zeros((1, 0), np.int64), np.zeros(1)
+    kernel = kernel_of(make_best, compile=worth_compiling(float(n_tokens) * n_states**2 * k))
+    codes, scores = np.empty((k, n_tokens), np.int64), np.empty(k)
+    n = kernel(frozen(unary), frozen(transition), codes, scores)
+    return codes[:n], scores[:n]

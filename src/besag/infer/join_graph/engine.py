@@ -1,0 +1,383 @@
+"""Propagation on a graph of bounded cliques: between belief propagation and the junction tree.
+
+Each row of evidence, or each instance of a union, is a chain of clique forests (`besag.infer.join_graph.stages`), whose
+cliques have at most 2^bits entries. A step answers with one bound; the next one has a larger bound, until one forest
+holds everything and the answer is exact, or until the largest bound that memory and time allow. After that a step is
+one more pass forward and back over the same forests.
+
+How far the bound goes: to `clique_bound` where it is given; without it, and without a time limit, to 2^16 entries; with
+one, as far as the time that the last bound took lets expect that the next will end. A bound that does not end in time
+is given up, and the answer of the one before stays.
+
+What does not fit is refused before it is begun: memory holds variables and factors, and for each part two chains, the
+one that answers and the next, whose forests and messages are counted before they are taken. A chain that finds no room
+is given up as one without time is; the first is tried again with smaller cliques. There is no answer before the first
+chain is whole: TooLargeError where the time cannot suffice for it.
+
+On several threads the parts of a batch or a union go side by side. Where there is one part, and the bound after the
+first is known because there is no time limit, its chain is begun beside the first one (`besag.infer.join_graph.ahead`).
+
+    residual      the largest change of a marginal since the last step
+    diagnostics   clique_bound, the most entries that a clique may have had; forests, in the longest chain; lost, the
+                  sum over a chain of KL(forest | smaller forest) in nats, largest of all rows; change, the largest of a
+                  marginal in the last pass, infinite where there was none after the first; log_partition_error, how
+                  much log Z changed with the last bound (with one bound: between its first pass and its last), largest
+                  of all rows. The last is an estimate of the error, not a bound on it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from besag.arrays import Array, Kind
+from besag.errors import CapabilityError, TooLargeError
+from besag.graph.problem import Problem
+from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_whole
+from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
+from besag.infer.join_graph.parts import Part
+from besag.infer.join_graph.stages import OutOfRoomError, OutOfTimeError
+from besag.infer.memory import SMALL
+from besag.infer.prepared import Setting
+from besag.infer.result import Result, factor_offsets
+from besag.infer.unary import add_unary_moments, copy_unary_marginals
+from besag.kernels.compile import worth_compiling
+from besag.kernels.threads import available_threads, run_chunks
+
+FIRST_BITS = 14.0  # below that a chain takes as long, for it has more forests
+UNTIMED_BITS = 16.0
+STEP_BITS = 4  # the most by which a bound grows
+WORK = 1000  # table entries a factor, at the least, of all that is done with it
+TABLES_AT_ONCE = 64  # of the largest size that memory must hold
+LINK_BYTES = 250  # of a variable in a factor, besides the entries of tables
+CHAINS = 2  # of each part, that memory must hold: the one that answers, and the next
+FEWER_BITS = 2.0  # of a first bound, where one did not fit
+SECONDS_A_LINK, SECONDS_AN_ENTRY = 2.5e-5, 2e-7  # of the first answer, in a hurry
+GRACE = 0.5  # seconds by which a first answer may be late, as is planned
+LATE = 10  # times as late as that it is given up, though it was to come in time
+GROWTH = 1.8  # of the time with each bit
+HURRY = 0.5  # share of the time that is left when there should be an answer
+SHARE = 0.8  # of the time left that the next bound may take: passes after the first need time too
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGraph:
+    """Chains of clique forests with at most `clique_bound` entries in a clique; None: as time and memory allow.
+
+    dtype: of the messages between forests, which are all kept; each forest is calibrated in float64.
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({"log_partition", "variables", "factors", "moments", "trace"}), "estimate"
+    )
+    clique_bound: int | None = None
+    max_iterations: int = 50
+    tolerance: float = 1e-6
+    dtype: str = "float64"
+    n_threads: int | None = None
+    memory_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        bound: object = self.clique_bound
+        if bound is not None and not (is_whole(bound) and int(bound) >= 2):  # type: ignore[call-overload]
+            raise CapabilityError(f"clique_bound must be a whole number of at least 2, got {bound!r}")
+        Limits(self.max_iterations, self.tolerance)
+        check_dtype(self.dtype)
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """Answers with one bound after the other."""
+        began = time.perf_counter()
+        check_wants(self, want)
+        limits = Limits(self.max_iterations, self.tolerance, time_limit)
+        return iterate("join_graph", Propagation(self, problem, warm, time_limit, began), want, limits, began, on_step)
+
+    def steps(
+        self,
+        problem: Problem,
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Iterator[Result]:
+        """A Result for each bound."""
+        began = time.perf_counter()
+        limits = Limits(self.max_iterations, self.tolerance, time_limit)
+        return each_step("join_graph", Propagation(self, problem, warm, time_limit, began), SHOWN, limits, began)
+
+
+def sizes(problem: Problem) -> tuple[int, int]:
+    """Links between factors and variables, and entries of the tables of all factors; both for all rows."""
+    graph, n_rows = problem.graph, problem.evidence.n_rows
+    entries = sum(len(block.scopes) * math.prod(block.template.shape) for block in graph.blocks)
+    return n_rows * len(graph.scope_variables), n_rows * entries
+
+
+def first_seconds(problem: Problem) -> float:
+    """The least that the first answer takes, about."""
+    n_links, n_entries = sizes(problem)
+    return SECONDS_A_LINK * n_links + SECONDS_AN_ENTRY * n_entries
+
+
+class Propagation:
+    """The Process: all rows or instances, and the bound that they have come to."""
+
+    def __init__(
+        self,
+        engine: JoinGraph,
+        problem: Problem,
+        warm: Result | None,
+        time_limit: float | None,
+        began: float,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.setting = setting = Setting(problem, frozenset({int(Kind.TABLE)}), engine.memory_limit)
+        self.clock, self.began, self.time_limit = clock, began, time_limit
+        self._refuse()
+        room = max(setting.limit, SMALL) - self._base_bytes()
+        state = warm_state("join_graph", warm, {})
+        self.bits = 0.0  # of the last bound, 0 before the first
+        self.most_bits = math.log2(max(setting.limit / (8 * TABLES_AT_ONCE), 2.0))
+        if engine.clique_bound is not None:
+            self.most_bits = min(self.most_bits, math.log2(engine.clique_bound))
+        elif time_limit is None:
+            self.most_bits = min(self.most_bits, UNTIMED_BITS)
+        self.first_bits = min(FIRST_BITS if state is None else float(state["bits"]), self.most_bits)
+        self.n_threads = available_threads() if engine.n_threads is None else engine.n_threads
+        try:
+            self.parts = self._parts(engine.dtype, room / (CHAINS * max(setting.n_rows, setting.graph.n_instances)))
+        except OutOfTimeError:
+            raise self._too_slow() from None
+        self.looks_ahead = len(self.parts) == 1 and self.n_threads > 1 and engine.max_iterations > 1
+
+    def _refuse(self) -> None:
+        """TooLargeError before anything is done, where the memory or the time cannot suffice for any answer."""
+        needed = 8 * self.setting.n_rows * len(self.setting.problem.log_potentials)
+        if needed > self.setting.limit:
+            raise TooLargeError(
+                f"join_graph: the tables of the factors alone would take {needed} bytes, more than "
+                f"memory_limit={self.setting.limit}"
+            )
+        base = self._base_bytes()
+        if base > max(self.setting.limit, SMALL):
+            raise TooLargeError(
+                f"join_graph: variables and factors alone would take about {base:.3g} bytes, more than "
+                f"memory_limit={self.setting.limit}; bp and mean_field take less"
+            )
+        if self.time_limit is not None and self.first_seconds > self.time_limit + GRACE:
+            raise self._too_slow()
+
+    def _base_bytes(self) -> float:
+        """What all parts take before they have a chain."""
+        n_links, n_entries = sizes(self.setting.given)
+        return LINK_BYTES * n_links + 8.0 * n_entries
+
+    @property
+    def first_seconds(self) -> float:
+        """That the first answer takes, at the least."""
+        return first_seconds(self.setting.given)
+
+    def _too_slow(self) -> TooLargeError:
+        seconds = max(self.first_seconds, self.clock() - self.began)
+        return TooLargeError(
+            f"join_graph has no answer before all forests are made, which takes about {seconds:.2g} s or more, and "
+            f"time_limit={self.time_limit}; give it more time, or ask bp",
+            seconds=seconds,
+        )
+
+    def _check_first(self) -> None:
+        """Until there is an answer more time is given than there is: to compile kernels may have taken all of it."""
+        if self.time_limit is not None and self.clock() - self.began > LATE * (self.time_limit + GRACE):
+            raise OutOfTimeError
+
+    def _parts(self, dtype: str, room: float) -> list[Part | None]:
+        """None where no labelling is possible; room: bytes for a chain of each."""
+        setting, graph = self.setting, self.setting.graph
+        larger = np.diff(graph.scope_offsets) > 1
+        compile = setting.compile or worth_compiling(float(WORK * setting.n_rows * np.count_nonzero(larger)))
+        if graph.n_instances == 1:
+            factors, variables = np.flatnonzero(larger), range(graph.n_variables)
+            where = [(row, variables, factors) for row in range(setting.n_rows)]
+        else:
+            bounds, of_factor = graph.instance_offsets.tolist(), graph.factor_instances
+            where = [
+                (0, range(low, high), np.flatnonzero(larger & (of_factor == i)))
+                for i, (low, high) in enumerate(pairwise(bounds))
+            ]
+        n_threads = max(self.n_threads // len(where), 1)
+        possible = setting.possible.tolist()
+        limits: dict[str, Any] = {"dtype": dtype, "room": room, "check": self._check_first}
+        return [
+            Part(setting, row, variables, factors, self.clock, compile=compile, n_threads=n_threads, **limits)
+            if able
+            else None
+            for able, (row, variables, factors) in zip(possible, where, strict=True)
+        ]
+
+    @property
+    def working(self) -> list[Part]:
+        """What is not exact yet."""
+        return [part for part in self.parts if part is not None and not part.exact]
+
+    def step(self) -> float:
+        """A larger bound, or where there is none another pass."""
+        bits = self._next_bits()
+        if bits is None:
+            return self._side_by_side(self.working, Part.sweep)
+        first = self.bits == 0.0
+        parts = [part for part in self.parts if part is not None] if first else self.working
+        try:
+            change = self._side_by_side(parts, lambda part: part.improve(bits, self._check, lambda: self._hurry(part)))
+        except (OutOfTimeError, OutOfRoomError) as error:
+            self.most_bits = self.bits
+            if first:
+                return self._begin_smaller(bits, error)
+            return max(part.change for part in self.working)
+        self.bits = bits
+        return math.inf if first and self.working else 0.0 if first else change
+
+    def _begin_smaller(self, bits: float, error: Exception) -> float:
+        """A first bound that fits, after one that did not; TooLargeError where there is none, or no time for it."""
+        if isinstance(error, OutOfTimeError):
+            raise self._too_slow()
+        if bits <= 1.0:
+            raise TooLargeError(
+                f"join_graph: the smallest forests do not fit into memory_limit={self.setting.limit}; bp takes less"
+            )
+        self.first_bits = self.most_bits = max(bits - FEWER_BITS, 1.0)
+        return self.step()
+
+    def _side_by_side(self, parts: Sequence[Part], function: Callable[[Part], float]) -> float:
+        """Call a function with each part; the largest answer. With small cliques it is the interpreter that works."""
+        n_threads = self.n_threads if max(self.bits, self.first_bits) >= FIRST_BITS else 1
+        found = np.zeros(len(parts))
+
+        def call(i: int) -> None:
+            found[i] = function(parts[i])
+
+        run_chunks(call, len(parts), n_threads)
+        return float(found.max(initial=0.0))
+
+    def _check(self) -> None:
+        if self._left() <= 0:
+            raise OutOfTimeError
+
+    def _hurry(self, part: Part) -> bool:
+        """Asked where the bound is too small for an exact answer, so that there will be a larger one."""
+        if self.time_limit is not None:
+            return self.bits == 0.0 and self._left() < HURRY * self.time_limit
+        if self.looks_ahead and self.bits == 0.0 and self.first_bits < self.most_bits:
+            part.look_ahead(self._larger(self.first_bits, part.least_bits))
+        return False
+
+    def _hurry_up(self) -> None:
+        """The quickest answer there is; KeyboardInterrupt where not even that is quick."""
+        if self.first_seconds > GRACE:
+            raise KeyboardInterrupt
+        self.first_bits, self.time_limit, self.began = 2.0, 0.0, self.clock()
+        try:
+            self.step()
+        except TooLargeError as error:
+            raise KeyboardInterrupt from error
+
+    def _left(self) -> float:
+        """Seconds."""
+        return math.inf if self.time_limit is None else self.time_limit - (self.clock() - self.began)
+
+    def _next_bits(self) -> float | None:
+        """The next bound; None where there is to be none."""
+        if self.bits == 0.0:
+            return self.first_bits
+        if self.bits >= self.most_bits or not self.working:
+            return None
+        least = max(part.least_bits for part in self.working)
+        if self.time_limit is None:
+            return self._larger(self.bits, least)
+        took = sum(part.seconds for part in self.working) / min(self.n_threads, len(self.working))
+        more = math.floor(math.log(max(SHARE * self._left() / max(took, 1e-9), 1.0), GROWTH))
+        return min(self._larger(self.bits, least), self.bits + more) if more >= least else None
+
+    def _larger(self, bits: float, least: int) -> float:
+        """The bound after this one, where it is not time that decides."""
+        return min(bits + max(STEP_BITS, least), self.most_bits)
+
+    def answer(self, want: frozenset[Want]) -> Result:
+        """What the last bound gave."""
+        if self.bits == 0.0:  # interrupted before there was any answer: the quickest there is
+            self._hurry_up()
+        setting = self.setting
+        log_z = np.array([-math.inf if part is None else part.log_partition for part in self.parts])
+        probabilities = self._probabilities() if want & {"variables", "factors", "moments"} else None
+        factors = moments = None
+        if want & {"factors", "moments"}:
+            assert probabilities is not None
+            factors, moments = self._of_factors(probabilities, want)
+        result = replace(
+            setting.empty("estimate" if self.working else "exact"),
+            log_partitions=log_z,
+            probabilities=probabilities if "variables" in want else None,
+            factor_marginals=factors,
+            table_moments=moments,
+            state={"engine": "join_graph", "bits": self.bits},
+        )
+        return setting.emptied(result)
+
+    def _probabilities(self) -> Array:
+        """(R, S)."""
+        found = np.zeros(self.setting.base.shape)
+        for row, part in enumerate(self.parts):
+            if part is not None:
+                at = slice(part.first_state, part.first_state + part.n_states)
+                found[row if self.setting.graph.n_instances == 1 else 0, at] = part.probabilities
+        return found
+
+    def _of_factors(self, probabilities: Array, want: frozenset[Want]) -> tuple[Array | None, Array | None]:
+        """Factor marginals (R, sum of table sizes) and moments (L,), each where it is wanted."""
+        setting, problem, union = self.setting, self.setting.problem, self.setting.graph.n_instances > 1
+        offsets, moments, factors = factor_offsets(setting.graph), np.zeros(len(problem.log_potentials)), None
+        if "factors" in want:
+            needed = 8 * setting.n_rows * int(offsets[-1])
+            if needed > setting.limit:
+                raise TooLargeError(
+                    f"all factor marginals would take {needed} bytes, more than memory_limit={setting.limit}; "
+                    "moments are their sums and take no room"
+                )
+            factors = np.zeros((setting.n_rows, int(offsets[-1])))
+            copy_unary_marginals(problem, probabilities, factors)
+        for i, part in enumerate(self.parts):
+            weight = 1.0 if problem.weights is None else float(problem.weights[i if union else 0])
+            for f, table in part.factor_marginals() if part is not None else ():
+                start = int(problem.table_offsets[problem.table_of_factor[f]])
+                moments[start : start + len(table)] += weight * table
+                if factors is not None:
+                    factors[0 if union else i, offsets[f] : offsets[f + 1]] = table
+        if "moments" not in want:
+            return factors, None
+        add_unary_moments(problem, probabilities, moments)
+        return factors, setting.given.contracted(problem, moments)
+
+    def details(self) -> Mapping[str, Any]:
+        """See the module."""
+        parts = [part for part in self.parts if part is not None]
+        chains = [part.chain for part in parts if part.chain is not None]
+        return {
+            "clique_bound": int(max([2.0**self.bits, *(2.0**chain.bits for chain in chains)])),
+            "forests": max((len(chain.stages) for chain in chains), default=0),
+            "lost": max((chain.lost for chain in chains), default=0.0),
+            "change": max((part.change for part in self.working), default=0.0),
+            "log_partition_error": max((0.0 if part.exact else part.log_spread for part in parts), default=0.0),
+        }

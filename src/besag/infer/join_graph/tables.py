@@ -1,0 +1,236 @@
+"""Tables of cliques: dense and flat, with the axes in the order of the variables' numbers.
+
+Numbers are linear or, where their range is too large for that, logarithms; an Algebra knows which and does with both
+
+    marginals       sums over the variables that are not in a scope
+    conditionals    tables over their own sums on a part of their variables
+    quotient        above / below, 0 where below is 0: there above is 0 too
+    entropy         - sum p log p of a table that sums to one
+
+Most of it is done for many tables at once, which lie one after the other in one array (Tables).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, IntArray, frozen, offsets_of
+from besag.infer.join_graph.kernels.losses import make_entropy, make_information, make_losses
+from besag.infer.join_graph.kernels.passes import TINY
+from besag.infer.join_graph.kernels.tables import make_conditionals, make_marginal, make_marginals
+from besag.kernels.compile import kernel_of
+from besag.kernels.threads import run_chunks
+
+Scope = tuple[int, ...]
+
+CHUNK_ENTRIES = 1 << 16  # of tables that are done at a time: some 0.1 ms
+WEAKEST, WEAKEST_LOG = 1e-60, -700.0  # of a message beside its largest entry
+WEAKEST_SINGLE = 1e-37  # of a message in single precision
+
+
+class Table(NamedTuple):
+    """Numbers on the states of some variables, row-major, the scope in ascending order."""
+
+    scope: Scope
+    values: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scopes:
+    """Some scopes, and where the variables and the entries of each begin."""
+
+    each: list[Scope]
+    first: IntArray  # (n + 1,), into variables
+    variables: IntArray
+    entries: IntArray  # (n + 1,)
+
+    @property
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
+        """What kernels read."""
+        return self.first, self.variables, self.entries
+
+    @property
+    def sizes(self) -> IntArray:
+        """Entries of each table."""
+        return np.diff(self.entries)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """Tables on some scopes, one after the other."""
+
+    scopes: Scopes
+    values: AnyArray
+
+    def __len__(self) -> int:
+        return len(self.scopes.each)
+
+    def __getitem__(self, i: int) -> Table:
+        scopes = self.scopes
+        return Table(scopes.each[i], self.values[scopes.entries[i] : scopes.entries[i + 1]])
+
+    def __iter__(self) -> Iterator[Table]:
+        return (self[i] for i in range(len(self)))
+
+
+class Algebra:
+    """What can be done with tables on variables of these cardinalities."""
+
+    def __init__(
+        self, cardinalities: Sequence[int], *, log: bool = False, compile: bool = True, n_threads: int | None = None
+    ) -> None:
+        self.cardinalities = list(cardinalities)
+        self.cards = frozen(np.array(self.cardinalities, np.int64))
+        self.logs = [math.log2(k) for k in cardinalities]
+        self.log, self.compile, self.n_threads = log, compile, n_threads
+        self._marginal = self.kernel(make_marginal)
+        self._marginals = self.kernel(make_marginals)
+        self._conditionals = self.kernel(make_conditionals)
+        self._entropy = self.kernel(make_entropy)
+        self._losses = self.kernel(make_losses)
+        self._information = self.kernel(make_information)
+
+    def kernel(self, make: Callable[..., Callable[..., object]]) -> Callable[..., object]:
+        """A kernel for these numbers."""
+        return kernel_of(make, int(self.log), compile=self.compile)
+
+    def bits(self, scope: Iterable[int]) -> float:
+        """log2 of the entries of a table."""
+        return sum([self.logs[v] for v in scope])
+
+    def size(self, scope: Scope) -> int:
+        """Entries of a table."""
+        return math.prod([self.cardinalities[v] for v in scope])
+
+    def scopes(self, each: Sequence[Scope]) -> Scopes:
+        """Scopes for many tables."""
+        first = offsets_of(np.array([len(scope) for scope in each], np.int64))
+        variables = np.fromiter(chain.from_iterable(each), np.int64, int(first[-1]))
+        entries = offsets_of(np.array([self.size(scope) for scope in each], np.int64))
+        return Scopes(list(each), frozen(first), frozen(variables), frozen(entries))
+
+    def tables(self, each: Sequence[Table]) -> Tables:
+        """Many tables from single ones."""
+        values = np.concatenate([table.values for table in each]) if each else np.zeros(0)
+        return Tables(self.scopes([table.scope for table in each]), values)
+
+    def from_logs(self, scope: Scope, logs: Array) -> Table:
+        """A table from logarithms, none of them far above 0."""
+        return Table(scope, logs if self.log else np.exp(logs))
+
+    def plain(self, values: Array) -> Array:
+        """As linear numbers."""
+        return np.exp(values) if self.log else values
+
+    def marginal(self, table: Table, scope: Scope) -> Table:
+        """The sum over what is not in the scope; the table itself where nothing is."""
+        if len(scope) == len(table.scope):
+            return table
+        out = np.empty(self.size(scope))
+        self._marginal(self.cards, _array(table.scope), frozen(table.values), _array(scope), out)
+        return Table(scope, out)
+
+    def marginals(self, tables: Tables, source: Sequence[int], scopes: Scopes) -> Tables:
+        """On each scope, the sum of the table with that number over what is not in it."""
+        chosen = frozen(np.array(source, np.int64))
+        work, values, out = tables.scopes.sizes[chosen], frozen(tables.values), np.empty(int(scopes.entries[-1]))
+        fixed = (self.cards, tables.scopes.arrays, values, chosen, scopes.arrays)
+        self.in_chunks(work, lambda start, stop: self._marginals(*fixed, start, stop, out))
+        return Tables(scopes, out)
+
+    def conditionals(self, tables: Tables, parts: Scopes) -> Tables:
+        """b(C) / b(S) of each table on C and the scope S that is part of it; as it is where S is empty."""
+        values = tables.values.copy()
+        fixed = (self.cards, tables.scopes.arrays, parts.arrays)
+        self.in_chunks(tables.scopes.sizes, lambda a, b: self._conditionals(*fixed, a, b, TINY, values))
+        return Tables(tables.scopes, values)
+
+    def in_chunks(self, work: IntArray, function: Callable[[int, int], object]) -> None:
+        """function(start, stop) on ranges of items, each with some work; the ranges depend on that alone."""
+        done = np.cumsum(work)
+        n = max(1, int(done[-1]) // CHUNK_ENTRIES) if len(done) else 0
+        bounds = [0, *np.searchsorted(done, done[-1] * np.arange(1, n) / n).tolist(), len(done)] if n else [0]
+        run_chunks(lambda i: function(bounds[i], bounds[i + 1]), n, self.n_threads)
+
+    def quotient(self, above: Array, below: Array) -> Array:
+        """above / below, 0 where below is 0."""
+        if self.log:
+            return np.subtract(above, below, out=np.full_like(above, -math.inf), where=below > -math.inf)
+        return np.divide(above, below, out=np.zeros_like(above), where=below > TINY)
+
+    def mixed(self, one: Array, other: Array, share: float) -> Array:
+        """one^(1 - share) other^share."""
+        if self.log:
+            return np.where(one > -math.inf, (1.0 - share) * one + share * np.maximum(other, WEAKEST_LOG), one)
+        return one ** (1.0 - share) * np.maximum(other, WEAKEST) ** share
+
+    def scaled(self, tables: Tables) -> tuple[Array, Array]:
+        """The values of each table over its largest, and the log of that one: -inf where there is nothing."""
+        values, scopes = tables.values, tables.scopes
+        tops = np.maximum.reduceat(values, scopes.entries[:-1]) if len(scopes.each) else np.zeros(0)
+        if self.log:
+            return values - np.repeat(np.where(tops > -math.inf, tops, 0.0), scopes.sizes), tops
+        with np.errstate(divide="ignore"):
+            return values / np.repeat(np.where(tops > 0, tops, 1.0), scopes.sizes), np.log(np.maximum(tops, 0.0))
+
+    def messages(self, tables: Tables) -> tuple[Tables, float]:
+        """As `scaled`, with the sum of the logs, and what is above 0 but very weak is made less so."""
+        values, log_tops = self.scaled(tables)
+        if self.log:
+            values = np.where(values > -math.inf, np.maximum(values, WEAKEST_LOG), -math.inf)
+        else:
+            values = np.where(values > 0, np.maximum(values, WEAKEST), 0.0)
+        return Tables(tables.scopes, values), float(log_tops.sum())
+
+    def in_single(self, values: Array) -> AnyArray:
+        """In single precision; what is above 0 stays above 0."""
+        if self.log:
+            return values.astype(np.float32)
+        return np.where(values > 0, np.maximum(values, WEAKEST_SINGLE), 0.0).astype(np.float32)
+
+    def distributions(self, tables: Tables) -> Tables:
+        """Linear, each normalised; uniform where numbers have failed."""
+        values, log_tops = self.scaled(tables)
+        failed = np.repeat(~np.isfinite(log_tops), tables.scopes.sizes)
+        values = np.where(failed, 1.0, self.plain(values))
+        totals = np.add.reduceat(values, tables.scopes.entries[:-1]) if len(tables) else np.zeros(0)
+        return Tables(tables.scopes, values / np.repeat(totals, tables.scopes.sizes))
+
+    def entropy(self, table: Table) -> float:
+        """In nats; zeros count nothing."""
+        return float(self._entropy(frozen(table.values)))  # type: ignore[arg-type]
+
+    def loss_entropies(self, table: Table, tried: Sequence[tuple[int, frozenset[int]]]) -> Array:
+        """(n, 3): H(v, R), H(C - v) and H(R) of a table on C, for each v and R."""
+        found, scopes = np.empty((len(tried), 3)), [sorted(beside) for _, beside in tried]
+        leaving, beside = _array([v for v, _ in tried]), _array([v for scope in scopes for v in scope])
+        given = (self.cards, _array(table.scope), frozen(table.values))
+        first = _array([0, *accumulate(map(len, scopes))])
+        n, n_threads = (len(tried), self.n_threads) if len(table.values) >= CHUNK_ENTRIES else (1, 1)
+
+        def find(i: int) -> None:
+            self._losses(*given, leaving, first, beside, i * len(tried) // n, (i + 1) * len(tried) // n, found)
+
+        run_chunks(find, n, n_threads)
+        return found
+
+    def information(self, tables: Sequence[Table]) -> list[Array]:
+        """I(u; v) of all pairs u < v of each table's variables, by their places (n, n)."""
+        found = [np.full((len(table.scope), len(table.scope)), -1.0) for table in tables]
+
+        def find(i: int) -> None:
+            self._information(self.cards, _array(tables[i].scope), frozen(tables[i].values), found[i])
+
+        large = sum(len(table.values) for table in tables) >= CHUNK_ENTRIES
+        run_chunks(find, len(tables), self.n_threads if large else 1)
+        return found
+
+
+def _array(scope: Sequence[int]) -> IntArray:
+    return np.asarray(frozen(np.array(scope, np.int64)))

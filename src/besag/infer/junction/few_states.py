@@ -1,0 +1,93 @@
+"""The labelling of least energy among the few states that bounds leave, on a junction tree.
+
+Where the tree of all states is known, what is left of its cliques says whether it has become small. Where no order of
+the whole can serve, and to look for one would take seconds, an order of what is left does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.arrays import IntArray, Semiring
+from besag.errors import TooLargeError
+from besag.infer.bounds.narrowing import Fits, bound_bytes, narrowed
+from besag.infer.engine import Want
+from besag.infer.junction import propagate as join
+from besag.infer.junction.outlook import is_hopeless, linked
+from besag.infer.orders.kernels.cliques import clique_entries
+from besag.infer.orders.search import SEARCH_STEPS, within
+from besag.infer.purpose import Purpose
+from besag.kernels.compile import worth_compiling
+
+if TYPE_CHECKING:
+    from besag.infer.junction.engine import Run
+
+MAP: frozenset[Want] = frozenset({"map"})
+BOUND_ABOVE = 2e7  # table entries of a tree, from which on bounds are let rule out states
+HOPELESS_ENTRIES = 1e13  # from here on no tree is looked for before bounds have been tried
+SHARE = 0.25  # of the time that there is, for bounds, and as much again for orders of what they leave
+TRIES, SECONDS_A_STEP = 6, 2e-8  # greedy orders of what bounds leave, and a step of them on a large graph
+SECONDS_A_LINK = 2e-7  # between a factor and a variable, of what is done before a first bound and before each order
+
+
+def best_of_few_states(run: Run) -> dict[str, Any] | None:
+    """The labelling of least energy where a large tree can be made much smaller by bounds, else None."""
+    if run.problem.evidence.n_rows > 1:
+        return None
+    if is_hopeless(run, run.asked(MAP), HOPELESS_ENTRIES):
+        return best_without_a_tree(run)
+    try:
+        if run.ready(MAP) is not None:
+            return None
+        setting, drawn = run.drawn(MAP)
+    except TooLargeError:
+        return best_without_a_tree(run)
+    if drawn.total < BOUND_ABOVE:
+        return None
+
+    def fits(counts: IntArray, most: float) -> bool:
+        return bool(clique_entries(counts, drawn.member_offsets, drawn.members).sum() <= most)
+
+    return _narrowed(run, setting, fits, drawn.total)
+
+
+def best_without_a_tree(run: Run) -> dict[str, Any] | None:
+    """The same without a look at the tree of all states; None too where the run has no time or memory to try."""
+    seconds = math.inf if run.time_limit is None else SHARE * run.time_limit
+    hasty = SECONDS_A_LINK * len(run.graph.scope_variables) > seconds
+    if run.problem.evidence.n_rows > 1 or hasty or run.exceeds(bound_bytes(run.factors)):
+        return None
+    setting = run.asked(MAP)
+    setting = run.under_evidence(setting) or setting
+    _, first, others = linked(run, setting)
+    steps = int(min(SEARCH_STEPS, seconds / (TRIES * SECONDS_A_STEP)))
+
+    def fits(counts: IntArray, most: float) -> bool:
+        return within(counts, first, others, most, most_steps=steps)
+
+    return _narrowed(run, setting, fits, math.inf, seconds)
+
+
+def _narrowed(run: Run, setting: Purpose, fits: Fits, total: float, seconds: float = math.inf) -> dict[str, Any] | None:
+    evidence, offsets = run.problem.evidence, run.graph.state_offsets
+
+    def solve(smaller: Purpose) -> tuple[float, IntArray] | None:
+        if not np.logical_or.reduceat(smaller.allowed, offsets[:-1]).all():
+            return -np.inf, evidence.observed
+        try:
+            made = run.laid_out(smaller, run.sketch(smaller))
+        except TooLargeError:
+            return None
+        numbers, given = run.numbers(made, Semiring.MAX), run.evidence_rows(0, 1)
+        compile = worth_compiling(made.sketch.total)
+        weight, codes = join.max_product(numbers, given, n_threads=run.n_threads, compile=compile)
+        return float(weight.sum()), codes
+
+    base = np.zeros(int(offsets[-1])) if evidence.log_weights is None else evidence.log_weights[0].copy()
+    base[~run.seen_states(setting.allowed)] = -np.inf
+    compile = worth_compiling(total)
+    found = narrowed(run.factors, setting, fits, total, base, solve, seconds=seconds, compile=compile)
+    return None if found is None else run.labelled(found[1], np.zeros(run.graph.n_instances))

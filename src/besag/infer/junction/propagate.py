@@ -1,0 +1,151 @@
+"""Exact inference on a tree of cliques: arrays in, arrays out.
+
+The functions here bind rows of evidence to a plan with numbers and run the kernels of `join_rows`. Sums are tried in
+the SUM domain and done again in LOG_SUM where that is too narrow (see `join_passes`), so they take a function that
+gives the numbers in a domain; what was used is part of the answer.
+
+Shapes: R rows, V variables, S states of all variables, F factors, G groups of components (the instances of a union), D
+states that are left of the free variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, Semiring, frozen
+from besag.infer.junction.evidence_rows import Bound, Given
+from besag.infer.junction.kernels.lanes import LANES, MOST_LANE_MESSAGES, lanes_serve
+from besag.infer.junction.kernels.rows import Work, make_decode, make_draw, make_propagate
+from besag.infer.junction.numbers import Numbers
+
+__all__ = ["LANES", "MOST_LANE_MESSAGES", "Answer", "Given", "max_product", "sample", "sum_product"]
+
+NumbersIn: TypeAlias = Callable[[Semiring], Numbers]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What was wanted; a group without a labelling has log Z -inf and zeros."""
+
+    log_partition: Array  # (R, G)
+    variables: Array | None  # (R, S)
+    cells: Array | None  # (R, .)
+    semiring: Semiring
+
+
+def sum_product(
+    numbers_in: NumbersIn,
+    given: Given,
+    *,
+    want_variables: bool = True,
+    cell_offsets: IntArray | None = None,
+    n_threads: int | None = None,
+    compile: bool = True,
+) -> Answer:
+    """log Z, marginals of the variables that the plan reads, and of all factors if cell_offsets (F + 1,) is given."""
+    for semiring in (Semiring.SUM, Semiring.LOG_SUM):
+        answer = _propagate(Bound(numbers_in(semiring), given), want_variables, cell_offsets, n_threads, compile)
+        if answer is not None:
+            return answer
+    raise AssertionError("the log domain is never too narrow")
+
+
+def max_product(
+    numbers: Numbers, given: Given, *, n_threads: int | None = None, compile: bool = True
+) -> tuple[Array, IntArray]:
+    """The logarithm of the weight of a heaviest labelling, (R, G), and its codes (R, V); numbers in MAX."""
+    bound, tree = Bound(numbers, given), (numbers.plan.join, numbers.walk)
+    digits = np.zeros(given.observed.shape, np.int64)
+
+    def rows(work: Work, first: int, last: int) -> bool:
+        wide = bound.wide(work, n_threads, compile)
+        if wide is not None:
+            wide.rise(bound.log_z, down=False)
+        question = (*tree, bound.rows, work, first, last, bound.log_z, digits, np.empty(bound.numbers.longest))
+        numbers.call(make_decode, (int(wide is None),), question, compile)
+        return False
+
+    bound.run(rows, n_threads)
+    return bound.log_z, bound.codes_of(digits)
+
+
+def sample(
+    numbers_in: NumbersIn,
+    given: Given,
+    n_samples: int,
+    key: int,
+    *,
+    n_threads: int | None = None,
+    compile: bool = True,
+) -> tuple[Array, IntArray]:
+    """log Z (R, G), and n_samples independent labellings for each row, (R, n, V); the same key gives the same ones."""
+    key = (int(key) + 2**63) % 2**64 - 2**63  # a signed word
+    for semiring in (Semiring.SUM, Semiring.LOG_SUM):
+        drawn = _draw(Bound(numbers_in(semiring), given), n_samples, key, n_threads, compile)
+        if drawn is not None:
+            return drawn
+    raise AssertionError("the log domain is never too narrow")
+
+
+def _draw(
+    bound: Bound, n_samples: int, key: int, n_threads: int | None, compile: bool
+) -> tuple[Array, IntArray] | None:
+    numbers, (n_rows, n) = bound.numbers, bound.given.observed.shape
+    digits = np.zeros((n_rows, n_samples, n), np.int64)
+
+    def rows(work: Work, first: int, last: int) -> bool:
+        wide = bound.wide(work, n_threads, compile)
+        if wide is not None and wide.rise(bound.log_z, down=False):
+            return True
+        tree, room = (bound.plan.join, numbers.walk), np.empty(bound.numbers.longest)
+        question = (*tree, bound.rows, work, first, last, key, bound.log_z, digits, room)
+        narrow: bool = numbers.call(make_draw, (int(bound.semiring), int(wide is None)), question, compile)
+        return narrow
+
+    return None if bound.run(rows, n_threads) else (bound.log_z, bound.codes_of(digits))
+
+
+def _propagate(
+    bound: Bound, want_variables: bool, cell_offsets: IntArray | None, n_threads: int | None, compile: bool
+) -> Answer | None:
+    plan, n_rows = bound.plan, len(bound.log_z)
+    wanted = want_variables or cell_offsets is not None
+    n_digits = int(plan.sketch.digit_offsets[-1])
+    marginals = np.zeros((n_rows if wanted else 0, n_digits))
+    cells = np.zeros((n_rows, 0 if cell_offsets is None else int(cell_offsets[-1])))
+    out_bases = plan.outputs
+    if cell_offsets is not None:
+        out_bases = out_bases.copy()
+        out_bases[plan.of_factors] = cell_offsets[plan.factors]
+        out_bases = frozen(out_bases)
+    serves = bound.semiring == Semiring.SUM and cell_offsets is None
+    if serves and lanes_serve(plan.setting.fixed, n_rows, plan.n_messages):
+        if bound.run_lanes(out_bases, wanted, marginals, n_threads, compile):
+            return None
+        return Answer(bound.log_z, bound.probabilities(marginals) if want_variables else None, None, bound.semiring)
+
+    def rows(work: Work, first: int, last: int) -> bool:
+        wide = bound.wide(work, n_threads, compile)
+        if wide is not None:
+            if wide.rise(bound.log_z, down=wanted):
+                return True
+            if wanted:
+                wide.sink(out_bases, marginals[0], cells[0])
+            return False
+        tree = (plan.join, plan.reads, bound.rows, work)
+        question = (*tree, first, last, out_bases, bound.log_z, marginals, cells)
+        narrow: bool = bound.numbers.call(make_propagate, (int(bound.semiring),), question, compile)
+        return narrow
+
+    if bound.run(rows, n_threads):
+        return None
+    return Answer(
+        bound.log_z,
+        bound.probabilities(marginals) if want_variables else None,
+        None if cell_offsets is None else bound.with_outside(cells, cell_offsets),
+        bound.semiring,
+    )

@@ -1,0 +1,70 @@
+"""Counts of where factors stand in the course of a walk: their marginals, and the moments of their tables.
+
+    cells (R, sum of table sizes)   in the order of `factor_offsets`, where every factor marginal is wanted
+    table_cells (1, L)              summed over factors that share a table, and over rows, with the weights of instances
+
+What cannot be, rows and instances without a labelling, counts nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.errors import TooLargeError
+from besag.infer.engine import Want
+from besag.infer.prepared import Setting
+from besag.infer.result import factor_offsets
+from besag.infer.sampling.kernels.single_site import make_counts
+from besag.infer.sampling.single_site import links_in
+from besag.infer.unary import add_unary_moments, copy_unary_marginals
+from besag.kernels.compile import kernel_of
+
+
+class Counts:
+    """How often each factor stood at each entry of its table."""
+
+    def __init__(self, setting: Setting, want: frozenset[Want], n_chains: int, possible: BoolArray) -> None:
+        self.setting, self.n_chains, graph = setting, n_chains, setting.graph
+        union = graph.n_instances > 1
+        self.alive = frozen(np.ones(1, np.bool_) if union else possible)
+        self.ones = possible[graph.factor_instances].astype(np.float64) if union else np.ones(graph.n_factors)
+        self.cells = np.zeros((0, 0))
+        if "factors" in want:
+            needed = 8 * setting.n_rows * int(factor_offsets(graph)[-1])
+            if needed > setting.limit:
+                raise TooLargeError(
+                    f"all factor marginals would take {needed} bytes, more than memory_limit={setting.limit}; "
+                    "moments are their sums and take no room"
+                )
+            self.cells = np.zeros((setting.n_rows, int(factor_offsets(graph)[-1])))
+        self.table_cells = np.zeros((1, len(setting.problem.log_potentials) if "moments" in want else 0))
+
+    def add(self, codes: IntArray) -> None:
+        """One more sweep, (R, C, V)."""
+        setting, graph = self.setting, self.setting.graph
+        factors = type(setting.factors)(*(frozen(array) for array in setting.factors))
+        count = kernel_of(make_counts, compile=setting.compile)
+        states = frozen(codes.reshape(-1, graph.n_variables))
+        shared = (factors, links_in(graph, setting).strides, states, self.n_chains, self.alive)
+        if self.cells.size:
+            count(*shared, frozen(factor_offsets(graph)[:-1]), frozen(self.ones), False, self.cells)
+        if self.table_cells.size:
+            starts = frozen(factors.table_offsets[factors.table_of_factor])
+            count(*shared, starts, frozen(self._weights()), True, self.table_cells)
+
+    def _weights(self) -> Array:
+        weights = self.setting.problem.weights
+        return self.ones if weights is None else self.ones * weights[self.setting.graph.factor_instances]
+
+    def factor_marginals(self, p: Array, n: int) -> Array:
+        """(R, .): counts as shares; those of factors of one variable are its marginal."""
+        marginals = self.cells / max(1, n * self.n_chains)
+        copy_unary_marginals(self.setting.problem, p, marginals)
+        return marginals
+
+    def moments(self, p: Array, n: int) -> Array:
+        """(L,)."""
+        moments = self.table_cells[0] / max(1, n * self.n_chains)
+        add_unary_moments(self.setting.problem, p, moments)
+        return self.setting.given.contracted(self.setting.problem, moments)

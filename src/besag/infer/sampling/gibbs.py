@@ -1,0 +1,163 @@
+"""Gibbs sampling, 001: expectations as means over dependent samples, with an error of order 1 / sqrt(S).
+
+Several chains of each row of evidence start at labellings drawn far apart, take `burn_in` sweeps that do not count, and
+then `n_samples` that do. A marginal is the mean over sweeps and chains of the conditional p(y_v | rest), not of the
+state drawn (Rao and Blackwell): never worse, mostly better. Factor marginals and moments count the states themselves.
+
+    scan   chromatic | systematic | random      one variable at a time (`besag.infer.sampling.scan`)
+           tree                                 a random forest of them, jointly (`besag.infer.sampling.blocks`)
+           swendsen_wang                        clusters of agreeing neighbours, for Ising and Potts models
+
+Diagnostics: standard_error is the largest of all marginals, r.standard_error(name) those of one variable; r_hat (the
+largest) and effective_size (the least) are of `watched` scalars, a score of each chain akin to its energy and the
+states of some variables. The answer has converged where r_hat < 1.01 and there are 100 effective samples a chain, and
+no variable is held fast: `reducible` says that hard zeros kept some state of a variable out of every labelling that a
+chain visited, in each of the chains, so that their moves may never reach it.
+
+    R rows, C chains, V variables, S states, n sweeps
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from besag.errors import CapabilityError
+from besag.graph.problem import Problem
+from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
+from besag.infer.iterate import Clock, Limits, each_step, iterate
+from besag.infer.result import Result
+from besag.infer.sampling.diagnostics import LEAST, MOST, effective_size, r_hat
+from besag.infer.sampling.scan import SCANS
+from besag.infer.sampling.single_site import prepared
+from besag.infer.sampling.walk import Walk
+
+ALL_SCANS = (*SCANS, "tree", "swendsen_wang")
+
+
+@dataclass(frozen=True, slots=True)
+class Gibbs:
+    """Markov chains whose means estimate marginals; see the module.
+
+    n_samples: sweeps of each chain that count, after burn_in sweeps that do not. n_draws: samples to be given for each
+    row, spread evenly over the sweeps of all chains; None gives all, n_samples of each chain. dtype: of what sweeps
+    over single variables read; forests and clusters are in float64.
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({"variables", "factors", "moments", "samples", "trace"}), "estimate"
+    )
+    scan: str = "chromatic"
+    n_chains: int = 4
+    n_samples: int = 1000
+    burn_in: int = 100
+    n_draws: int | None = None
+    dtype: str = "float64"
+    n_threads: int | None = None
+    memory_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.scan not in ALL_SCANS:
+            raise CapabilityError(f"scan must be one of {', '.join(ALL_SCANS)}, got {self.scan!r}")
+        for name, least in (("n_chains", 1), ("n_samples", 1), ("burn_in", 0), ("n_draws", 1)):
+            check_count(name, getattr(self, name), least)
+        check_dtype(self.dtype)
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """Answers by sampling."""
+        began = time.perf_counter()
+        check_wants(self, want)
+        walk, limits = self._walk(problem, want, warm, rng, Clock(time_limit, began), time_limit)
+        result = iterate("gibbs", walk, want, limits, began, on_step)
+        return judged(result, walk)
+
+    def steps(
+        self,
+        problem: Problem,
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Iterator[Result]:
+        """A Result for each sweep."""
+        began, want = time.perf_counter(), frozenset[Want]({"variables"})
+        walk, limits = self._walk(problem, want, warm, rng, Clock(time_limit, began), time_limit)
+        for result in each_step("gibbs", walk, want, limits, began):
+            yield result if result.diagnostics["stopped"] is None else judged(result, walk)
+
+    def _walk(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        warm: Result | None,
+        rng: np.random.Generator | None,
+        clock: Clock,
+        time_limit: float | None,
+    ) -> tuple[Walk, Limits]:
+        per_chain = 1 if self.n_draws is None else -(-self.n_draws // self.n_chains)
+        engine = replace(self, n_samples=max(self.n_samples, per_chain))
+        setting = prepared(problem, self.memory_limit, self.n_chains, engine.n_samples + self.burn_in)
+        walk = Walk(engine, setting, want, warm, np.random.default_rng(0) if rng is None else rng, clock)
+        return walk, Limits(walk.burn_in + engine.n_samples, None, time_limit)
+
+
+def check_count(name: str, value: object, least: int) -> None:
+    """CapabilityError unless an option is a whole number from `least` on, or None where it may be."""
+    if value is None and name == "n_draws":
+        return
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise CapabilityError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def judged(result: Result, walk: Walk) -> Result:
+    """The result with what its chains say of themselves."""
+    x = walk.watched()
+    worst = float(r_hat(x).max(initial=1.0)) if x.shape[2] else np.inf
+    least = float(effective_size(x).min(initial=np.inf)) if x.shape[2] else 0.0
+    held, state = walk.held_variables(), result.state
+    assert state is not None
+    error = float(state["standard_errors"].max(initial=0.0))
+    wanted = LEAST * walk.n_chains
+    agree = worst < MOST and least >= wanted and not len(held)
+    done = result.diagnostics["stopped"] == "max_iterations"
+    told = result.diagnostics.extended(
+        converged=bool(agree and done),
+        stopped="converged" if agree and done else result.diagnostics["stopped"],
+        rows=walk.setting.n_rows,
+        standard_error=error,
+        residual=error,
+        r_hat=worst,
+        effective_size=least,
+        watched=len(x),
+        reducible=bool(len(held)),
+    )
+    if not told["converged"]:
+        names = [result.graph.variables.names[int(v)] for v in held[:4]]
+        told = told.extended(hint=_hint(worst, least, wanted, names, len(held)))
+    return replace(result, diagnostics=told)
+
+
+def _hint(worst: float, least: float, wanted: float, names: list[str], n_held: int) -> str:
+    if n_held:
+        more = ", ..." if n_held > len(names) else ""
+        return (
+            f"hard zeros hold {n_held} variables ({', '.join(names)}{more}) fast: each chain was kept from some of "
+            "their states, so that it may be reducible and the answer wrong; use another scan or an exact engine"
+        )
+    return (
+        f"R-hat is {worst:.4f} (below {MOST} is wanted), effective samples {least:.0f} ({wanted:.0f} is wanted): "
+        "take more n_samples or burn_in, or another scan"
+    )

@@ -1,0 +1,258 @@
+"""Gibbs sampling, 001: each variable in turn is drawn from its conditional given all others.
+
+    p(y_v = k | rest)  proportional to  exp(base[v, k] + sum of the log-potentials at y_v = k of the factors on v)
+
+This is the sweep for any factors: tables of any arity with hard zeros, and Potts factors in closed form. A chain must
+stand on a labelling of positive weight; it never leaves those. What a sweep adds up beside the states:
+
+    sums     the conditionals themselves, whose mean over sweeps is the Rao-Blackwellised marginal
+    scores   the log-weight of each state drawn given its neighbours, a scalar of each chain to be watched
+
+A unit is one chain of one row of evidence. Random numbers are counted by (key of the sweep, unit, variable): a sweep is
+the same whoever does which part of it. Variables of a segment of `order` are done one after the other; those of one
+colour may be done in several calls at once.
+
+    U units = R rows x C chains; V variables, S states, I = (variable, factor) pairs of factors of two or more variables
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.kernels.compile import inlined, kernel_of
+from besag.kernels.factors import POTTS, Factors
+from besag.kernels.random import pick, stream, uniform
+
+
+class Links(NamedTuple):
+    """The factors of two or more variables beside each variable."""
+
+    first: IntArray  # (V + 1,) pairs of variable v are first[v] to first[v + 1]
+    factor: IntArray  # (I,)
+    entry: IntArray  # (I,) where the variable stands among scope_variables
+    strides: IntArray  # (E,) how many table entries further the next state of a factor's variable is
+
+
+def links_of(factors: Factors, *, compile: bool) -> Links:
+    """The links of a factor graph."""
+    scopes = (frozen(factors.state_offsets), frozen(factors.scope_offsets), frozen(factors.scope_variables))
+    made = kernel_of(make_links, compile=compile)(*scopes)
+    return Links(*(frozen(array) for array in made))
+
+
+def make_links() -> Callable[..., tuple[IntArray, IntArray, IntArray, IntArray]]:
+    """Kernel: the arrays of `Links`."""
+
+    def links(
+        state_offsets: IntArray, scope_offsets: IntArray, scope_variables: IntArray
+    ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        n_variables, n_factors = len(state_offsets) - 1, len(scope_offsets) - 1
+        first, strides = np.zeros(n_variables + 1, np.int64), np.empty(len(scope_variables), np.int64)
+        for f in range(n_factors):
+            stride = 1
+            for e in range(scope_offsets[f + 1] - 1, scope_offsets[f] - 1, -1):
+                v = scope_variables[e]
+                strides[e] = stride
+                stride *= state_offsets[v + 1] - state_offsets[v]
+                if scope_offsets[f + 1] - scope_offsets[f] > 1:
+                    first[v + 1] += 1
+        for v in range(n_variables):
+            first[v + 1] += first[v]
+        free = first.copy()
+        factor, entry = np.empty(first[n_variables], np.int64), np.empty(first[n_variables], np.int64)
+        for f in range(n_factors):
+            if scope_offsets[f + 1] - scope_offsets[f] > 1:
+                for e in range(scope_offsets[f], scope_offsets[f + 1]):
+                    v = scope_variables[e]
+                    factor[free[v]] = f
+                    entry[free[v]] = e
+                    free[v] += 1
+        return first, factor, entry, strides
+
+    return links
+
+
+@inlined
+def add_table(
+    cell: int,
+    first: int,
+    last: int,
+    entry: int,
+    scope_variables: IntArray,
+    strides: IntArray,
+    log_potentials: Array,
+    states: IntArray,
+    logits: Array,
+    n: int,
+) -> None:
+    """Add the log-potentials of a table, at the states of its other variables, to the n logits of one of them."""
+    for e in range(first, last):
+        if e != entry:
+            cell += strides[e] * states[scope_variables[e]]
+    stride = strides[entry]
+    for k in range(n):
+        logits[k] += log_potentials[cell + k * stride]
+
+
+@inlined
+def weigh(logits: Array, n: int) -> float:
+    """Turn n log-weights into weights of which the largest is 1; their sum, 0 where all are -inf."""
+    top = logits[0]
+    for k in range(1, n):
+        top = max(top, logits[k])
+    total = 0.0
+    if top == -math.inf:
+        return total
+    for k in range(n):
+        logits[k] = math.exp(logits[k] - top)
+        total += logits[k]
+    return total
+
+
+def make_sweep() -> Callable[..., None]:
+    """Kernel: the variables order[start:stop], one after the other, in units [first_unit, last_unit).
+
+    states (U, V) and scores (U, .) are written to; sums (U, S) too where `keep` is true. Unit u reads row u //
+    n_chains of base (R, S). A score goes to column `part`.
+    """
+
+    def sweep(
+        factors: Factors,
+        links: Links,
+        base: Array,
+        n_chains: int,
+        order: IntArray,
+        start: int,
+        stop: int,
+        first_unit: int,
+        last_unit: int,
+        key: int,
+        states: IntArray,
+        keep: bool,
+        sums: Array,
+        scores: Array,
+        part: int,
+    ) -> None:
+        # Out of their tuples: compiled, what is in one is counted as in use at each call, by atomic additions.
+        state_offsets, scope_offsets, scope_variables = (
+            factors.state_offsets, factors.scope_offsets, factors.scope_variables
+        )  # fmt: skip
+        log_potentials, kinds = factors.log_potentials, factors.kinds
+        starts, first, entries = factors.table_offsets, links.first, links.entry
+        most = 1
+        for i in range(start, stop):
+            most = max(most, state_offsets[order[i] + 1] - state_offsets[order[i]])
+        logits, raw = np.empty(most), np.empty(most)
+        for u in range(first_unit, last_unit):
+            seed, mine, row, score = stream(key, u, 0), states[u], base[u // n_chains], 0.0
+            mine_sums = sums[u]
+            for i in range(start, stop):
+                v = order[i]
+                offset, n = state_offsets[v], state_offsets[v + 1] - state_offsets[v]
+                for k in range(n):
+                    logits[k] = row[offset + k]
+                for j in range(first[v], first[v + 1]):
+                    f, entry = links.factor[j], entries[j]
+                    cell, low, high = starts[factors.table_of_factor[f]], scope_offsets[f], scope_offsets[f + 1]
+                    if kinds[f] == POTTS:  # c [i != j] is c, less c where they agree
+                        logits[mine[scope_variables[low + high - 1 - entry]]] -= log_potentials[cell]
+                    else:
+                        add_table(
+                            cell, low, high, entry, scope_variables, links.strides, log_potentials, mine, logits, n
+                        )
+                for k in range(n):
+                    raw[k] = logits[k]
+                total = weigh(logits, n)
+                if total == 0.0:  # a row without a labelling
+                    continue
+                chosen = pick(logits, n, uniform(seed, v) * total)
+                mine[v] = chosen
+                score += raw[chosen]
+                if keep:
+                    for k in range(n):
+                        mine_sums[offset + k] += logits[k] / total
+            scores[u, part] = score
+
+    return sweep
+
+
+def make_counts() -> Callable[..., None]:
+    """Kernel: adds `weight` of its instance, (F,), at the table entry in which each factor stands, for all units.
+
+    cells (., n): row u // n_chains, or the only row, gets what unit u adds, at starts[f] + entry. Factors of one
+    variable, and rows that are not alive (R,), are left out. Where `closed` is true, a Potts factor adds to its one
+    number, where its variables differ.
+    """
+
+    def counts(
+        factors: Factors,
+        strides: IntArray,
+        states: IntArray,
+        n_chains: int,
+        alive: BoolArray,
+        starts: IntArray,
+        weight: Array,
+        closed: bool,
+        cells: Array,
+    ) -> None:
+        for u in range(len(states)):
+            if not alive[u // n_chains]:
+                continue
+            mine, row = states[u], cells[min(u // n_chains, len(cells) - 1)]
+            for f in range(len(starts)):
+                first, last = factors.scope_offsets[f], factors.scope_offsets[f + 1]
+                if last - first < 2:
+                    continue
+                if closed and factors.kinds[f] == POTTS:
+                    if mine[factors.scope_variables[first]] != mine[factors.scope_variables[first + 1]]:
+                        row[starts[f]] += weight[f]
+                    continue
+                entry = 0
+                for e in range(first, last):
+                    entry += strides[e] * mine[factors.scope_variables[e]]
+                row[starts[f] + entry] += weight[f]
+
+    return counts
+
+
+def make_totals() -> Callable[..., None]:
+    """Kernel: the sum of finite log-potentials of factors of two or more variables, and how many are -inf.
+
+    finite and violated (U, N), by the instance of a factor, (F,).
+    """
+
+    def totals(
+        factors: Factors,
+        strides: IntArray,
+        states: IntArray,
+        instance: IntArray,
+        first_unit: int,
+        last_unit: int,
+        finite: Array,
+        violated: Array,
+    ) -> None:
+        for u in range(first_unit, last_unit):
+            mine = states[u]
+            for f in range(len(instance)):
+                first, last = factors.scope_offsets[f], factors.scope_offsets[f + 1]
+                if last - first < 2:
+                    continue
+                cell = factors.table_offsets[factors.table_of_factor[f]]
+                if factors.kinds[f] == POTTS:
+                    differ = mine[factors.scope_variables[first]] != mine[factors.scope_variables[first + 1]]
+                    value = factors.log_potentials[cell] if differ else 0.0
+                else:
+                    for e in range(first, last):
+                        cell += strides[e] * mine[factors.scope_variables[e]]
+                    value = factors.log_potentials[cell]
+                if value == -math.inf:
+                    violated[u, instance[f]] += 1.0
+                else:
+                    finite[u, instance[f]] += value
+
+    return totals

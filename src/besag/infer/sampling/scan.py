@@ -1,0 +1,96 @@
+"""In which order a sweep of single-site sampling visits the variables, and what of it may run side by side.
+
+    chromatic    colour by colour, no factor having two variables of one colour: those of a colour at once, on threads
+    systematic   in the model's order
+    random       in a new random order each sweep
+
+Each sweep visits every variable that evidence leaves more than one state exactly once. A stage is a list of pieces
+(start, stop) of the order that may run side by side; stages follow one another, and depend on the problem only. Pieces
+are short enough to look at the clock between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from besag.arrays import IntArray, frozen, index_type
+from besag.infer.iterate import Look, no_look
+from besag.infer.prepared import Setting
+from besag.kernels.colouring import colours_of
+from besag.kernels.threads import run_chunks
+
+SCANS = ("chromatic", "systematic", "random")
+PIECE = 1 << 15  # variables of one colour in a task
+LONGEST = 1 << 17  # variables in a task where one comes after the other
+WORTH_THREADS = 1 << 16  # states drawn in a stage, below which a pool of threads costs more than it gives
+SMALL_COLOUR = 16  # variables of a colour, on average, below which colours are not worth their calls
+
+Call = Callable[[IntArray, int, int, int, int, int, int], None]  # order, start, stop, block, first unit, last, part
+
+
+class Scan:
+    """The sweeps of a problem; `block` is how many neighbours in the order are independent, at most `most`."""
+
+    def __init__(self, kind: str, setting: Setting, most: int) -> None:
+        graph = setting.graph
+        n_left = np.add.reduceat(setting.base > -np.inf, graph.state_offsets[:-1], axis=1)
+        free = np.flatnonzero((n_left > 1).any(axis=0))
+        self.kind, self.block, self.most, self.n_variables = kind, 1, most, graph.n_variables
+        self.order = np.asarray(free)
+        self.stages = [[(start, min(start + LONGEST, len(free)))] for start in range(0, max(len(free), 1), LONGEST)]
+        if kind == "chromatic":
+            self._by_colour(setting, free)
+        self.order = frozen(self.order)
+        self.n_pieces = sum(len(stage) for stage in self.stages)
+
+    def _by_colour(self, setting: Setting, free: IntArray) -> None:
+        graph = setting.graph
+        scopes = (graph.state_offsets, graph.scope_offsets, graph.scope_variables)
+        colours = graph.plans.get("colours", lambda: frozen(colours_of(*scopes, compile=setting.compile)))
+        self.order = free[np.argsort(colours[free], kind="stable")]
+        sizes = np.bincount(colours[free])
+        if len(free) < SMALL_COLOUR * len(sizes):
+            return
+        self.block = self.most
+        ends = np.cumsum(sizes)
+        self.stages = [
+            [(start, min(start + PIECE, int(end))) for start in range(int(end - size), int(end), PIECE)]
+            for size, end in zip(sizes, ends, strict=True)
+            if size > 0  # all variables of a colour may be observed
+        ]
+
+    def renumber(self) -> IntArray:
+        """(V,): the variables in the order of their visits, then the others; from now on `order` is 0, 1, ...
+
+        For a sampler that keeps its arrays in that order.
+        """
+        n_variables, visited = self.n_variables, self.order
+        self.order = frozen(np.arange(len(visited), dtype=index_type(n_variables)))
+        left = np.ones(n_variables, np.bool_)
+        left[visited] = False
+        return np.concatenate([visited, np.flatnonzero(left)])
+
+    def sweep(
+        self, key: int, n_units: int, lanes: int, n_threads: int | None, call: Call, look: Look = no_look
+    ) -> None:
+        """One sweep of all units, each of so many lanes."""
+        order = self.order
+        if self.kind == "random":
+            order = frozen(order[np.random.default_rng(key % 2**63).permutation(len(order))])
+        part = 0
+        for stage in self.stages:
+            longest = max(stop - start for start, stop in stage)
+            step = max(1, PIECE // max(1, longest * lanes))
+            units = [(first, min(first + step, n_units)) for first in range(0, n_units, step)]
+            tasks = [(start, stop, *span, part + i) for i, (start, stop) in enumerate(stage) for span in units]
+            drawn = sum(stop - start for start, stop in stage) * n_units * lanes
+            part += len(stage)
+
+            def task(number: int, tasks: list[tuple[int, int, int, int, int]] = tasks) -> None:
+                start, stop, first_unit, last_unit, where = tasks[number]
+                look()
+                call(order, start, stop, self.block, first_unit, last_unit, where)
+
+            run_chunks(task, len(tasks), n_threads if drawn >= WORTH_THREADS else 1)

@@ -1,0 +1,341 @@
+"""What moves the chains: samplers that single-site engines share, each holding the states of all chains.
+
+A sampler keeps states and sums of conditionals in a layout of its own; `chains` brings sums to (R, C, Q), where Q is
+what is summed for each variable, and `of_states` brings means over that to the flat axis of states:
+
+    SingleSite       any factors: the conditional of every state, Q = S
+    PairwiseStates   the same for pairwise factors of variables that all have K states
+    Binary           pairwise factors of binary variables without hard zeros: p(y = 1), Q = V
+
+What they read, log-potentials or couplings, is of the type asked for; conditionals and their sums are float64.
+
+    R rows of evidence, C chains of each, V variables, S states
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, IntArray, Kind, frozen, index_type, inverse, offsets_of
+from besag.graph.graph import Graph
+from besag.graph.problem import Problem
+from besag.infer.iterate import Look, no_look
+from besag.infer.memory import linked_entries
+from besag.infer.prepared import Setting
+from besag.infer.sampling.kernels.binary import BLOCK, Neighbours, make_binary_sweep
+from besag.infer.sampling.kernels.pairs import Pairs, make_pairs_sweep
+from besag.infer.sampling.kernels.single_site import Links, links_of, make_sweep
+from besag.infer.sampling.scan import Scan
+from besag.kernels.compile import kernel_of, worth_compiling
+from besag.kernels.factors import POTTS
+
+KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
+MOST_STATES = 64  # for which a kernel is compiled
+LANES = 4  # chains of binary variables side by side, if they are so many
+CERTAIN = 1e4  # log-odds, beyond all that neighbours can say, of what evidence leaves no choice in a row
+
+
+class Sampler(Protocol):
+    """What `gibbs` asks of whatever moves its chains."""
+
+    sums: Array
+
+    def start(self, codes: IntArray) -> None:
+        """Begin at labellings (R, C, V)."""
+
+    def codes(self) -> IntArray:
+        """(R, C, V): where the chains are."""
+
+    def peek(self, rows: IntArray, variables: IntArray) -> AnyArray:
+        """(T, C): the states of some variables in some rows."""
+
+    def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
+        """Move every variable once; where `keep`, add the conditionals to `sums`. A score of each chain, (R, C).
+
+        look: called now and then, so that it can end a long sweep; some variables have moved then, and others not.
+        """
+
+    def chains(self, sums: Array) -> Array:
+        """An array of the layout of `sums` as (R, C, Q)."""
+
+    def of_states(self, means: Array, *, errors: bool = False) -> Array:
+        """Means (R, Q), or their standard errors, for each state: (R, S)."""
+
+
+def prepared(problem: Problem, memory_limit: int | None, n_chains: int, n_sweeps: int) -> Setting:
+    """A problem made ready for so many sweeps of so many chains of each row."""
+    setting = Setting(problem, KINDS, memory_limit)
+    drawn = float(n_sweeps) * setting.n_rows * n_chains * max(problem.graph.n_variables, problem.graph.n_factors)
+    setting.compile = setting.compile or worth_compiling(drawn)
+    return setting
+
+
+def sampler_bytes(setting: Setting) -> int:
+    """What a sampler takes besides its chains: base and fields of all rows, and who stands beside whom."""
+    graph = setting.graph
+    rows = setting.n_rows * (4 * int(graph.state_offsets[-1]) + 2 * graph.n_variables)
+    tables = 3 * len(setting.problem.log_potentials)
+    return 8 * (rows + 6 * linked_entries(graph) + 4 * graph.n_factors + 4 * graph.n_variables + tables)
+
+
+def links_in(graph: Graph, setting: Setting) -> Links:
+    """The links of a graph, made once."""
+    return graph.plans.get("links", lambda: links_of(setting.factors, compile=setting.compile))
+
+
+class Layout:
+    """States and sums that stand chain by chain, (R C, V) and (R C, S)."""
+
+    def __init__(self, setting: Setting, n_chains: int) -> None:
+        self.setting, self.n_chains = setting, n_chains
+        n_units, graph = setting.n_rows * n_chains, setting.graph
+        self.states = np.zeros((n_units, graph.n_variables), np.int64)
+        self.sums = np.zeros((n_units, int(graph.state_offsets[-1])))
+
+    def start(self, codes: IntArray) -> None:
+        """Begin at labellings (R, C, V)."""
+        self.states[:] = codes.reshape(self.states.shape)
+
+    def codes(self) -> IntArray:
+        """(R, C, V)."""
+        return self.states.reshape(self.setting.n_rows, self.n_chains, -1)
+
+    def peek(self, rows: IntArray, variables: IntArray) -> AnyArray:
+        """(T, C)."""
+        return self.codes()[rows, :, variables]
+
+    def chains(self, sums: Array) -> Array:
+        """(R, C, S)."""
+        return sums.reshape(self.setting.n_rows, self.n_chains, -1)
+
+    def of_states(self, means: Array, *, errors: bool = False) -> Array:
+        """(R, S)."""
+        return means
+
+
+class SingleSite(Layout):
+    """Any factors, one variable at a time."""
+
+    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
+        super().__init__(setting, n_chains)
+        self.scan, self.n_threads, self.dtype = Scan(scan, setting, 1), n_threads, setting.number_type(dtype)
+        factors = type(setting.factors)(*(frozen(array) for array in setting.factors))
+        self.factors = factors._replace(log_potentials=self._read(factors.log_potentials))
+        self.links = links_in(setting.graph, setting)
+        self.base = self._read(setting.base)
+
+    def _read(self, values: Array) -> AnyArray:
+        return frozen(values.astype(self.dtype, copy=False))
+
+    def temper(self, beta: float, hard: float) -> None:
+        """Take log-potentials of factors of several variables beta times, and `hard` for those that are -inf."""
+        given = self.setting.factors.log_potentials
+        zero = given == -np.inf
+        tempered = np.where(zero, hard, beta * np.where(zero, 0, given))
+        self.factors = self.factors._replace(log_potentials=self._read(tempered))
+
+    def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
+        """One sweep."""
+        kernel = kernel_of(make_sweep, compile=self.setting.compile)
+        scores = np.zeros((len(self.states), self.scan.n_pieces))
+
+        def call(order: IntArray, start: int, stop: int, _: int, first: int, last: int, part: int) -> None:
+            kernel(
+                self.factors, self.links, self.base, self.n_chains, order, start, stop, first, last, key,
+                self.states, keep, self.sums, scores, part,
+            )  # fmt: skip
+
+        self.scan.sweep(key, len(self.states), 1, self.n_threads, call, look)
+        return np.asarray(scores.sum(axis=1).reshape(self.setting.n_rows, self.n_chains))
+
+
+class PairwiseStates(SingleSite):
+    """Pairwise factors of variables with the same number of states; see `besag.infer.sampling.kernels.pairs`."""
+
+    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
+        super().__init__(setting, n_chains, scan, n_threads, dtype)
+        self.n_states = int(np.diff(setting.graph.state_offsets)[0])
+        self.pairs, self.transposed = _oriented(setting, self.n_states)
+        self.rows = self._rows()
+
+    def temper(self, beta: float, hard: float) -> None:
+        """As `SingleSite.temper`."""
+        super().temper(beta, hard)
+        self.rows = self._rows()
+
+    def _rows(self) -> AnyArray:
+        values = self.factors.log_potentials
+        return np.asarray(frozen(np.concatenate([values, values[self.transposed]])))
+
+    def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
+        """One sweep."""
+        kernel = kernel_of(make_pairs_sweep, self.n_states, compile=self.setting.compile)
+        scores = np.zeros((len(self.states), self.scan.n_pieces))
+
+        def call(order: IntArray, start: int, stop: int, _: int, first: int, last: int, part: int) -> None:
+            kernel(
+                self.pairs, self.rows, self.base, self.n_chains, order, start, stop, first, last, key,
+                self.states, keep, self.sums, scores, part,
+            )  # fmt: skip
+
+        self.scan.sweep(key, len(self.states), 1, self.n_threads, call, look)
+        return np.asarray(scores.sum(axis=1).reshape(self.setting.n_rows, self.n_chains))
+
+
+class Binary:
+    """Pairwise factors of binary variables, several chains side by side; see `besag.infer.sampling.kernels.binary`.
+
+    Variables stand in the order of `visits` (V,), the variable at each place; `places` (V,) is the place of each.
+    """
+
+    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
+        self.setting, self.n_chains, self.n_threads = setting, n_chains, n_threads
+        self.dtype = setting.number_type(dtype)
+        self.lanes = next(lanes for lanes in (LANES, 2, 1) if n_chains % lanes == 0)
+        self.scan = Scan(scan, setting, BLOCK // self.lanes)
+        self.visits = self.scan.renumber()
+        self.places = inverse(self.visits)
+        self.n_groups = n_chains // self.lanes
+        n_units, n_variables = setting.n_rows * self.n_groups, setting.graph.n_variables
+        self.states = np.zeros((n_units, n_variables * self.lanes), np.int8)
+        self.sums = np.zeros((n_units, n_variables * self.lanes))
+        self.neighbours, self.edge = _visited(setting.graph, self.visits, self.places)
+        self.own, self.shift, self.pair_coupling = _linear(setting)
+        ends, said = ends_of(setting.graph).reshape(-1), np.repeat(np.abs(self.pair_coupling), 2)
+        self.reach = np.abs(self.shift) + np.bincount(ends, weights=said, minlength=n_variables)
+        self.temper(1.0, -np.inf)
+
+    def temper(self, beta: float, hard: float) -> None:
+        """Take the log-potentials of pairwise factors beta times; there are no hard zeros among them."""
+        self.coupling = frozen((beta * self.pair_coupling[self.edge]).astype(self.dtype, copy=False))
+        certain = np.copysign(CERTAIN + beta * self.reach, self.own)
+        field = np.where(np.isinf(self.own), certain, self.own) + beta * self.shift
+        self.field = frozen(field[:, self.visits].astype(self.dtype, copy=False))
+
+    def start(self, codes: IntArray) -> None:
+        """Begin at labellings (R, C, V)."""
+        shaped = codes[..., self.visits].reshape(len(self.states), self.lanes, -1).transpose(0, 2, 1)
+        self.states[:] = shaped.reshape(self.states.shape)
+
+    def codes(self) -> IntArray:
+        """(R, C, V)."""
+        return np.asarray(self._by_chain(self.states)[..., self.places], np.int64)
+
+    def peek(self, rows: IntArray, variables: IntArray) -> AnyArray:
+        """(T, C)."""
+        native = self.states.reshape(self.setting.n_rows, self.n_groups, -1, self.lanes)
+        return native[rows, :, self.places[variables]].reshape(len(rows), self.n_chains)
+
+    def _by_chain(self, native: AnyArray) -> AnyArray:
+        shaped = native.reshape(len(self.states), -1, self.lanes).transpose(0, 2, 1)
+        return shaped.reshape(self.setting.n_rows, self.n_chains, -1)
+
+    def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
+        """One sweep."""
+        kernel = kernel_of(make_binary_sweep, self.lanes, compile=self.setting.compile)
+        scores = np.zeros((len(self.states), self.scan.n_pieces, self.lanes))
+
+        def call(order: IntArray, start: int, stop: int, block: int, first: int, last: int, part: int) -> None:
+            kernel(
+                self.neighbours, self.coupling, self.field, self.n_groups, order, start, stop, block, first, last, key,
+                self.states, keep, self.sums, scores, part,
+            )  # fmt: skip
+
+        self.scan.sweep(key, len(self.states), self.lanes, self.n_threads, call, look)
+        return np.asarray(scores.sum(axis=1).reshape(self.setting.n_rows, self.n_chains))
+
+    def chains(self, sums: Array) -> Array:
+        """(R, C, V), in the order of visits."""
+        return np.asarray(self._by_chain(sums))
+
+    def of_states(self, means: Array, *, errors: bool = False) -> Array:
+        """(R, V) -> (R, 2 V)."""
+        means = means[:, self.places]
+        zero = means if errors else 1.0 - means
+        return np.stack([zero, means], axis=2).reshape(len(means), -1)
+
+
+def single_site(
+    setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str = "float64"
+) -> SingleSite | Binary:
+    """The sampler that suits the factors."""
+    cards = np.diff(setting.graph.state_offsets)
+    paired = bool((cards == cards[0]).all() and (np.diff(setting.graph.scope_offsets) <= 2).all())
+    if paired and cards[0] == 2 and (not setting.has_zeros or np.isfinite(_pair_values(setting)).all()):
+        return Binary(setting, n_chains, scan, n_threads, dtype)
+    if paired and cards[0] <= MOST_STATES:
+        return PairwiseStates(setting, n_chains, scan, n_threads, dtype)
+    return SingleSite(setting, n_chains, scan, n_threads, dtype)
+
+
+def _oriented(setting: Setting, n_states: int) -> tuple[Pairs, IntArray]:
+    """The pairs, and where each entry of the transposed tables is among the tables, (L,)."""
+    factors, graph = setting.factors, setting.graph
+    n_entries, pairs = len(factors.log_potentials), pairs_of(graph)
+    neighbours, edge = graph.plans.get("neighbours", lambda: _neighbours(graph))
+    start = factors.table_offsets[factors.table_of_factor[pairs]]
+    potts = factors.kinds[pairs] == POTTS
+    transposed = np.arange(n_entries)
+    entries = start[~potts][:, None, None] + np.arange(n_states**2).reshape(n_states, n_states)
+    transposed[entries] = entries.swapaxes(1, 2)
+    owner = np.repeat(np.arange(graph.n_variables), np.diff(neighbours.first))
+    leads = ends_of(graph)[edge, 0] == owner  # on the first axis: it reads columns of the table
+    table = np.where(potts[edge], -1 - start[edge], start[edge] + n_entries * leads)
+    return Pairs(neighbours.first, neighbours.other, frozen(table)), frozen(transposed)
+
+
+def pairs_of(graph: Graph) -> IntArray:
+    """The factors of two variables."""
+    return np.flatnonzero(np.diff(graph.scope_offsets) == 2)
+
+
+def _pair_values(setting: Setting) -> Array:
+    """(M, 4): t(0, 0), t(0, 1), t(1, 0), t(1, 1) of every pairwise factor of binary variables."""
+    factors, pairs = setting.factors, pairs_of(setting.graph)
+    start = factors.table_offsets[factors.table_of_factor[pairs]]
+    potts = factors.kinds[pairs] == POTTS
+    values = np.empty((len(pairs), 4))
+    values[~potts] = factors.log_potentials[start[~potts][:, None] + np.arange(4)]
+    values[potts] = factors.log_potentials[start[potts]][:, None] * np.array([0.0, 1.0, 1.0, 0.0])
+    return values
+
+
+def ends_of(graph: Graph) -> IntArray:
+    """(M, 2): the variables of every factor of two."""
+    starts = graph.scope_offsets[pairs_of(graph)]
+    return np.asarray(graph.scope_variables[starts[:, None] + np.arange(2)])
+
+
+def _neighbours(graph: Graph) -> tuple[Neighbours, IntArray]:
+    """Who stands beside whom, and by which of the pairwise factors, (I,)."""
+    ends = ends_of(graph)
+    variable, other = ends.T.reshape(-1), ends[:, ::-1].T.reshape(-1)
+    by_variable = np.argsort(variable, kind="stable")
+    first = offsets_of(np.bincount(variable, minlength=graph.n_variables))
+    edge = np.tile(np.arange(len(ends)), 2)[by_variable]
+    return Neighbours(frozen(first), frozen(other[by_variable])), frozen(edge)
+
+
+def _visited(graph: Graph, visits: IntArray, places: IntArray) -> tuple[Neighbours, IntArray]:
+    """As `_neighbours`, for variables that go by their places."""
+    (first, other), edge = graph.plans.get("neighbours", lambda: _neighbours(graph))
+    sizes = np.diff(first)[visits]
+    ends = offsets_of(sizes)
+    taken = np.repeat(first[visits] - ends[:-1], sizes) + np.arange(len(other))
+    index = index_type(max(len(other), graph.n_variables))
+    return Neighbours(frozen(ends.astype(index)), frozen(places[other[taken]].astype(index))), edge[taken]
+
+
+def _linear(setting: Setting) -> tuple[Array, Array, Array]:
+    """Log-odds of base (R, V), what pairwise factors add to it (V,), and their couplings (M,)."""
+    values, ends = _pair_values(setting), ends_of(setting.graph)
+    n_variables = setting.graph.n_variables
+    shift = np.zeros(n_variables)
+    shift += np.bincount(ends[:, 0], weights=values[:, 2] - values[:, 0], minlength=n_variables)
+    shift += np.bincount(ends[:, 1], weights=values[:, 1] - values[:, 0], minlength=n_variables)
+    with np.errstate(invalid="ignore"):
+        own = setting.base[:, 1::2] - setting.base[:, 0::2]
+    own = np.where(np.isnan(own), 0.0, own)  # a row without a labelling
+    return own, shift, values[:, 0] + values[:, 3] - values[:, 1] - values[:, 2]

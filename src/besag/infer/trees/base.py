@@ -1,0 +1,99 @@
+"""Numbers made ready for the passes: tables and base in the domain of a semiring, and whether SUM can hold them.
+
+SUM takes exp(log-potential - shift), the shift being the largest entry of the table to the nearest whole number (sums
+of which are exact), and the same for base with one shift for each variable, or none where all of base is benign. The
+shifts go to the scales of the messages. `delta` is 0 where the range needs no watching (see `tree`)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, Semiring, frozen
+from besag.infer.trees.plan import Forest
+from besag.kernels.factors import POTTS, Factors
+from besag.kernels.semiring import limits
+
+SAFE_RANGE = 150.0  # nats
+BENIGN = 60.0  # |base| up to which exp needs no shift
+
+
+class Tables(NamedTuple):
+    """Tables in the domain of a semiring."""
+
+    values: Array  # (L,)
+    shifts: Array  # (T,)
+    delta: float
+    window: float
+    narrow: bool
+
+
+class Base(NamedTuple):
+    """Base in the domain of a semiring."""
+
+    values: Array  # (R, S)
+    scale: Array  # (R, V); (0, 0) for the log domains, which do not read it
+    narrow: bool
+
+
+def prepare_tables(factors: Factors, forest: Forest, semiring: Semiring) -> Tables:
+    """Tables in the domain of the semiring."""
+    log_potentials, offsets = factors.log_potentials, factors.table_offsets
+    n_tables = len(offsets) - 1
+    if semiring != Semiring.SUM or len(forest.order) == 0:
+        return Tables(frozen(log_potentials), frozen(np.zeros(n_tables)), 0.0, 1.0, False)
+    delta, window = limits(forest.max_arity)
+    potts = np.zeros(n_tables, np.bool_)
+    potts[factors.table_of_factor[factors.kinds == POTTS]] = True
+    used = np.zeros(n_tables, np.bool_)
+    used[factors.table_of_factor[forest.order]] = True
+    high, low = _extent(log_potentials, offsets, potts)
+    largest_range = float((high - low)[used].max(initial=0.0))
+    shifts = np.floor(0.5 + high)  # as potts_weights rounds
+    if largest_range * (forest.max_children + 1) <= SAFE_RANGE:
+        delta = 0.0
+    elif _hides(log_potentials, offsets, potts, used, shifts, math.log(delta)):
+        return Tables(log_potentials, shifts, delta, window, True)
+    sizes = np.diff(offsets)
+    with np.errstate(under="ignore"):
+        values = np.exp(log_potentials - np.repeat(shifts, sizes))
+    values[np.repeat(potts, sizes)] = log_potentials[np.repeat(potts, sizes)]
+    return Tables(frozen(values), frozen(shifts), delta, window, False)
+
+
+def _extent(log_potentials: Array, offsets: IntArray, potts: BoolArray) -> tuple[Array, Array]:
+    """Highest and lowest entry of each table, (T,); a Potts table has the entries 0 and c."""
+    starts = offsets[:-1]
+    high, low = np.maximum.reduceat(log_potentials, starts), np.minimum.reduceat(log_potentials, starts)
+    high, low = np.where(potts, np.maximum(high, 0.0), high), np.where(potts, np.minimum(low, 0.0), low)
+    high[high == -math.inf] = 0.0  # a table of zeros only: there is nothing to take out
+    return high, low
+
+
+def _hides(
+    log_potentials: Array, offsets: IntArray, potts: BoolArray, used: BoolArray, shifts: Array, lowest: float
+) -> bool:
+    """Whether some finite entry of a table in use lies below the range of SUM."""
+    relative = log_potentials - np.repeat(np.where(potts, 0.0, shifts), np.diff(offsets))
+    relative = np.where(np.repeat(potts, np.diff(offsets)), -np.abs(log_potentials), relative)
+    below = (relative < lowest) & (relative > -math.inf)
+    return bool(np.any(below & np.repeat(used, np.diff(offsets))))
+
+
+def prepare_base(base: Array, state_offsets: IntArray, semiring: Semiring, delta: float, max_arity: int) -> Base:
+    """Base (R, S) in the domain of the semiring."""
+    if semiring != Semiring.SUM:
+        return Base(frozen(base), frozen(np.zeros((0, 0))), False)
+    n_variables = len(state_offsets) - 1
+    # A factor multiplies up to max_arity vectors before anything is rescaled: none may leave its share of the range.
+    benign = min(BENIGN, -0.5 * math.log(limits(max_arity)[0]))
+    with np.errstate(under="ignore"):
+        if np.all((np.abs(base) <= benign) | (base == -math.inf)):
+            return Base(frozen(np.exp(base)), frozen(np.zeros((len(base), n_variables))), False)
+        scale = np.maximum.reduceat(base, state_offsets[:-1], axis=1)
+        scale = np.where(scale == -math.inf, 0.0, np.rint(scale))
+        relative = base - np.repeat(scale, np.diff(state_offsets), axis=1)
+        narrow = delta > 0.0 and bool(np.any((relative < math.log(delta)) & (relative > -math.inf)))
+        return Base(frozen(np.exp(relative)), frozen(scale), narrow)

@@ -1,0 +1,151 @@
+"""Beliefs of factors under tree-reweighted messages: arrays in, arrays out.
+
+    b_f(y_f) = exp(lp_f(y_f) / rho_f + sum_{v in f} q_{v->f}(y_v)) / Z_f
+
+They are written to `cells` (R, C), added to `moments` (L,), and averaged over: `expected` (G,) = sum over rows of
+E[lp_f]. The moment of a Potts factor is the belief that its variables differ; its table is made only where cells are
+wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, IntArray
+from besag.infer.trw.kernels.messages import TINY, Links, Tables, count_on, entry, mix_potts, receive, table_size
+from besag.kernels.compile import at, inlined
+from besag.kernels.factors import POTTS
+
+
+class Averages(NamedTuple):
+    """What is summed over rows."""
+
+    factor_weights: Array  # (G,)
+    moments: Array  # (L,)
+    expected: Array  # (G,)
+
+
+@inlined
+def fill_belief(links: Links, tables: Tables, g: int, q: Array, x: Array, belief: Array, digits: IntArray) -> None:
+    """belief = b_f, row-major."""
+    first, n_axes, size, total = links.starts[g], links.starts[g + 1] - links.starts[g], table_size(links, g), 0.0
+    for a in range(n_axes):
+        digits[a] = 0
+    for index in range(size):
+        if tables.kinds[g] == POTTS:
+            value = tables.linear[tables.weights[g] + (1 if digits[0] != digits[1] else 0)]
+        else:
+            value = tables.linear[tables.weights[g] + index]
+        to = 0
+        for a in range(n_axes):
+            value *= x[to + digits[a]]
+            to += links.sizes[first + a]
+        belief[index] = value
+        total += value
+        count_on(n_axes, links.sizes, first, digits)
+    if total < TINY:
+        total = fill_wide(links, tables, g, q, belief, digits)
+    for index in range(size):
+        belief[index] /= total
+
+
+@inlined
+def fill_wide(links: Links, tables: Tables, g: int, q: Array, belief: Array, digits: IntArray) -> float:
+    """belief in proportion to b_f, from the log domain; its sum."""
+    first, n_axes, size = links.starts[g], links.starts[g + 1] - links.starts[g], table_size(links, g)
+    for a in range(n_axes):
+        digits[a] = 0
+    high, total = -math.inf, 0.0
+    for index in range(size):
+        value, to = entry(tables, g, index, digits), 0
+        for a in range(n_axes):
+            value += q[to + digits[a]]
+            to += links.sizes[first + a]
+        belief[index] = value
+        high = max(high, value)
+        count_on(n_axes, links.sizes, first, digits)
+    for index in range(size):
+        belief[index] = math.exp(belief[index] - high)
+        total += belief[index]
+    return total
+
+
+@inlined
+def add_table(links: Links, tables: Tables, g: int, belief: Array, weight: float, moments: Array) -> float:
+    """Adds a belief to the moments of its table; E[lp]."""
+    expected, start = 0.0, tables.logs[g]
+    for index in range(table_size(links, g)):
+        if belief[index] > 0.0:
+            expected += belief[index] * tables.log_potentials[at(start + index)]
+            moments[at(start + index)] += weight * belief[index]
+    return expected
+
+
+@inlined
+def unequal_potts(tables: Tables, g: int, n: int, x: Array, s: Array) -> float:
+    """The belief of a Potts factor that its variables differ; -1 where that needs the log domain."""
+    same, other, start = 0.0, 0.0, tables.weights[g]
+    mix_potts(n, 0.0, tables.linear[start + 1], x, n, s, 0)
+    for k in range(n):
+        same += tables.linear[start] * x[k] * x[n + k]
+        other += x[k] * s[k]
+    return other / (same + other) if same + other >= TINY else -1.0
+
+
+@inlined
+def unequal_cells(n: int, belief: Array) -> float:
+    """The same from its table."""
+    total = 0.0
+    for i in range(n):
+        for k in range(n):
+            if i != k:
+                total += belief[at(i * n + k)]
+    return total
+
+
+def make_beliefs() -> Callable[..., None]:
+    """Kernel: all factors of all rows; `starts` (G,) says where cells go and is empty where none are wanted."""
+
+    def beliefs(
+        links: Links,
+        tables: Tables,
+        totals: Array,
+        messages: AnyArray,
+        averages: Averages,
+        starts: IntArray,
+        cells: Array,
+        max_size: int,
+    ) -> None:
+        q, x, s = np.empty(links.max_states), np.empty(links.max_states), np.empty(links.max_states)
+        belief, digits = np.empty(max_size), np.empty(links.max_arity, np.int64)
+        for r in range(len(totals)):
+            of_row, sent = totals[r], messages[r]
+            for g in range(len(links.starts) - 1):
+                n, void = 0, False
+                for e in range(links.starts[g], links.starts[g + 1]):
+                    shift = receive(links.sizes[e], of_row, links.places[e], sent, links.messages[e], q, x, n)
+                    void |= shift == -math.inf
+                    n += links.sizes[e]
+                if void:
+                    continue
+                weight = averages.factor_weights[g]
+                potts, start = tables.kinds[g] == POTTS, tables.logs[g]
+                unequal = unequal_potts(tables, g, n // 2, x, s) if potts else -1.0
+                if len(starts) > 0 or unequal < 0.0:
+                    fill_belief(links, tables, g, q, x, belief, digits)
+                if potts:
+                    if unequal < 0.0:
+                        unequal = unequal_cells(n // 2, belief)
+                    averages.moments[start] += weight * unequal
+                    averages.expected[g] += unequal * tables.log_potentials[start]
+                else:
+                    averages.expected[g] += add_table(links, tables, g, belief, weight, averages.moments)
+                if len(starts) > 0:
+                    for index in range(table_size(links, g)):
+                        cells[r, at(starts[g] + index)] = belief[index]
+
+    return beliefs

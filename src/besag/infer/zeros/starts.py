@@ -1,0 +1,116 @@
+"""Where chains begin: at labellings of positive weight, drawn far apart.
+
+Without hard zeros between variables each takes a state by exp(base), independent of all others. With them a search
+(`besag.infer.zeros.kernels.feasible`) finds a labelling for each chain; a chain that finds none begins where another
+one does, and where none of a row's chains does, either the row is proven impossible or sampling is refused.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.errors import CapabilityError
+from besag.infer.prepared import Setting
+from besag.infer.result import Result
+from besag.infer.zeros.kernels.feasible import FOUND, NONE, make_search
+from besag.kernels.compile import kernel_of
+from besag.kernels.incidence import make_incidence
+from besag.kernels.random import sweep_key
+
+SLAB = 1 << 20  # random numbers at a time
+BUDGETS = (100, 400, 1600)  # dead ends of each try
+
+
+def independent_codes(setting: Setting, n_chains: int, rng: np.random.Generator) -> IntArray:
+    """(R, C, V): each variable by exp(base)."""
+    return drawn_codes(setting.base, setting.graph.state_offsets, n_chains, rng)
+
+
+def drawn_codes(base: Array, state_offsets: IntArray, n_chains: int, rng: np.random.Generator) -> IntArray:
+    """(R, C, V) from base (R, S), by the largest of log-weight plus Gumbel noise; state 0 where there is none."""
+    n_units, n_states = len(base) * n_chains, base.shape[1]
+    sizes = np.diff(state_offsets)
+    codes = np.zeros((n_units, len(sizes)), np.int64)
+    variable = np.repeat(np.arange(len(sizes)), sizes)
+    step = max(1, SLAB // n_states)
+    for first in range(0, n_units, step):
+        rows = np.arange(first, min(first + step, n_units)) // n_chains
+        noisy = base[rows] - np.log(rng.standard_exponential((len(rows), n_states)))
+        best = np.maximum.reduceat(noisy, state_offsets[:-1], axis=1)
+        unit, state = np.nonzero(noisy == best[:, variable])
+        codes[first + unit[::-1], variable[state[::-1]]] = (state - state_offsets[variable[state]])[::-1]
+    return codes.reshape(len(base), n_chains, len(sizes))
+
+
+def drawn_at_once(n_units: int, n_states: int) -> int:
+    """Numbers that come and go while so many labellings are drawn."""
+    return 6 * min(max(n_states, SLAB), n_units * n_states)
+
+
+def start_codes(setting: Setting, n_chains: int, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
+    """(R, C, V), and which rows (R,) or instances (N,) have a labelling; CapabilityError where that stays unknown."""
+    codes, possible = independent_codes(setting, n_chains, rng), np.array(setting.possible)
+    if not _has_hard_factors(setting):
+        return codes, possible
+    key = int(rng.integers(2**62))
+    base = np.where(setting.spread(possible), setting.base, -np.inf)
+    first, linked = kernel_of(make_incidence, compile=setting.compile)(*(frozen(a) for a in setting.factors[:3]))
+    for row in range(setting.n_rows):
+        if possible[row] or len(possible) > setting.n_rows:
+            found = _search_row(setting, row, base[row], codes[row], key, (frozen(first), frozen(linked)))
+            possible[row : len(possible) if len(possible) > setting.n_rows else row + 1] &= found
+    return codes, possible
+
+
+def _has_hard_factors(setting: Setting) -> bool:
+    """Whether a factor of two or more variables has a hard zero."""
+    if not setting.has_zeros:
+        return False
+    graph, factors = setting.graph, setting.factors
+    hard = np.minimum.reduceat(factors.log_potentials, factors.table_offsets[:-1]) == -np.inf
+    return bool((hard[factors.table_of_factor] & (np.diff(graph.scope_offsets) > 1)).any())
+
+
+def _search_row(
+    setting: Setting, row: int, base: Array, codes: IntArray, key: int, incidence: tuple[IntArray, IntArray]
+) -> bool:
+    """Puts the chains (C, V) of a row on labellings; False where there is provably none."""
+    search = kernel_of(make_search, compile=setting.compile)
+    factors = type(setting.factors)(*(frozen(array) for array in setting.factors))
+    found: list[int] = []
+    base = frozen(base)
+    for chain in range(len(codes)):
+        for attempt, budget in enumerate(BUDGETS):
+            allowed = base > -np.inf
+            number = (row * len(codes) + chain) * len(BUDGETS) + attempt
+            status = search(factors, *incidence, base, sweep_key(key, number), budget, allowed)
+            if status == NONE:
+                return False
+            if status == FOUND:
+                _read(setting, allowed, codes[chain])
+                found.append(chain)
+                break
+    if not found:
+        raise CapabilityError(
+            f"no labelling that the hard zeros allow was found to start from, in {len(codes) * len(BUDGETS)} searches "
+            f"of up to {max(BUDGETS)} dead ends; give one by init=model.map(...), or use an exact engine"
+        )
+    for chain in set(range(len(codes))) - set(found):
+        codes[chain] = codes[found[chain % len(found)]]
+    return True
+
+
+def _read(setting: Setting, allowed: BoolArray, codes: IntArray) -> None:
+    """The only state left of each variable that was decided; others stay as they are."""
+    offsets = setting.graph.state_offsets
+    decided = np.add.reduceat(allowed, offsets[:-1]) == 1
+    states = np.flatnonzero(allowed & np.repeat(decided, np.diff(offsets)))
+    codes[decided] = states - offsets[:-1][decided]
+
+
+def given_codes(setting: Setting, warm: Result, n_chains: int) -> IntArray | None:
+    """(R, C, V) from a Result that has an assignment, the same for every chain; None where it has none."""
+    if warm.codes is None or warm.codes.shape[::2] != (setting.n_rows, setting.graph.n_variables):
+        return None
+    return np.repeat(warm.codes[:, :1], n_chains, axis=1)

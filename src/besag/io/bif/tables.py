@@ -1,0 +1,181 @@
+"""The tables of a BIF file: which rows its statements set, and all numbers of the file at once.
+
+A table comes in one of four orders. Where it has all its rows, in one of the two orders that programs write, or is one
+"table", its numbers are the CPT but for a transposition, and all such tables of one shape are put in their places
+together; row by row only the others are.
+
+    FIRST      rows; the first parent changes fastest             numbers (K_n, ..., K_1, K)
+    LAST       rows; the last parent changes fastest              numbers (K_1, ..., K_n, K)
+    TABLE      one statement; the child changes slowest           numbers (K, K_1, ..., K_n)
+    SCATTERED  rows in any order, and a default for the others
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from math import prod
+
+import numpy as np
+
+from besag.arrays import Array, IntArray
+from besag.io.shared.files import floats
+from besag.io.shared.tables import Pool
+
+END = " -1 "  # no probability: it stands after each statement, to keep count
+
+
+class Order(Enum):
+    """How the numbers of a table are ordered."""
+
+    FIRST = auto()
+    LAST = auto()
+    TABLE = auto()
+    SCATTERED = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Table:
+    """A probability block: its number in the file, its scope (parents, child) and the shape of its CPT.
+
+    n_rows: of the CPT. texts: the numbers of its statements, those of a default last. where: the row of the CPT that
+    each statement sets, where the table is scattered.
+    """
+
+    block: int
+    scope: list[int]
+    shape: tuple[int, ...]
+    n_rows: int
+    order: Order = Order.SCATTERED
+    texts: Sequence[str] = ()
+    where: Sequence[int] = ()
+    has_default: bool = False
+    properties: Sequence[str] = ()
+
+    @property
+    def length(self) -> int:
+        """How many numbers each statement must have."""
+        return self.n_rows * self.shape[-1] if self.order is Order.TABLE else self.shape[-1]
+
+    def row(self, number: int) -> int | None:
+        """The row of the CPT that a statement sets; None where it is a table or a default."""
+        if self.order is Order.TABLE or (self.order is Order.SCATTERED and number >= len(self.where)):
+            return None
+        if self.order is Order.SCATTERED:
+            return self.where[number]
+        parents = self.shape[:-1]
+        order = "F" if self.order is Order.FIRST else "C"
+        return int(np.ravel_multi_index(np.unravel_index(number, parents, order), parents))  # type: ignore[call-overload]
+
+    def spread(self, numbers: Array) -> Array:
+        """The numbers (statements, K) of a scattered table -> its CPT (rows, K)."""
+        cpt = np.empty((self.n_rows, self.shape[-1]))
+        if self.has_default:
+            cpt[:] = numbers[-1]
+        cpt[list(self.where)] = numbers[: len(self.where)]
+        return cpt
+
+
+class LabelOrders:
+    """The labels of the rows of a table, "a, b", in the two orders that programs write; made once for each states."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Order, tuple[tuple[str, ...], ...]], list[str]] = {}
+
+    def order(self, spaces: tuple[tuple[str, ...], ...], labels: list[str]) -> Order:
+        """The order in which labels name each row once, for parents with these states."""
+        first_moves = len(spaces) > 1 < len(spaces[0]) and labels[1].startswith(f"{spaces[0][1]},")
+        order = Order.FIRST if first_moves else Order.LAST
+        expected = self._known.get((order, spaces))
+        if expected is None:
+            expected = self._known[order, spaces] = _row_labels(spaces, order)
+        return order if labels == expected else Order.SCATTERED
+
+
+def _row_labels(spaces: tuple[tuple[str, ...], ...], order: Order) -> list[str]:
+    if order is Order.FIRST:
+        rows = list(spaces[0])
+        for states in spaces[1:]:
+            rows = [f"{row}, {state}" for state in states for row in rows]
+        return rows
+    rows = list(spaces[-1])
+    for states in spaces[-2::-1]:
+        rows = [f"{state}, {row}" for state in states for row in rows]
+    return rows
+
+
+def arranged(tables: Sequence[Table]) -> tuple[list[Pool], Array] | None:
+    """The tables of each shape, and all CPTs in that order; None where a statement has not the numbers it must have."""
+    members: dict[tuple[int, ...], list[int]] = {}
+    alike: dict[tuple[tuple[int, ...], Order, int], list[int]] = {}
+    for child, table in enumerate(tables):
+        members.setdefault(table.shape, []).append(child)
+        alone = child if table.order is Order.SCATTERED else -1
+        alike.setdefault((table.shape, table.order, alone), []).append(child)
+    texts = [text for children in alike.values() for child in children for text in tables[child].texts]
+    try:
+        numbers = floats(spaced(END.join(texts) + END))
+    except ValueError:
+        return None
+    pools = _pools(tables, members)
+    weights = np.empty(sum(prod(shape) * len(children) for shape, children in members.items()))
+    placed = _place(tables, pools, alike.values(), numbers, weights)
+    return (pools, weights) if placed else None
+
+
+def _pools(tables: Sequence[Table], members: dict[tuple[int, ...], list[int]]) -> list[Pool]:
+    """The children of each shape, and their scopes: views of one array, because there may be many shapes of few."""
+    children = np.array([child for group in members.values() for child in group])
+    scopes = np.array([v for group in members.values() for child in group for v in tables[child].scope])
+    pools, first, at = [], 0, 0
+    for shape, group in members.items():
+        last, end = first + len(group), at + len(group) * len(shape)
+        pools.append(Pool(shape, scopes[at:end].reshape(len(group), len(shape)), children[first:last]))
+        first, at = last, end
+    return pools
+
+
+def spaced(numbers: str) -> bytes:
+    """Numbers with spaces for commas; what is not ASCII becomes "?", which is no number."""
+    return numbers.replace(",", " ").encode("ascii", "replace")
+
+
+def _place(
+    tables: Sequence[Table], pools: list[Pool], alike: Iterable[list[int]], numbers: Array, weights: Array
+) -> bool:
+    """Puts all numbers in their places; False where an END does not stand where it must."""
+    views: dict[tuple[int, ...], tuple[IntArray, Array]] = {}
+    start = 0
+    for shape, _, children in pools:
+        size = prod(shape)
+        end = start + size * len(children)
+        views[shape] = children, weights[start:end].reshape(len(children), size)
+        start = end
+    at = 0
+    for group in alike:
+        first = tables[group[0]]
+        statements, width = len(group) * len(first.texts), first.length + 1
+        if len(numbers) - at < statements * width:
+            return False
+        block = numbers[at : at + statements * width].reshape(statements, width)
+        at += statements * width
+        if np.count_nonzero(block[:, -1] == -1) < statements:
+            return False
+        children, view = views[first.shape]
+        rows = slice(None) if len(group) == len(children) else np.searchsorted(children, group)
+        view[rows] = _cpts(first, len(group), block[:, :-1])
+    return at == len(numbers)
+
+
+def _cpts(first: Table, n: int, numbers: Array) -> Array:
+    """The CPTs (n, entries) of n tables like `first` from the numbers of their statements."""
+    *parents, k = first.shape
+    if first.order is Order.FIRST:
+        axes = (0, *range(len(parents), 0, -1), len(parents) + 1)
+        numbers = numbers.reshape(n, *parents[::-1], k).transpose(axes)
+    elif first.order is Order.TABLE:
+        numbers = numbers.reshape(n, k, first.n_rows).transpose(0, 2, 1)
+    elif first.order is Order.SCATTERED:
+        numbers = first.spread(numbers)
+    return numbers.reshape(n, first.n_rows * k)

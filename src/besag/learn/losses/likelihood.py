@@ -1,0 +1,209 @@
+"""Negative conditional log-likelihood, 002 (14)-(16), summed over instances with weights w_n:
+
+    L(theta)      = sum_n w_n (log Z_n(theta) - log Z_n(theta; labels))
+    gradient      = moments(data) - moments(model)                                              002 (19), (20)
+    Hessian       = Cov(phi) of the model, 002 (21); less that of the hidden variables given the labels
+
+Where all labels are known, log Z_n(theta; labels) = -H(x_n, y_n) = -<theta, phi(x_n, y_n)>: the statistics of the data
+are one vector, summed once. Unknown labels are summed out by inference with the known ones as evidence.
+
+Products with the Hessian are central differences of the gradient: two more inferences each, with any engine.
+
+With an engine that is not exact, value and gradient are those of its approximation, and `is_exact` turns False.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from besag.arrays import Array, BoolArray, IntArray, dot, frozen
+from besag.data.dataset import Batch
+from besag.errors import ApproximationWarning, EvidenceError
+from besag.graph.evidence import Evidence
+from besag.graph.graph import Graph
+from besag.infer.engine import Engine, Want, engine_name
+from besag.infer.result import Result
+from besag.learn.objective import Product, add_each
+from besag.learn.optimisers.hessian import hessian_product
+
+WARMED = ("bp", "trw")  # others might stay where they were: mean field at a saddle
+WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
+
+
+class Carried(NamedTuple):
+    """What one call leaves to the next on the same batch: the instances with unknown labels, and the last answers."""
+
+    hidden: Batch | None
+    free: Result | None
+    clamped: Result | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Likelihood:
+    """The loss of theta by inference with an engine; support (P,): hard zeros of the model's tables."""
+
+    engine: Engine
+    support: BoolArray | None = None
+    bounds: set[str] = field(default_factory=set)  # what the engine said of its answers
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all answers so far were exact."""
+        return self.bounds <= {"exact"}
+
+    def statistics(self, batch: Batch) -> Array:
+        """(P,): the moments of the instances whose labels are all known."""
+        complete = is_complete(batch)
+        self._refuse_impossible(batch, complete)
+        if complete.all():
+            return label_moments(batch)
+        if not complete.any():
+            return np.zeros(batch.graph.layout.n_parameters)
+        return label_moments(batch.take(np.flatnonzero(complete)))
+
+    def _refuse_impossible(self, batch: Batch, complete: BoolArray) -> None:
+        """EvidenceError where labels that are known meet a hard zero; others are found by inference."""
+        graph = batch.graph
+        if self.support is None and all(block.template.support is None for block in graph.blocks):
+            return
+        problem = graph.bind(np.zeros(graph.layout.n_parameters), support=self.support)
+        labels = np.maximum(batch.labels, 0)
+        wrong = complete & ~np.isfinite(problem.energy(labels if batch.is_rows else labels[0]))
+        if wrong.any():
+            n = int(np.argmax(wrong))
+            raise EvidenceError(impossible(n if batch.numbers is None else int(batch.numbers[n])))
+
+    def add(
+        self,
+        theta: Array,
+        batches: Sequence[Batch],
+        states: Sequence[Carried | None],
+        gradient: Array,
+        n_threads: int | None,
+    ) -> tuple[list[float], list[Carried]]:
+        """Values and gradients of some batches."""
+        return add_each(partial(self.value_and_grad, theta), batches, states, gradient, n_threads)
+
+    def value_and_grad(self, theta: Array, batch: Batch, state: Carried | None) -> tuple[float, Array, Carried]:
+        """sum_n w_n log Z_n, less that of the clamped phase where labels are unknown; its gradient (P,); the state."""
+        hidden = _hidden(batch) if state is None else state.hidden
+        value, moments, free = self._phase(
+            theta, batch.graph, _phase_weights(batch), None, state and state.free, batch.numbers
+        )
+        gradient, clamped = np.negative(moments, out=moments), None
+        if hidden is not None:
+            known, moments, clamped = self._clamped(theta, hidden, state and state.clamped)
+            value, gradient = value - known, gradient + moments
+        return value, gradient, Carried(hidden, free, clamped)
+
+    def hessian_vector(self, theta: Array, batch: Batch) -> Product:
+        """Products with the Hessian of L at theta."""
+        state = self.value_and_grad(theta, batch, None)[2]
+        reach = partial(largest_change, batch.graph)
+        return hessian_product(lambda point: self.value_and_grad(point, batch, state)[1], theta, reach)
+
+    def _clamped(self, theta: Array, hidden: Batch, warm: Result | None) -> tuple[float, Array, Result | None]:
+        """sum_n w_n log Z_n and its statistics with the known labels as evidence."""
+        if not hidden.is_rows:
+            return self._phase(theta, hidden.graph, hidden.weights, Evidence(hidden.labels), warm, hidden.numbers)
+        value, moments = 0.0, np.zeros(len(theta))
+        weights = np.ones(len(hidden)) if hidden.weights is None else hidden.weights
+        for n, (row, weight) in enumerate(zip(hidden.labels, weights, strict=True)):
+            number = None if hidden.numbers is None else hidden.numbers[n : n + 1]
+            own, statistics, _ = self._phase(theta, hidden.graph, np.array([weight]), Evidence(row), None, number)
+            value, moments = value + own, moments + statistics
+        return value, moments, None
+
+    def _phase(
+        self,
+        theta: Array,
+        graph: Graph,
+        weights: Array | None,
+        evidence: Evidence | None,
+        warm: Result | None,
+        numbers: IntArray | None,
+    ) -> tuple[float, Array, Result | None]:
+        problem = graph.bind(theta, evidence=evidence, weights=weights, support=self.support)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ApproximationWarning)  # the fit says it once
+            result = self.engine.infer(problem, WANT, warm=warm if engine_name(self.engine) in WARMED else None)
+        self.bounds.add(result.bound)
+        assert result.log_partitions is not None
+        assert result.table_moments is not None
+        if not np.isfinite(result.log_partitions).all():
+            n = int(np.argmin(np.isfinite(result.log_partitions)))
+            raise EvidenceError(impossible(n if numbers is None else int(numbers[n])))
+        total = result.log_partitions.sum() if weights is None else dot(result.log_partitions, weights)
+        kept = None if result.state is None else replace(result, table_moments=None, log_partitions=None)
+        return float(total), graph.moments(result.table_moments), kept
+
+
+def largest_change(graph: Graph, theta: Array) -> float:
+    """Of the log-potentials of a graph, by theta; those that are ruled out do not change."""
+    logs = np.abs(graph.bind(theta).log_potentials)
+    return float(logs.max(initial=0.0, where=logs < np.inf))
+
+
+def impossible(n: int) -> str:
+    """What to say of an instance."""
+    return f"instance {n} has no labelling of positive probability: its labels meet hard zeros"
+
+
+def _phase_weights(batch: Batch) -> Array | None:
+    """(N,): the weights of the free phase; all rows of one graph share one log Z."""
+    if not batch.is_rows:
+        return batch.weights
+    return np.array([float(len(batch)) if batch.weights is None else batch.weights.sum()])
+
+
+def is_complete(batch: Batch) -> BoolArray:
+    """(N,): whether all labels of an instance are known."""
+    if batch.is_rows:
+        return np.asarray((batch.labels >= 0).all(axis=1))
+    unknown = np.concatenate([[0], np.cumsum(batch.labels[0] < 0)])
+    offsets = batch.graph.instance_offsets
+    return np.asarray(unknown[offsets[1:]] == unknown[offsets[:-1]])
+
+
+def _hidden(batch: Batch) -> Batch | None:
+    """The instances with unknown labels."""
+    complete = is_complete(batch)
+    if complete.all():
+        return None
+    hidden = batch.take(np.flatnonzero(~complete))
+    return _merged(hidden) if hidden.is_rows else hidden
+
+
+def _merged(batch: Batch) -> Batch:
+    """Rows that are alike as one, with their weights added up."""
+    rows, first, which = np.unique(batch.labels, axis=0, return_index=True, return_inverse=True)
+    weights = np.bincount(which.reshape(-1), weights=batch.weights).astype(np.float64)
+    return Batch(batch.graph, rows, weights, None if batch.numbers is None else batch.numbers[first])
+
+
+def label_moments(batch: Batch) -> Array:
+    """(P,): sum_n w_n phi(x_n, y_n) of instances whose labels are all known."""
+    if not batch.is_rows:
+        return batch.graph.moments(batch.labels[0], weights=batch.weights)
+    graph, weights = batch.graph, np.ones(len(batch)) if batch.weights is None else batch.weights
+    total = np.zeros(graph.layout.n_parameters)
+    for block in graph.blocks:
+        counts = _counts(batch.labels, block.scopes, block.template.shape, weights)
+        total[graph.layout[block.template.name]] += block.template.moments(block.inputs, counts)
+    return total
+
+
+def _counts(rows: IntArray, scopes: IntArray, shape: tuple[int, ...], weights: Array) -> Array:
+    """(F, *shape): how often each configuration of each scope is seen."""
+    size = int(np.prod(shape))
+    counts = np.empty((len(scopes), size))
+    for f, scope in enumerate(scopes):
+        config = np.ravel_multi_index(tuple(rows[:, scope].T), shape)
+        counts[f] = np.bincount(config, weights=weights, minlength=size)
+    return np.asarray(frozen(counts.reshape(-1, *shape)))

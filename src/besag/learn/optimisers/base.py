@@ -1,0 +1,345 @@
+"""Optimisers: what makes a Function small, how they are named, and what they share.
+
+An optimiser is a frozen dataclass of options. By text, "lbfgs[memory=20]" is the one registered as "lbfgs" with that
+option; `optimizer_text` gives the text back. At work it is a Method, which goes from Point to Point; `descend` drives
+it, keeps the history, shows each iteration to whoever watches, and says why it ended:
+
+    converged        ||gradient|| <= tolerance max(1, ||theta||), or as the method says; also where no step helps any
+                     more and the gradient is TINY times what it was at the start
+    no_progress      no step makes the value smaller, or the value is no number
+    early_stopping   on_step has returned True
+    max_iterations   so many iterations were made, those before a checkpoint counted
+    time_limit       so many seconds have passed in this call
+    interrupted      Ctrl-C: the work of the iteration under way is dropped
+
+A Point is never changed, so that one is whole whenever Ctrl-C comes. A Function must hand out its gradients for good.
+With l1 > 0 the value is f(theta) + sum_j l1_j |theta_j|, and the gradient is the element of least norm of the
+subdifferential, `pseudo_gradient`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from besag.arrays import Array, norm
+from besag.errors import CapabilityError
+from besag.infer.engine import parse_engine
+from besag.learn.checkpoint import Checkpoint, Kept
+from besag.learn.history import History, Iteration, OnIteration
+from besag.learn.objective import Function
+
+TINY = 1e-7
+ABOVE_ZERO = math.ulp(0.0)
+
+# Optimiser by text -> module and class; imported when asked for.
+REGISTRY: Mapping[str, tuple[str, str]] = {
+    "adagrad": ("besag.learn.optimisers.stochastic", "Adagrad"),
+    "adam": ("besag.learn.optimisers.stochastic", "Adam"),
+    "gradient_descent": ("besag.learn.optimisers.gradient_descent", "GradientDescent"),
+    "lbfgs": ("besag.learn.optimisers.lbfgs", "LBFGS"),
+    "momentum": ("besag.learn.optimisers.stochastic", "Momentum"),
+    "newton_cg": ("besag.learn.optimisers.newton_cg", "NewtonCG"),
+    "sgd": ("besag.learn.optimisers.stochastic", "SGD"),
+    "steepest_descent": ("besag.learn.optimisers.steepest_descent", "SteepestDescent"),
+}
+
+
+class Optimizer(Protocol):
+    """What every optimiser offers."""
+
+    @property
+    def max_iterations(self) -> int:
+        """Of all parts of a resumed fit together."""
+
+    @property
+    def tolerance(self) -> float:
+        """See the module."""
+
+    def minimize(
+        self,
+        function: Function,
+        theta: Array,
+        *,
+        time_limit: float | None = None,
+        on_step: OnIteration | None = None,
+        resume: Checkpoint | None = None,
+    ) -> tuple[Array, History, Checkpoint]:
+        """The best theta so far, how it was reached, and from where to go on; `resume` takes the place of theta."""
+
+
+class Descending:
+    """What makes an optimiser of a Method: `at_work` is the method for a function of so many parameters."""
+
+    __slots__ = ()
+
+    def at_work(self, function: Function, n_parameters: int) -> Method:
+        """The method, at its start."""
+        raise NotImplementedError
+
+    def minimize(
+        self,
+        function: Function,
+        theta: Array,
+        *,
+        time_limit: float | None = None,
+        on_step: OnIteration | None = None,
+        resume: Checkpoint | None = None,
+    ) -> tuple[Array, History, Checkpoint]:
+        """See the module."""
+        return descend(self.at_work(function, len(theta)), theta, time_limit, on_step, resume)
+
+
+def read_optimizer(spec: str | Optimizer) -> Optimizer:
+    """An optimiser from text or an object.
+
+    >>> read_optimizer("gradient_descent[step=0.5]")
+    GradientDescent(step=0.5, max_iterations=1000, tolerance=1e-05)
+    """
+    if not isinstance(spec, str):
+        if not is_dataclass(spec) or isinstance(spec, type) or not hasattr(spec, "minimize"):
+            raise CapabilityError(f'optimizer must be text such as "lbfgs" or an optimizer object, got {spec!r}')
+        return spec
+    name, options = parse_engine(spec)
+    if name not in REGISTRY:
+        raise CapabilityError(f"no optimizer is named {name!r}; there are {', '.join(sorted(REGISTRY))}")
+    module, attribute = REGISTRY[name]
+    kind = getattr(importlib.import_module(module), attribute)
+    known = sorted(f.name for f in fields(kind))
+    for option in options:
+        if option not in known:
+            raise CapabilityError(f"optimizer {name!r} has no option {option!r}; it has {', '.join(known)}")
+    made: Optimizer = kind(**options)
+    return made
+
+
+def optimizer_name(optimizer: object) -> str:
+    """The text name of an optimiser object."""
+    path = (type(optimizer).__module__, type(optimizer).__name__)
+    return next((name for name, entry in REGISTRY.items() if entry == path), type(optimizer).__name__.lower())
+
+
+def optimizer_text(optimizer: Optimizer) -> str:
+    """The text of an optimiser: the inverse of `read_optimizer`."""
+    chosen = {f.name: getattr(optimizer, f.name) for f in fields(optimizer)}  # type: ignore[arg-type]
+    usual = {f.name: f.default for f in fields(optimizer) if f.default is not MISSING}  # type: ignore[arg-type]
+    options = [f"{name}={value}" for name, value in chosen.items() if value != usual[name]]
+    return optimizer_name(optimizer) + (f"[{','.join(options)}]" if options else "")
+
+
+def check_numbers(optimizer: object, *options: str, least: float = 0.0, below: float = math.inf) -> None:
+    """CapabilityError where an option is not a number from `least` to less than `below`."""
+    for option in options:
+        value = getattr(optimizer, option)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < below:
+            expected = f"a number {_range(least, below)}"
+            raise CapabilityError(f"{optimizer_name(optimizer)}: {option} must be {expected}, got {value!r}")
+
+
+def _range(least: float, below: float) -> str:
+    if least == ABOVE_ZERO:
+        return "above 0"
+    return f"from {least:g}" + (" on" if below == math.inf else f" to below {below:g}")
+
+
+def check_positive(optimizer: object, *options: str) -> None:
+    """CapabilityError where an option is not a finite number above 0."""
+    check_numbers(optimizer, *options, least=ABOVE_ZERO)
+
+
+def check_counts(optimizer: object, *options: str, least: int = 1) -> None:
+    """CapabilityError where an option is not a whole number from `least` on."""
+    for option in options:
+        value = getattr(optimizer, option)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise CapabilityError(
+                f"{optimizer_name(optimizer)}: {option} must be a whole number of at least {least}, got {value!r}"
+            )
+
+
+def check_choice(optimizer: object, option: str, allowed: tuple[object, ...]) -> None:
+    """CapabilityError where an option is none of those allowed."""
+    value = getattr(optimizer, option)
+    if not any(value is choice or value == choice for choice in allowed):
+        raise CapabilityError(f"{optimizer_name(optimizer)}: {option} must be one of {allowed}, got {value!r}")
+
+
+def refuse_l1(optimizer: object, function: Function) -> None:
+    """CapabilityError where the function is not smooth."""
+    if not function.penalty.is_smooth:
+        raise CapabilityError(f"optimizer {optimizer_name(optimizer)!r} cannot minimise with l1 > 0; lbfgs and sgd can")
+
+
+def pseudo_gradient(function: Function, theta: Array, gradient: Array) -> Array:
+    """The subgradient of least norm of f + l1 |.|, where `gradient` is that of f; zero where theta_j = 0 is best."""
+    if function.penalty.is_smooth:
+        return gradient
+    signs = np.sign(theta)
+    least = np.clip(gradient, -function.penalty.l1, function.penalty.l1)
+    np.negative(least, out=least)
+    np.copyto(least, function.penalty.l1 * signs, where=signs != 0)
+    least += gradient
+    return least
+
+
+class Point(NamedTuple):
+    """Where a method stands.
+
+    iteration: how many are done; the method is within the next one where kept["position"] says so. value, grad_norm:
+    at theta, nan where they were not evaluated. step: that led here, 0 where there was none to take. kept: all else.
+    """
+
+    iteration: int
+    theta: Array
+    value: float
+    grad_norm: float
+    step: float
+    kept: Mapping[str, Any]
+
+    @property
+    def is_within(self) -> bool:
+        """Whether an iteration is under way."""
+        return bool(self.kept.get("position", 0))
+
+
+class Method:
+    """An optimiser at work on one function; what most methods share."""
+
+    def __init__(self, optimizer: Optimizer, function: Function) -> None:
+        self.optimizer, self.function = optimizer, function
+
+    def begin(self, theta: Array) -> Point:
+        """The point to start at, evaluated."""
+        value, gradient = self.function.value_and_grad(theta)
+        return Point(0, theta, value, norm(gradient), 0.0, {"gradient": gradient})
+
+    def step(self, point: Point) -> Point:
+        """One iteration, or a part of one."""
+        raise NotImplementedError
+
+    def is_converged(self, point: Point, rows: list[Iteration]) -> bool:
+        """Whether to stop, content."""
+        limit = self.optimizer.tolerance * max(1.0, norm(point.theta))
+        return math.isfinite(point.value) and point.grad_norm <= limit < math.inf
+
+    def shown(self, point: Point) -> Array:
+        """The theta that a row of the history speaks of."""
+        return point.theta
+
+    def answer(self, point: Point) -> Array:
+        """The theta to return."""
+        return self.shown(point)
+
+    def elsewhere(self, point: Point) -> tuple[float, float] | None:
+        """Value and norm of the gradient at the answer, where that is not the theta of the last row."""
+        return None
+
+    def measured(self, point: Point) -> tuple[float, float]:
+        """Value and norm of the gradient, evaluated where that was left out."""
+        return point.value, point.grad_norm
+
+    def packed(self, point: Point) -> dict[str, Kept]:
+        """What a checkpoint has to hold besides theta."""
+        return dict(point.kept)
+
+    def unpacked(self, kept: Mapping[str, Kept]) -> Mapping[str, Kept]:
+        """What `packed` was made from."""
+        return kept
+
+
+def descend(
+    method: Method,
+    theta: Array,
+    time_limit: float | None = None,
+    on_step: OnIteration | None = None,
+    resume: Checkpoint | None = None,
+) -> tuple[Array, History, Checkpoint]:
+    """The answer of a method when it has converged or a limit is reached; see the module."""
+    _check_time_limit(time_limit)
+    if on_step is not None and not callable(on_step):
+        raise CapabilityError(f"on_step must be a function of a row of the history and theta, got {on_step!r}")
+    began = time.perf_counter()
+    history, point = _started(method, theta) if resume is None else _resumed(method, theta, resume)
+    stuck, ended = not math.isfinite(point.value) and resume is None, False
+    try:
+        while True:
+            late = time_limit is not None and time.perf_counter() - began >= time_limit
+            history.stopped = _reason(method, point, history, stuck, ended, late)
+            if history.stopped is not None:
+                break
+            before, point = point.iteration, method.step(point)
+            stuck, ended = False, False
+            if point.iteration > before:
+                stuck = point.step == 0
+                row = history.add(point.value, point.grad_norm, point.step)
+                ended = on_step is not None and bool(on_step(row, method.shown(point)))
+    except KeyboardInterrupt:
+        history.stopped = "interrupted"
+    _complete(method, point, history)
+    rows = tuple(history.rows[: point.iteration + 1])
+    name = optimizer_name(method.optimizer)
+    checkpoint = Checkpoint(name, point.theta, point.iteration, history.seconds, rows, method.packed(point))
+    return method.answer(point), history, checkpoint
+
+
+def _check_time_limit(given: Any) -> None:
+    if given is None or (isinstance(given, (int, float, np.number)) and not isinstance(given, bool) and given >= 0):
+        return
+    raise CapabilityError(f"time_limit must be a number of seconds, at least 0, or None, got {given!r}")
+
+
+def _started(method: Method, theta: Array) -> tuple[History, Point]:
+    history, point = History(), method.begin(np.array(theta, np.float64))
+    history.add(point.value, point.grad_norm, 0.0)
+    return history, point
+
+
+def _resumed(method: Method, theta: Array, resume: Checkpoint) -> tuple[History, Point]:
+    name = optimizer_name(method.optimizer)
+    if resume.optimizer != name:
+        raise CapabilityError(f"resume must be a checkpoint of {name!r}, got one of {resume.optimizer!r}")
+    if resume.theta.shape != np.shape(theta):
+        raise CapabilityError(f"resume is of {len(resume.theta)} parameters, expected {len(theta)}")
+    history = History(list(resume.rows), began=time.perf_counter() - resume.seconds)
+    last = resume.rows[-1]
+    kept = method.unpacked(resume.kept)
+    return history, Point(resume.iteration, resume.theta, last.value, last.grad_norm, last.step, kept)
+
+
+def _reason(method: Method, point: Point, history: History, stuck: bool, ended: bool, late: bool) -> str | None:
+    """Why to stop here, None to go on."""
+    if not point.is_within:
+        if method.is_converged(point, history.rows):
+            return "converged"
+        if stuck:
+            small = math.isfinite(point.grad_norm) and point.grad_norm <= TINY * history.rows[0].grad_norm
+            return "converged" if small else "no_progress"
+        if ended:
+            return "early_stopping"
+        if point.iteration >= method.optimizer.max_iterations:
+            return "max_iterations"
+    return "time_limit" if late else None
+
+
+def _complete(method: Method, point: Point, history: History) -> None:
+    """A last row that speaks of the answer, where a part of an iteration or one without its value was the last.
+
+    Where the answer was left behind, the way back to it is one more row, of step 0.
+    """
+    number = point.iteration + point.is_within
+    try:
+        answer = method.elsewhere(point)
+        if answer is not None:
+            history.go_back(*answer)
+        if len(history.rows) > number and not math.isnan(history.rows[number].value):
+            return
+        value, grad_norm = method.measured(point)
+    except KeyboardInterrupt:  # pressed again: whoever does so will not wait for an evaluation
+        value, grad_norm = math.nan, math.nan
+    history.rows[number:] = [Iteration(number, history.seconds, value, grad_norm, point.step)]

@@ -1,0 +1,147 @@
+"""Mini-batches, epoch by epoch: what stochastic methods do with their options.
+
+An iteration is an epoch: all instances in a new random order, cut into batches. Every batch is a step of its own to
+Ctrl-C and to the time limit; a checkpoint has the order and the position within it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, norm
+from besag.errors import CapabilityError
+from besag.learn.checkpoint import Kept
+from besag.learn.objective import Function
+from besag.learn.optimisers.base import Method, Point, optimizer_name, pseudo_gradient
+from besag.learn.optimisers.schedules import scheduled
+
+if TYPE_CHECKING:
+    from besag.learn.optimisers.stochastic import Moments, Stochastic
+
+
+class Epochs(Method):
+    """What stochastic methods share; size: the number of instances of a batch. own: what only their points keep."""
+
+    optimizer: Stochastic
+    own = ""
+
+    def __init__(self, optimizer: Stochastic, function: Function, size: int) -> None:
+        Method.__init__(self, optimizer, function)
+        self.size, self.n_batches = size, math.ceil(function.n / size)
+
+    def beginning(self) -> dict[str, Any]:
+        """What points keep, before the first epoch."""
+        generator = json.dumps(np.random.default_rng(self.optimizer.seed).bit_generator.state)
+        return {"generator": generator, "order": np.zeros(0, np.int64), "position": 0, "size": self.size}
+
+    def drawn(self, point: Point) -> dict[str, Any]:
+        """What a point keeps; at the start of an epoch with a new order, and the generator's state after it."""
+        if point.is_within:
+            return dict(point.kept)
+        rng = np.random.default_rng()
+        rng.bit_generator.state = json.loads(point.kept["generator"])
+        order = rng.permutation(self.function.n)
+        return {**point.kept, "order": order, "generator": json.dumps(rng.bit_generator.state)}
+
+    def batch(self, kept: Mapping[str, Any]) -> IntArray:
+        """The instances of the batch that is next."""
+        instances: IntArray = kept["order"][kept["position"] : kept["position"] + self.size]
+        return instances
+
+    def after(self, position: int) -> int:
+        """The position after a batch, 0 after the last one."""
+        return (position + self.size) % (self.n_batches * self.size)
+
+    def shrunk(self, theta: Array, step: Array | float) -> Array:
+        """The proximal step of l1: theta, moved towards 0 by step l1 / N and not beyond."""
+        if self.function.penalty.is_smooth:
+            return theta
+        left = np.abs(theta) - step * self.function.penalty.l1 / self.function.n
+        return np.asarray(np.sign(theta) * np.maximum(left, 0.0))
+
+    def evaluated(self, theta: Array) -> tuple[float, float, Array]:
+        """Value, norm of the gradient, and the gradient of the smooth part."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, gradient = self.function.value_and_grad(theta)
+            slope = pseudo_gradient(self.function, theta, gradient)
+            return value + self.function.penalty.absolute(theta), norm(slope), gradient
+
+    def unpacked(self, kept: Mapping[str, Kept]) -> Mapping[str, Kept]:
+        if self.own not in kept:
+            name = optimizer_name(self.optimizer)
+            raise CapabilityError(f"resume is of {name} with other options for its steps; go on with the same")
+        was, now = (len(np.asarray(kept["order"])), kept["size"]), (self.function.n, self.size)
+        if kept["position"] and was != now:
+            raise CapabilityError(
+                f"resume is within an epoch of {was[0]} instances in batches of {was[1]}, got {now[0]} in batches of "
+                f"{now[1]}; go on with the same"
+            )
+        return {**kept, "size": self.size}
+
+
+class Scheduled(Epochs):
+    """Steps by a schedule, and averages of theta."""
+
+    own = "n_averaged"
+
+    def __init__(self, optimizer: Stochastic, function: Function, size: int) -> None:
+        Epochs.__init__(self, optimizer, function, size)
+        settles = optimizer.steps[0] == "cosine" or not function.penalty.is_smooth
+        self.averages = not settles if optimizer.averaging is None else optimizer.averaging
+
+    def begin(self, theta: Array) -> Point:
+        value, grad_norm, _ = self.evaluated(theta)
+        kept = {**self.beginning(), "n_averaged": 0, **self.optimizer.moments(theta)}
+        return Point(0, theta, value, grad_norm, 0.0, kept)
+
+    def step(self, point: Point) -> Point:
+        """One batch; with the last one of an epoch, its evaluation where that is due."""
+        kept = self.drawn(point)
+        sampled, gradient = self.function.sampled(point.theta, self.batch(kept))
+        if not math.isfinite(sampled):
+            return point._replace(iteration=point.iteration + 1, step=0.0, kept={**kept, "position": 0})
+        theta, step, moments = self._moved(point, gradient, kept["position"] // self.size)
+        kept.update(moments)
+        kept.update(self._average(point, theta))
+        kept["position"] = self.after(kept["position"])
+        moved = point._replace(theta=theta, value=math.nan, grad_norm=math.nan, step=step, kept=kept)
+        return moved if moved.is_within else self._ended(moved)
+
+    def _moved(self, point: Point, gradient: Array, batch: int) -> tuple[Array, float, Moments]:
+        """Theta after the update, its step, and the moments."""
+        chosen = self.optimizer
+        epochs = point.iteration + batch / self.n_batches
+        step = scheduled(*chosen.steps, chosen.decay, epochs, chosen.max_iterations)
+        count = point.iteration * self.n_batches + batch + 1
+        with np.errstate(over="ignore", invalid="ignore"):
+            direction, metric, moments = chosen.direction(gradient / self.function.n, point.kept, count)
+            theta = self.shrunk(point.theta - step * direction / metric, step / metric)
+        return theta, step, moments
+
+    def _average(self, point: Point, theta: Array) -> dict[str, Any]:
+        if not self.averages or 2 * point.iteration < self.optimizer.max_iterations:
+            return {}
+        count = point.kept["n_averaged"] + 1
+        before: Array = point.kept.get("average", theta)
+        return {"average": before + (theta - before) / count, "n_averaged": count}
+
+    def _ended(self, point: Point) -> Point:
+        """The end of an epoch."""
+        done = point._replace(iteration=point.iteration + 1)
+        if done.iteration % self.optimizer.evaluate_every:
+            return done
+        value, grad_norm = self.measured(done)
+        return done._replace(value=value, grad_norm=grad_norm)
+
+    def shown(self, point: Point) -> Array:
+        shown: Array = point.kept.get("average", point.theta)
+        return shown
+
+    def measured(self, point: Point) -> tuple[float, float]:
+        value, grad_norm, _ = self.evaluated(self.shown(point))
+        return value, grad_norm
