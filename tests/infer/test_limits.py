@@ -203,7 +203,9 @@ def test_residual_messages_on_dense_graphs_look_at_the_clock_more_often() -> Non
     assert len(looks) == -(-n_links // (LOOK_EVERY // degree))
 
 
-@pytest.mark.parametrize(("engine", "module"), [("trw", "trw"), ("mean_field[family=tree]", "mean_field")])
+@pytest.mark.parametrize(
+    ("engine", "module"), [("trw", "trw.engine"), ("mean_field[family=tree]", "mean_field.engine")]
+)
 def test_a_beginning_that_would_miss_the_limit_is_refused(engine: str, module: str, forced: Forced) -> None:
     model = grid(6)
     forced({f"infer.{module}.SECONDS_A_LINK": 1.0})

@@ -8,7 +8,7 @@ import pytest
 
 from besag.errors import ParseError
 from besag.io import load
-from tests.io.test_native import document
+from tests.io.native.test_native import document
 
 Write = Callable[..., Path]
 

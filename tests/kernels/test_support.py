@@ -17,7 +17,7 @@ from besag.graph.problem import Problem
 from besag.kernels.factors import Factors
 from besag.kernels.support import allowed_states
 from besag.model.model import Model
-from tests.kernels.forests import dense, pack
+from tests.infer.trees.forests import dense, pack
 from tests.oracle import Enumeration
 from tests.strategies import evidence_for, examples, forests, generators, models
 

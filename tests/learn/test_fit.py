@@ -11,7 +11,7 @@ import besag
 from besag.errors import CapabilityError, ConvergenceWarning, ModelError
 from besag.learn.fit import Fit
 from besag.learn.history import Iteration
-from tests.learn.test_likelihood import instances, model_of
+from tests.learn.losses.test_likelihood import instances, model_of
 
 
 def test_a_saturated_model_matches_the_frequencies() -> None:

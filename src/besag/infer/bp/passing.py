@@ -18,11 +18,9 @@ import numpy as np
 
 from besag import recycled
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, frozen, index_type
-from besag.infer.bp.kernels import binary as bp_binary
-from besag.infer.bp.kernels import general as bp_any
+from besag.infer.bp.kernels import binary, general, schedules
 from besag.infer.bp.kernels import pairs as bp_pairs
 from besag.infer.bp.kernels import ratios as bp_ratios
-from besag.infer.bp.kernels import schedules as bp_schedules
 from besag.infer.bp.kernels.beliefs import make_factors, make_least, make_variables
 from besag.infer.bp.kernels.decode import make_decode
 from besag.infer.bp.kernels.general import Numbers
@@ -121,12 +119,12 @@ class Passing:
         self._ratios: Ratios | None = None  # where they are there, they have taken the place of the messages
         self.gathered = np.empty(n, domain.dtype)
         self._takes_ratios = domain.is_paired and domain.n_states == 2 and self._rules_nothing_out()
-        self.room = bp_schedules.Room(
+        self.room = schedules.Room(
             np.empty(domain.n_states, domain.dtype), np.empty(n, domain.dtype), np.zeros(domain.arity, np.int64)
         )
         self.alive = self._alive() if domain.has_zeros else None
         self.updates = 0
-        self._heap: bp_schedules.Heap | None = None
+        self._heap: schedules.Heap | None = None
 
     @property
     def messages(self) -> AnyArray:
@@ -196,7 +194,7 @@ class Passing:
         if not self.gather():
             self.narrow = True
             return math.inf
-        send = kernel_of(bp_any.make_send, self.semiring, compile=self.domain.compile)
+        send = kernel_of(general.make_send, self.semiring, compile=self.domain.compile)
         sent, new = frozen(self.gathered), self.room.new
 
         def work(start: int, stop: int) -> float:
@@ -207,7 +205,7 @@ class Passing:
 
     def gather(self) -> bool:
         """What variables send to factors, from all messages; False where one has lost its range."""
-        gather = kernel_of(bp_any.make_gather, self.semiring, compile=self.domain.compile)
+        gather = kernel_of(general.make_gather, self.semiring, compile=self.domain.compile)
         received = frozen(self.messages)
 
         def work(start: int, stop: int) -> float:
@@ -266,8 +264,8 @@ class Passing:
 
     def _pair_kernels(self, n: int, damped: int) -> tuple[Callable[..., bool], Callable[..., float]]:
         if n == 2:
-            gather = kernel_of(bp_binary.make_gather, self.semiring, compile=True)
-            return gather, kernel_of(bp_binary.make_send, self.semiring, damped, compile=True)
+            gather = kernel_of(binary.make_gather, self.semiring, compile=True)
+            return gather, kernel_of(binary.make_send, self.semiring, damped, compile=True)
         gather = kernel_of(bp_pairs.make_gather, self.semiring, n, compile=True)
         return gather, kernel_of(bp_pairs.make_send, self.semiring, n, damped, compile=True)
 
@@ -277,7 +275,7 @@ class Passing:
             self.narrow = True
             return math.inf
         self.updates += len(self.links.variables)
-        sweep = kernel_of(bp_schedules.make_sweep, self.semiring, compile=self.domain.compile)
+        sweep = kernel_of(schedules.make_sweep, self.semiring, compile=self.domain.compile)
         return self._checked(
             float(sweep(self.links, self.numbers, order, damping, self.messages, self.gathered, self.room))
         )
@@ -294,14 +292,14 @@ class Passing:
         if self._heap is None:
             fine = self.gather()
             self.waiting = np.array(self.messages)
-            self._heap = bp_schedules.Heap(np.arange(n_links), np.arange(n_links), np.zeros(n_links))
-            wait = kernel_of(bp_schedules.make_await_all, self.semiring, compile=compile)
+            self._heap = schedules.Heap(np.arange(n_links), np.arange(n_links), np.zeros(n_links))
+            wait = kernel_of(schedules.make_await_all, self.semiring, compile=compile)
             if not (
                 wait(links, self.numbers, self.gathered, self.messages, self.waiting, self._heap, self.room) and fine
             ):
                 self.narrow = True
                 return math.inf
-        kernel = kernel_of(bp_schedules.make_send_largest, self.semiring, compile=compile)
+        kernel = kernel_of(schedules.make_send_largest, self.semiring, compile=compile)
         numbers, heap = self.numbers, self._heap
         fixed = (self.messages, self.gathered, self.waiting, heap, self.room)
         degrees = np.diff(links.first)

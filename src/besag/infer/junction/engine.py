@@ -28,7 +28,7 @@ from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.junction import propagate as join
+from besag.infer.junction import propagate
 from besag.infer.junction.few_states import best_of_few_states
 from besag.infer.junction.k_best import several_best
 from besag.infer.junction.numbers import Groups, Numbers, numbers_of
@@ -272,7 +272,7 @@ class Run:
         tight = self.drawn(want)[1]
         self.fixed, self.soft = np.zeros(len(self.fixed), np.bool_), self.soft | self.fixed
         loose = self.drawn(want)[1]
-        small = loose.separator_entries.sum() <= join.MOST_LANE_MESSAGES
+        small = loose.separator_entries.sum() <= propagate.MOST_LANE_MESSAGES
         if not small or loose.total > LOOSE * tight.total:
             self.fixed, self.soft = held
 
@@ -345,17 +345,17 @@ class Run:
                 seconds=seconds,
             )
 
-    def evidence_rows(self, start: int, stop: int) -> join.Given:
+    def evidence_rows(self, start: int, stop: int) -> propagate.Given:
         """Some rows of evidence."""
         observed, log_weights = self.problem.evidence.rows(start, stop)
-        return join.Given(observed, log_weights)
+        return propagate.Given(observed, log_weights)
 
     def slabs(self, width: int, kept: int = 0) -> Iterator[tuple[int, int]]:
         """Rows in slabs, so that a large batch does not need all of its answers twice.
 
         width: numbers that are made of a row. kept: those of them that stay; TooLargeError where they do not fit.
         """
-        rows, least = self.problem.evidence.n_rows, join.LANES
+        rows, least = self.problem.evidence.n_rows, propagate.LANES
         states, variables = int(self.graph.state_offsets[-1]), self.graph.n_variables
         work = 8 * (WORK_OF_STATE * states + WORK_OF_VARIABLE * variables + 2 * width)
         stays = bytes_of_rows(self.problem) + 8 * rows * kept
@@ -374,7 +374,7 @@ class Run:
         if offsets is not None:
             width += int(offsets[-1])
             self._refuse_cells(rows if "factors" in want else 1, int(offsets[-1]))
-        if not cells and rows >= join.LANES:
+        if not cells and rows >= propagate.LANES:
             self._loosen(want - {"map", "samples"})
         made = self.plan(want - {"map", "samples"})
         compile = worth_compiling(made.sketch.total * rows)
@@ -382,7 +382,7 @@ class Run:
         moments = np.zeros(len(self.problem.log_potentials) if "moments" in want else 0)
         stays = (width if "factors" in want else states) if want & {"variables", "factors"} else 0
         for start, stop in self.slabs(width, 1 + stays):
-            part = join.sum_product(
+            part = propagate.sum_product(
                 partial(self.numbers, made),
                 self.evidence_rows(start, stop),
                 want_variables="variables" in want,
@@ -459,7 +459,7 @@ class Run:
         answers, possible = Answers(self.problem.evidence.n_rows), []
         for start, stop in self.slabs(self.graph.n_variables, 1 + self.graph.n_variables):
             given = self.evidence_rows(start, stop)
-            weight, codes = join.max_product(numbers, given, n_threads=self.n_threads, compile=compile)
+            weight, codes = propagate.max_product(numbers, given, n_threads=self.n_threads, compile=compile)
             answers.put("codes", start, codes)
             possible.append(weight[0] if self.graph.n_instances > 1 else weight[:, 0])
         return self.labelled(answers.found["codes"], np.concatenate(possible))
@@ -479,7 +479,9 @@ class Run:
         log_z, answers, width = [], Answers(rows), self.graph.n_variables * n_samples
         for start, stop in self.slabs(width, width):
             given = self.evidence_rows(start, stop)
-            part = join.sample(numbers_in, given, n_samples, key + start, n_threads=self.n_threads, compile=compile)
+            part = propagate.sample(
+                numbers_in, given, n_samples, key + start, n_threads=self.n_threads, compile=compile
+            )
             log_z.append(part[0][0] if self.graph.n_instances > 1 else part[0][:, 0])
             answers.put("sampled", start, part[1])
         return {"log_partitions": np.concatenate(log_z), **answers.found}

@@ -15,7 +15,7 @@ from besag.arrays import IntArray, Semiring
 from besag.errors import TooLargeError
 from besag.infer.bounds.narrowing import Fits, bound_bytes, narrowed
 from besag.infer.engine import Want
-from besag.infer.junction import propagate as join
+from besag.infer.junction import propagate
 from besag.infer.junction.outlook import is_hopeless, linked
 from besag.infer.orders.kernels.cliques import clique_entries
 from besag.infer.orders.search import SEARCH_STEPS, within
@@ -83,7 +83,7 @@ def _narrowed(run: Run, setting: Purpose, fits: Fits, total: float, seconds: flo
             return None
         numbers, given = run.numbers(made, Semiring.MAX), run.evidence_rows(0, 1)
         compile = worth_compiling(made.sketch.total)
-        weight, codes = join.max_product(numbers, given, n_threads=run.n_threads, compile=compile)
+        weight, codes = propagate.max_product(numbers, given, n_threads=run.n_threads, compile=compile)
         return float(weight.sum()), codes
 
     base = np.zeros(int(offsets[-1])) if evidence.log_weights is None else evidence.log_weights[0].copy()

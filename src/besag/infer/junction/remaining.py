@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, frozen, joined, offsets_of
-from besag.infer.junction import propagate as join
+from besag.infer.junction import propagate
 from besag.infer.junction.numbers import numbers_of, one_group
 from besag.infer.junction.plan import Sketch, plan, sketch
 from besag.infer.purpose import Purpose
@@ -75,12 +75,12 @@ class Remaining:
         refuse(drawn)
         compile = worth_compiling(drawn.entries.sum() * len(self.constants))
         made = plan(factors, setting, drawn, compile=compile)
-        given = join.Given(frozen(np.full((1, n), -1)))
+        given = propagate.Given(frozen(np.full((1, n), -1)))
         values, found = np.array(self.constants), np.empty((len(self.constants), n), np.int64)
         for b, left in enumerate(self.states):
             of_row = factors._replace(log_potentials=frozen(joined([table[b] for table in self.tables], np.float64)))
             numbers = numbers_of(made, of_row, Semiring.MAX, one_group(n))
-            value, digits = join.max_product(numbers, given, n_threads=1, compile=compile)
+            value, digits = propagate.max_product(numbers, given, n_threads=1, compile=compile)
             values[b] += value[0, 0]
             found[b] = [codes[digit] for codes, digit in zip(left, digits[0].tolist(), strict=True)]
         return values, found

@@ -29,7 +29,7 @@ from besag.infer.memory import message_entries
 from besag.infer.prepared import Setting
 from besag.infer.products import add_product_moments, product_marginals
 from besag.infer.result import factor_offsets
-from besag.infer.trees import sums as tree
+from besag.infer.trees import sums
 from besag.infer.trees.plan import Forest, plan
 from besag.kernels.colouring import colours_of
 from besag.kernels.compile import kernel_of
@@ -188,8 +188,8 @@ class Trees:
         moved = np.add.reduceat(np.abs(new - old), part.factors.state_offsets[:-1], axis=1)
         return np.asarray(moved.max(axis=1, initial=0.0) / 2)
 
-    def _sums(self, part: Part, tilted: Array, **wanted: Any) -> tree.Marginals:
-        return tree.sum_product(part.factors, part.forest, tilted, n_threads=self.n_threads, **wanted)
+    def _sums(self, part: Part, tilted: Array, **wanted: Any) -> sums.Marginals:
+        return sums.sum_product(part.factors, part.forest, tilted, n_threads=self.n_threads, **wanted)
 
     def bounds(self, p: Array, rows: IntArray) -> Array:
         """The bound of each row, or instance of a union, from normalised p (R, S), which are these rows of q."""

@@ -28,7 +28,7 @@ from besag.infer.sampling.kernels.forest_cover import make_cover
 from besag.infer.sampling.kernels.swendsen_wang import make_clusters
 from besag.infer.sampling.scan import WORTH_THREADS
 from besag.infer.sampling.single_site import Layout, ends_of, pairs_of
-from besag.infer.trees import sums as tree
+from besag.infer.trees import sums
 from besag.infer.trees.plan import Forest, plan
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import POTTS, Factors
@@ -84,11 +84,11 @@ class TreeBlocks(Layout):
             look()
             base = self._base(block)
             if keep:
-                found = tree.sum_product(block.factors, block.forest, base, **how)
+                found = sums.sum_product(block.factors, block.forest, base, **how)
                 assert found.variables is not None
                 self.sums[:, block.states] += found.variables[:, : len(block.states)]
             look()
-            drawn = tree.sample(block.factors, block.forest, base, 1, key + i, **how)
+            drawn = sums.sample(block.factors, block.forest, base, 1, key + i, **how)
             self.states[:, block.variables] = drawn.samples[:, 0, : len(block.variables)]
             score += drawn.log_partition.sum(axis=1)
         score = np.where(np.isfinite(score), score, 0.0)

@@ -30,8 +30,7 @@ from besag.infer.memory import (
     slabs,
 )
 from besag.infer.result import Diagnostics, Result, factor_offsets
-from besag.infer.trees import pairs
-from besag.infer.trees import sums as tree
+from besag.infer.trees import pairs, sums
 from besag.infer.trees.messages import MessageLog, send_all
 from besag.infer.trees.plan import Forest, plan
 from besag.infer.unary import add_unary_moments, base_blocks, base_rows, copy_unary_marginals
@@ -144,7 +143,7 @@ class _Run:
         self.graph = problem.graph
         self._refuse_row(0)
         self.forest = engine.hang(problem.graph)
-        self.factors = tree.Factors(
+        self.factors = sums.Factors(
             self.graph.state_offsets,
             self.graph.scope_offsets,
             self.graph.scope_variables,
@@ -176,7 +175,7 @@ class _Run:
 
         kept: numbers of a row that stay; TooLargeError where they do not fit.
         """
-        rows, n_states, least = self.problem.evidence.n_rows, int(self.graph.state_offsets[-1]), tree.LANES
+        rows, n_states, least = self.problem.evidence.n_rows, int(self.graph.state_offsets[-1]), sums.LANES
         work = self._work_of_row() + 8 * kept
         stays = self._planned() + bytes_of_rows(self.problem) + 8 * rows * kept
         if rows > 1:
@@ -205,7 +204,7 @@ class _Run:
             log_z.append(self.by_instance(part.log_partition))
             if needs_variables and (log_z[-1] == -np.inf).any():
                 base = self._emptied(base_rows(self.problem, start, stop), log_z[-1])
-                part = tree.sum_product(self.factors, self.forest, base, **wanted)
+                part = sums.sum_product(self.factors, self.forest, base, **wanted)
             if "variables" in want:
                 answers.put("probabilities", start, part.variables)
             if part.factors is not None and part.variables is not None:
@@ -229,7 +228,7 @@ class _Run:
         sizes = np.diff(self.graph.state_offsets[self.graph.instance_offsets])
         return np.where(np.repeat(log_z == -np.inf, sizes), -np.inf, base)
 
-    def _sum_product(self, start: int, stop: int, wanted: Wanted) -> tree.Marginals:
+    def _sum_product(self, start: int, stop: int, wanted: Wanted) -> sums.Marginals:
         """The fast kernel where it serves, else the general one."""
         fast = self._pair_plan() if stop - start == 1 else None
         if fast is not None:
@@ -238,7 +237,7 @@ class _Run:
             if answer is not None:
                 return answer
         self._refuse_row(self._work_of_row())
-        return tree.sum_product(self.factors, self.forest, base_rows(self.problem, start, stop), **wanted)
+        return sums.sum_product(self.factors, self.forest, base_rows(self.problem, start, stop), **wanted)
 
     def _pair_plan(self) -> pairs.PairPlan | None:
         """The plan of the fast kernel, kept while the same factors share the same tables; None if it cannot serve."""
@@ -260,7 +259,7 @@ class _Run:
         self._refuse_row(self._work_of_row())
         answers, energies = Answers(self.problem.evidence.n_rows), []
         for start, stop in self.slabs(self.graph.n_variables):
-            part = tree.max_product(
+            part = sums.max_product(
                 self.factors, self.forest, base_rows(self.problem, start, stop), n_threads=self.n_threads
             )
             answers.put("codes", start, part.labels)
@@ -276,7 +275,7 @@ class _Run:
         log_z, answers = [], Answers(self.problem.evidence.n_rows)
         for start, stop in self.slabs(self.graph.n_variables * n_samples):
             base = base_rows(self.problem, start, stop)
-            part = tree.sample(self.factors, self.forest, base, n_samples, key + start, n_threads=self.n_threads)
+            part = sums.sample(self.factors, self.forest, base, n_samples, key + start, n_threads=self.n_threads)
             log_z.append(self.by_instance(part.log_partition))
             answers.put("sampled", start, part.samples)
         return replace(answer, log_partitions=np.concatenate(log_z), **answers.found)

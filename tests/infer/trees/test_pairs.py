@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from besag.arrays import Array, Semiring
-from besag.infer.trees import pairs
+from besag.infer.trees import pairs, sums
 from besag.infer.trees import plan as forest_module
-from besag.infer.trees import sums as tree
 from besag.infer.trees.plan import plan
 from besag.kernels.factors import Factors
-from tests.kernels.forests import cell_offsets, enumerate_row, pack, random_base, random_forest, random_pairs
+from tests.infer.trees.forests import cell_offsets, enumerate_row, pack, random_base, random_forest, random_pairs
 from tests.routes import Forced
 
 MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
@@ -28,12 +27,12 @@ def planned(factors: Factors, compile: bool = False) -> tuple[forest_module.Fore
     return forest, fast
 
 
-def pair_sums(fast: pairs.PairPlan, factors: Factors, base: Array, **wants: Any) -> tree.Marginals | None:
+def pair_sums(fast: pairs.PairPlan, factors: Factors, base: Array, **wants: Any) -> sums.Marginals | None:
     by_variable = base.reshape(-1, fast.n_states)
     return pairs.sum_product(fast, factors, lambda first, last: by_variable[first:last], **wants)
 
 
-def agree(one: tree.Marginals | None, two: tree.Marginals) -> None:
+def agree(one: sums.Marginals | None, two: sums.Marginals) -> None:
     assert one is not None
     np.testing.assert_allclose(one.log_partition, two.log_partition, rtol=1e-11, atol=1e-11)
     for name in ("variables", "moments", "factors"):
@@ -80,7 +79,7 @@ def test_agrees_with_the_general_kernel(n_states: int, shape: str, n_tables: int
     base = random_base(rng, factors, 1, hard=0.5 * hard)
     wants = {"want_moments": True, "factor_offsets": cell_offsets(factors)}
     answer = pair_sums(fast, factors, base, **wants)
-    reference = tree.sum_product(factors, forest, base, semiring=Semiring.LOG_SUM, compile=True, **wants)  # type: ignore[arg-type]
+    reference = sums.sum_product(factors, forest, base, semiring=Semiring.LOG_SUM, compile=True, **wants)  # type: ignore[arg-type]
     if answer is None:
         assert hard > 0.0
         assert shape == "star"
@@ -98,7 +97,7 @@ def test_threads_and_scattered_components(forced: Forced) -> None:
     base = random_base(rng, factors, 1, hard=0.0) * 100.0
     answers = [pair_sums(fast, factors, base, want_moments=True, n_threads=n) for n in (1, 2, 7)]
     assert answers[0] is not None
-    np.testing.assert_allclose(answers[0].log_partition, tree.sum_product(factors, forest, base).log_partition)
+    np.testing.assert_allclose(answers[0].log_partition, sums.sum_product(factors, forest, base).log_partition)
     for other in answers[1:]:
         assert other is not None
         np.testing.assert_array_equal(other.log_partition, answers[0].log_partition)
@@ -113,7 +112,7 @@ def test_only_what_is_wanted() -> None:
     answer = pair_sums(fast, factors, base, want_variables=False)
     assert answer is not None
     assert answer.variables is answer.moments is answer.factors is None
-    np.testing.assert_allclose(answer.log_partition, tree.sum_product(factors, forest, base).log_partition, rtol=1e-13)
+    np.testing.assert_allclose(answer.log_partition, sums.sum_product(factors, forest, base).log_partition, rtol=1e-13)
 
 
 @pytest.mark.parametrize("offset", [-5000.0, 0.0, 5000.0])
@@ -125,7 +124,7 @@ def test_base_of_any_size(offset: float) -> None:
     base = rng.normal(size=(1, 1000)) * 300.0 + offset
     answer = pair_sums(fast, factors, base, want_moments=True, factor_offsets=cell_offsets(factors))
     wants = {"want_moments": True, "factor_offsets": cell_offsets(factors)}
-    agree(answer, tree.sum_product(factors, forest, base, semiring=Semiring.LOG_SUM, **wants))  # type: ignore[arg-type]
+    agree(answer, sums.sum_product(factors, forest, base, semiring=Semiring.LOG_SUM, **wants))  # type: ignore[arg-type]
 
 
 def test_tables_scaled_by_a_tiny_number() -> None:
@@ -156,7 +155,7 @@ def test_left_to_right_chain_with_hard_zeros() -> None:
     wants = {"want_moments": True, "factor_offsets": cell_offsets(factors)}
     agree(
         answer,
-        tree.sum_product(factors, forest, base.reshape(1, -1), semiring=Semiring.LOG_SUM, compile=True, **wants),  # type: ignore[arg-type]
+        sums.sum_product(factors, forest, base.reshape(1, -1), semiring=Semiring.LOG_SUM, compile=True, **wants),  # type: ignore[arg-type]
     )
 
 

@@ -10,7 +10,7 @@ from besag.arrays import offsets_of
 from besag.infer.trees import plan as forest_module
 from besag.infer.trees.plan import Forest, accumulators, plan
 from besag.kernels.factors import Factors
-from tests.kernels.forests import pack, random_forest, random_pairs
+from tests.infer.trees.forests import pack, random_forest, random_pairs
 from tests.routes import Forced
 
 MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]

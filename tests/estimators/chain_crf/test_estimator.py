@@ -16,7 +16,7 @@ from besag.errors import CapabilityError, ConvergenceWarning, EvidenceError, Mod
 from tests.io.helpers import encrypted
 from tests.routes import Forced
 
-REFERENCES = Path(__file__).resolve().parents[1] / "references" / "crfsuite"
+REFERENCES = Path(__file__).resolve().parents[2] / "references" / "crfsuite"
 X = [
     [["w=the", "caps"], ["w=dog"], ["w=runs"]],
     [["w=dogs", "caps"], ["w=run"]],

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError
 from besag.learn.optimisers.base import optimizer_text, read_optimizer
-from tests.learn.test_optimizers import Logistic, least, proximal
+from tests.learn.optimisers.test_optimisers import Logistic, least, proximal
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 7, 60, 100])

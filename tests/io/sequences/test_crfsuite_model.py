@@ -39,7 +39,7 @@ from besag.io.shared.files import packed
 Write = Callable[..., Path]
 Feature = tuple[int, int, int, float]
 
-FOLDER = Path(__file__).resolve().parents[1] / "references" / "crfsuite"
+FOLDER = Path(__file__).resolve().parents[2] / "references" / "crfsuite"
 NAMES = ("seen", "unicode", "sparse")
 SEEN = (FOLDER / "seen.crfsuite").read_bytes()
 AT = dict(zip(("features", "labels", "attributes", "label refs", "attribute refs"), range(28, 48, 4), strict=True))

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 import besag
 from besag.arrays import Array, Semiring, frozen
 from besag.graph.evidence import read_evidence
-from besag.infer.bp.kernels import ratios as bp_ratios
+from besag.infer.bp.kernels import ratios
 from besag.infer.bp.kernels.links import links_of
 from besag.infer.bp.passing import Domain, Passing
 from besag.infer.prepared import Setting
@@ -146,8 +146,8 @@ def test_plain_python_is_what_is_compiled(semiring: int) -> None:
     answers = []
     for compile in (False, True):
         gathered, sent, read = np.zeros(6), messages.copy(), np.arange(3, dtype=np.int32)
-        gather = kernel_of(bp_ratios.make_gather, semiring, compile=compile)
-        send = kernel_of(bp_ratios.make_send, semiring, 0, compile=compile)
+        gather = kernel_of(ratios.make_gather, semiring, compile=compile)
+        send = kernel_of(ratios.make_send, semiring, 0, compile=compile)
         reach = gather(base, *links, messages, 0, 3, gathered)
         change = send(tables, read, gathered, 0, 3, sent)
         answers.append([*reach, change, *gathered, *sent])
@@ -161,7 +161,7 @@ def test_what_was_too_wide_is_not_forgotten(heard: list[float]) -> None:
     first, links = np.array([0, n, n + 1, n + 2], np.int32), np.arange(n + 2, dtype=np.int32)
     messages = np.array([*heard, 0.9, 0.8])
     for compile in (False, True):
-        gather = kernel_of(bp_ratios.make_gather, int(Semiring.SUM), compile=compile)
+        gather = kernel_of(ratios.make_gather, int(Semiring.SUM), compile=compile)
         with np.errstate(all="ignore"):
             least, largest = gather(np.ones(3), first, links, messages, 0, 3, np.zeros(n + 2))
         assert least < 1e-250 or largest > 1e250

@@ -14,7 +14,7 @@ from besag.io import load, save
 from besag.io.native import form as native
 from besag.io.shared.files import write_atomically
 from besag.model.variable import GridNames, RangeNames
-from tests.io.test_native import assert_same, document, large_models, through
+from tests.io.native.test_native import assert_same, document, large_models, through
 
 
 def test_the_old_arrays_are_removed(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from scipy import stats
 
 from besag.arrays import Semiring
 from besag.infer.trees import plan as forest_module
-from besag.infer.trees import sums as tree
+from besag.infer.trees import sums
 from besag.infer.trees.plan import plan
 from besag.kernels.factors import Factors
-from tests.kernels.forests import (
+from tests.infer.trees.forests import (
     cell_offsets,
     dense,
     enumerate_row,
@@ -44,7 +44,7 @@ def test_sums_agree_with_enumeration(compile: bool, domain: Semiring, n_rows: in
         factors = random_forest(rng, most=4 if seed % 5 == 0 else 3)
         forest, base, offsets = planned(factors), random_base(rng, factors, n_rows), cell_offsets(factors)
         row_weights, n_variables = rng.random(n_rows), len(factors.state_offsets) - 1
-        answer = tree.sum_product(
+        answer = sums.sum_product(
             factors,
             forest,
             base,
@@ -82,7 +82,7 @@ def test_best_labelling(compile: bool) -> None:
         rng = np.random.default_rng(100 + seed)
         factors = random_forest(rng)
         base = random_base(rng, factors, 9 if compile else 2)
-        best = tree.max_product(factors, planned(factors), base, compile=compile)
+        best = sums.max_product(factors, planned(factors), base, compile=compile)
         for r in range(len(base)):
             highest = enumerate_row(factors, base[r]).log_weights.max()
             np.testing.assert_allclose(best.log_weight[r].sum(), highest, rtol=1e-12, atol=1e-12)
@@ -94,7 +94,7 @@ def test_best_labelling(compile: bool) -> None:
 def test_ties_go_to_the_lowest_state(compile: bool) -> None:
     tables = [np.zeros((3, 2)), np.zeros((2, 2, 3)), 0.0]
     factors = pack([3, 2, 2, 3, 3], [([0, 1], 0), ([1, 2, 3], 1), ([3, 4], 2)], tables)
-    best = tree.max_product(factors, planned(factors), np.zeros((1, 13)), compile=compile)
+    best = sums.max_product(factors, planned(factors), np.zeros((1, 13)), compile=compile)
     np.testing.assert_array_equal(best.labels, np.zeros((1, 5)))
 
 
@@ -106,7 +106,7 @@ def test_samples_follow_the_law(compile: bool) -> None:
         factors = random_forest(rng, 5, hard=0.1 * seed)
         base = random_base(rng, factors, 2, hard=0.0)
         n = 20_000 if compile else 1_000
-        drawn = tree.sample(factors, planned(factors), base, n, key=seed, compile=compile)
+        drawn = sums.sample(factors, planned(factors), base, n, key=seed, compile=compile)
         truth = enumerate_row(factors, base[1])
         if truth.log_z == -math.inf:
             continue
@@ -126,8 +126,8 @@ def test_modes_and_domains_draw_the_same_samples() -> None:
     rng = np.random.default_rng(7)
     factors = random_forest(rng, 8)
     base = random_base(rng, factors, 3, hard=0.0)
-    one = tree.sample(factors, planned(factors), base, 50, key=-12345, compile=False)
-    two = tree.sample(factors, planned(factors), base, 50, key=-12345, compile=True, n_threads=2)
+    one = sums.sample(factors, planned(factors), base, 50, key=-12345, compile=False)
+    two = sums.sample(factors, planned(factors), base, 50, key=-12345, compile=True, n_threads=2)
     np.testing.assert_array_equal(one.samples, two.samples)
 
 
@@ -145,7 +145,7 @@ def test_star_of_high_degree(hard: float) -> None:
     factors = star(rng, 3000, hard)
     base = rng.normal(size=(1, int(factors.state_offsets[-1])))
     forest = planned(factors)
-    answer = tree.sum_product(factors, forest, base, want_moments=True, compile=True)
+    answer = sums.sum_product(factors, forest, base, want_moments=True, compile=True)
     centre = base[0, :3].copy()
     leaves = base[0, 3:].reshape(-1, 2)
     tables = [dense(factors, f) for f in range(4)]
@@ -177,7 +177,7 @@ def test_tables_scaled_by_a_tiny_number() -> None:
     plain, scaled = (chain(n, table + shift, 3) for shift in (0.0, -690.0))
     forest = plan(plain.state_offsets, plain.scope_offsets, plain.scope_variables)
     assert forest is not None
-    one, two = (tree.sum_product(f, forest, base) for f in (plain, scaled))
+    one, two = (sums.sum_product(f, forest, base) for f in (plain, scaled))
     assert one.semiring == two.semiring == Semiring.SUM
     np.testing.assert_allclose(two.log_partition, one.log_partition - 690.0 * (n - 1), rtol=1e-13)
     np.testing.assert_allclose(two.variables, one.variables, atol=1e-11)
@@ -188,7 +188,7 @@ def test_energies_of_a_hundred_thousand(compile: bool) -> None:
     rng = np.random.default_rng(13)
     factors = chain(5, rng.normal(size=(3, 3)) * 1e5, 3)
     base = rng.normal(size=(1, 15)) * 1e5
-    answer = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=compile)
+    answer = sums.sum_product(factors, planned(factors), base, want_moments=True, compile=compile)
     truth = enumerate_row(factors, base[0])
     assert answer.semiring == Semiring.LOG_SUM
     np.testing.assert_allclose(answer.log_partition.sum(), truth.log_z, rtol=1e-12)
@@ -205,11 +205,11 @@ def test_near_copies_contradicted_at_the_far_end() -> None:
     base[0] = [0.0, -np.inf]
     base[-1] = [-np.inf, 0.0]
     forest = planned(factors)
-    answer = tree.sum_product(factors, forest, base.reshape(1, -1), compile=True)
+    answer = sums.sum_product(factors, forest, base.reshape(1, -1), compile=True)
     assert answer.semiring == Semiring.LOG_SUM
     np.testing.assert_allclose(answer.log_partition[0, 0], -10.0 * n + math.log(n - 1), rtol=1e-12)
     with pytest.raises(ArithmeticError, match="too narrow"):
-        tree.sum_product(factors, forest, base.reshape(1, -1), semiring=Semiring.SUM, compile=True)
+        sums.sum_product(factors, forest, base.reshape(1, -1), semiring=Semiring.SUM, compile=True)
 
 
 def test_ranges_that_add_up_along_a_chain() -> None:
@@ -218,7 +218,7 @@ def test_ranges_that_add_up_along_a_chain() -> None:
     factors = chain(n, np.array([[0.0, -np.inf], [-np.inf, -10.0]]), 2)
     base = np.zeros((n, 2))
     base[-1, 0] = -np.inf
-    answer = tree.sum_product(factors, planned(factors), base.reshape(1, -1), compile=True)
+    answer = sums.sum_product(factors, planned(factors), base.reshape(1, -1), compile=True)
     np.testing.assert_allclose(answer.log_partition[0, 0], -10.0 * (n - 1), rtol=1e-13)
 
 
@@ -229,7 +229,7 @@ def test_potts_of_any_strength(c: float, domain: Semiring | None) -> None:
     factors = chain(4, c, 3)
     base = rng.normal(size=(1, 12))
     offsets = cell_offsets(factors)
-    answer = tree.sum_product(
+    answer = sums.sum_product(
         factors, planned(factors), base, want_moments=True, factor_offsets=offsets, semiring=domain, compile=False
     )
     truth = enumerate_row(factors, base[0])
@@ -247,7 +247,7 @@ def test_no_labelling(compile: bool, domain: Semiring) -> None:
     base = np.zeros((2, 10))
     base[0, 0] = base[0, 3] = -np.inf
     forest = planned(factors)
-    answer = tree.sum_product(factors, forest, base, want_moments=True, semiring=domain, compile=compile)
+    answer = sums.sum_product(factors, forest, base, want_moments=True, semiring=domain, compile=compile)
     dead = forest.component[0]
     assert answer.log_partition[0, dead] == -np.inf
     np.testing.assert_allclose(answer.log_partition[1], [math.log(2), math.log(4), math.log(2)])
@@ -255,7 +255,7 @@ def test_no_labelling(compile: bool, domain: Semiring) -> None:
     np.testing.assert_array_equal(answer.variables[0, :4], 0.0)
     np.testing.assert_allclose(answer.variables[0, 4:], 0.5)
     np.testing.assert_allclose(answer.moments, [0.5, 0, 0, 0.5, 0.5, 0.5, 0.5, 0.5])
-    best = tree.max_product(factors, forest, base, compile=compile)
+    best = sums.max_product(factors, forest, base, compile=compile)
     assert best.log_weight[0, dead] == -np.inf
 
 
@@ -267,9 +267,9 @@ def test_answers_do_not_depend_on_threads(forced: Forced) -> None:
     forest = planned(factors)
     assert forest.n_chunks > 3
     answers = [
-        tree.sum_product(factors, forest, base, want_moments=True, n_threads=n, compile=True) for n in (1, 2, 5, None)
+        sums.sum_product(factors, forest, base, want_moments=True, n_threads=n, compile=True) for n in (1, 2, 5, None)
     ]
-    draws = [tree.sample(factors, forest, base, 30, 3, n_threads=n, compile=True).samples for n in (1, 4)]
+    draws = [sums.sample(factors, forest, base, 30, 3, n_threads=n, compile=True).samples for n in (1, 4)]
     for other in answers[1:]:
         np.testing.assert_array_equal(other.log_partition, answers[0].log_partition)
         np.testing.assert_array_equal(other.variables, answers[0].variables)
@@ -282,9 +282,9 @@ def test_few_and_many_samples_are_the_same() -> None:
     rng = np.random.default_rng(17)
     factors = random_forest(rng, 9)
     base = random_base(rng, factors, 2, hard=0.0)
-    few, many = (tree.sample(factors, planned(factors), base, n, 2**64 - 5, compile=True).samples for n in (20, 3000))
+    few, many = (sums.sample(factors, planned(factors), base, n, 2**64 - 5, compile=True).samples for n in (20, 3000))
     np.testing.assert_array_equal(few, many[:, :20])
-    np.testing.assert_array_equal(few, tree.sample(factors, planned(factors), base, 20, -5, compile=True).samples)
+    np.testing.assert_array_equal(few, sums.sample(factors, planned(factors), base, 20, -5, compile=True).samples)
 
 
 def test_rows_in_slabs(forced: Forced) -> None:
@@ -292,23 +292,23 @@ def test_rows_in_slabs(forced: Forced) -> None:
     factors = random_forest(rng)
     base = random_base(rng, factors, 403, hard=0.0)
     for r in (0, 57, 402):
-        one = tree.sum_product(factors, planned(factors), base[r], compile=True)
-        all_rows = tree.sum_product(factors, planned(factors), base, compile=True)
+        one = sums.sum_product(factors, planned(factors), base[r], compile=True)
+        all_rows = sums.sum_product(factors, planned(factors), base, compile=True)
         np.testing.assert_allclose(all_rows.variables[r], one.variables[0], atol=1e-13)  # type: ignore[index]
-        best = tree.max_product(factors, planned(factors), base, compile=True)
+        best = sums.max_product(factors, planned(factors), base, compile=True)
         np.testing.assert_array_equal(
-            best.labels[r], tree.max_product(factors, planned(factors), base[r], compile=False).labels[0]
+            best.labels[r], sums.max_product(factors, planned(factors), base[r], compile=False).labels[0]
         )
-    whole = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
+    whole = sums.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
     forced({"infer.trees.sums.SLAB_BYTES": 1})
-    parts = tree.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
+    parts = sums.sum_product(factors, planned(factors), base, want_moments=True, compile=True)
     np.testing.assert_array_equal(parts.variables, whole.variables)
     np.testing.assert_allclose(parts.moments, whole.moments, rtol=1e-13)
 
 
 def test_no_factors_and_no_variables() -> None:
     factors = pack([2, 1], [], [])
-    answer = tree.sum_product(factors, planned(factors), np.zeros((1, 3)), want_moments=True)
+    answer = sums.sum_product(factors, planned(factors), np.zeros((1, 3)), want_moments=True)
     np.testing.assert_allclose(answer.log_partition, [[math.log(2), 0.0]])
     nothing = pack([], [], [])
-    assert tree.sum_product(nothing, planned(nothing), np.zeros((3, 0))).log_partition.shape == (3, 0)
+    assert sums.sum_product(nothing, planned(nothing), np.zeros((3, 0))).log_partition.shape == (3, 0)

@@ -16,7 +16,7 @@ from besag.io import load
 from besag.io.shared.json_places import deepest, longest_number, place_of, second_of_a_key, steps_of
 from besag.io.shared.json_text import LONG, LongList, parsed, spell_out, too_many_brackets
 from besag.io.shared.relaxed_json import WordList, nested
-from tests.io.test_native import changed, document
+from tests.io.native.test_native import changed, document
 
 Write = Callable[..., Path]
 

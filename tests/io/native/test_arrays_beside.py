@@ -15,7 +15,7 @@ from besag.errors import ParseError
 from besag.io import load
 from besag.io.native import form as native
 from tests.io.mutations import attempt, mutated
-from tests.io.test_native import document, same_array
+from tests.io.native.test_native import document, same_array
 
 
 def archive(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:

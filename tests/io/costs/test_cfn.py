@@ -14,8 +14,8 @@ from besag.errors import LossWarning, ModelError, ParseError
 from besag.io import load
 from besag.io.costs import cfn
 from besag.io.formats import Source
+from tests.io.costs.test_wcsp import energies
 from tests.io.mutations import attempt, mutated
-from tests.io.test_wcsp import energies
 
 Write = Callable[..., Path]
 
