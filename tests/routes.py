@@ -9,7 +9,7 @@ constant is in one of three lists, which `test_routes.py` keeps complete:
                the sizes among them, also for a whole process before anything is compiled (`set_small_kernels`)
     SETTLED    no route: tolerances, what a print-out shows, what an answer may cost
 
-`force({"infer.junction.engine.SUPPORT_ABOVE": 0.0})` holds as long as its `with` block, wherever the name was imported
+`force({"infer.junction.run.SUPPORT_ABOVE": 0.0})` holds as long as its `with` block, wherever the name was imported
 to. `pytest --routes 7` forces routes drawn at random, from that seed and the name of the test, in every test, and
 `python -m tests.ways --routes` for every model.
 """
@@ -67,11 +67,11 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.trw.forests.MAX_COUNT": (2,),
     "infer.join_graph.engine.FIRST_BITS": (2.0, 5.0),
     "infer.join_graph.engine.UNTIMED_BITS": (2.0, 5.0),
-    "infer.junction.engine.KEPT_ENTRIES": (0,),
-    "infer.junction.engine.LONG_SEARCH": (0,),
-    "infer.junction.engine.LOOSE": (0.0, NEVER),
-    "infer.junction.engine.SLAB_ENTRIES": (1, 50),
-    "infer.junction.engine.SUPPORT_ABOVE": (ALWAYS, 7.0),
+    "infer.junction.run.KEPT_ENTRIES": (0,),
+    "infer.junction.run.LONG_SEARCH": (0,),
+    "infer.junction.run.LOOSE": (0.0, NEVER),
+    "infer.junction.run.SLAB_ENTRIES": (1, 50),
+    "infer.junction.run.SUPPORT_ABOVE": (ALWAYS, 7.0),
     "infer.mean_field.naive.FACTORS_PER_CHUNK": (2,),
     "infer.mean_field.naive.MAX_CONSTANT": (1,),
     "infer.mean_field.naive.WORTHWHILE": (ALWAYS,),
@@ -216,7 +216,7 @@ SETTLED: dict[str, str] = {  # names by module
         "CHAINS FEWER_BITS GRACE GROWTH HURRY LATE LINK_BYTES "
         "SECONDS_AN_ENTRY SECONDS_A_LINK SHARE STEP_BITS TABLES_AT_ONCE WORK"
     ),
-    "infer.junction.engine": "SECONDS_AN_ENTRY WORK_OF_STATE WORK_OF_VARIABLE",
+    "infer.junction.run": "SECONDS_AN_ENTRY WORK_OF_STATE WORK_OF_VARIABLE",
     "infer.mean_field.engine": "RISEN SECONDS_A_LINK SECONDS_A_STATE SETTLED STIR TILT",
     "infer.mean_field.starts": "LOWEST",
     "infer.memory": "BYTES_PER_CODE FRACTION",

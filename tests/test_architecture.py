@@ -38,8 +38,24 @@ ORDER = (
 )
 RANK = {layer: rank for rank, layer in enumerate(ORDER)} | {"explorer": ORDER.index("cli")}
 FOLLOWS = {"accelerate": "infer", "distributed": "learn"}  # reached through registries, imported by no other layer
+# Rooms of infer, in the order in which they may import each other; its files outside of rooms come before all of them.
+ROOMS = (
+    "zeros",
+    "orders",
+    "trees",
+    "chains",
+    "bounds",
+    "junction",
+    "bp",
+    "trw",
+    "mean_field",
+    "sampling",
+    "join_graph",
+    "auto",
+)
 KERNEL_USERS = {"data", "model", "graph", "infer", "learn"}
 KERNEL_MODULES = {"arrays", "recycled", "views"}
+KERNELS_ALONE = "kernels import numpy, numba, besag.arrays, recycled, views and other kernels only"
 KERNEL_IMPORTS = {"numpy", "numba"} | sys.stdlib_module_names
 
 MAX_FILE_LINES = 500
@@ -99,7 +115,8 @@ def import_complaints(source: str, module: str) -> list[str]:
         return []
     if layer != "kernels" and layer not in RANK | FOLLOWS:
         return [f"{module}: {layer!r} has no place in the import order; give it one in ORDER"]
-    found = ((item, _why_not(layer, item)) for item in imports(source, module))
+    layer = "kernels" if _is_compiled(module) else layer
+    found = ((item, _why_not(layer, item) or _why_not_here(module, item)) for item in imports(source, module))
     return [f"{module}:{item.line} imports {item.name}: {reason}" for item, reason in found if reason]
 
 
@@ -112,13 +129,13 @@ def _why_not(layer: str, item: Import) -> str | None:
     """Why a module of `layer` may not have this import, or None."""
     if item.name.split(".")[0] != "besag":
         outside = layer == "kernels" and item.name.split(".")[0] not in KERNEL_IMPORTS
-        return "kernels import numpy, numba, besag.arrays and besag.recycled only" if outside else None
+        return KERNELS_ALONE if outside else None
     target = _layer(item.name)
+    if layer == "kernels":
+        served = target in KERNEL_MODULES or _is_compiled(item.name)
+        return None if served else KERNELS_ALONE
     if target == layer:
         return None
-    if layer == "kernels":
-        served = target in KERNEL_MODULES
-        return None if served else "kernels import numpy, numba, besag.arrays and besag.recycled only"
     if target == "kernels":
         return None if layer in KERNEL_USERS else f"only {', '.join(sorted(KERNEL_USERS))} import kernels"
     if target in FOLLOWS:
@@ -130,6 +147,29 @@ def _why_not(layer: str, item: Import) -> str | None:
     if RANK[target] <= RANK[FOLLOWS.get(layer, layer)] or (layer == "model" and item.deferred):
         return None
     return f"{layer} comes before {target}; only functions in besag.model may import upward"
+
+
+def _is_compiled(module: str) -> bool:
+    """Whether a module is in the compiled part of some room."""
+    return "kernels" in module.split(".")[1:]
+
+
+def _room(module: str) -> str | None:
+    """The room of infer that a module is in, if it is in one."""
+    parts = module.split(".")
+    return parts[2] if len(parts) > 3 and parts[1] == "infer" else None
+
+
+def _why_not_here(module: str, item: Import) -> str | None:
+    """Why a module of infer may not have an import from another room, or None; inside of functions it may."""
+    here, there = _room(module), _room(item.name)
+    if there is None or there == here or item.deferred or not module.startswith("besag.infer."):
+        return None
+    if here is None:
+        return f"what all rooms share imports no room, {there!r} is one"
+    if there not in ROOMS or here not in ROOMS:
+        return f"{there if here in ROOMS else here!r} has no place among the rooms; give it one in ROOMS"
+    return f"{here} comes before {there}" if ROOMS.index(there) > ROOMS.index(here) else None
 
 
 def functions(source: str) -> Iterator[tuple[str, int, int]]:
@@ -257,14 +297,18 @@ def test_public_names() -> None:
         ("besag.model.model", "class A:\n    from besag.query import marginals", "model comes before query"),
         ("besag.infer.trees.engine", "from besag.model.template import Template", "never model"),
         ("besag.infer.trees.engine", "def f():\n    from besag.model import Model", "never model"),
-        ("besag.infer.trees.engine", "if TYPE_CHECKING:\n    from ..model import Model", "never model"),
-        ("besag.infer.trees.sums", "import scipy", "besag.arrays and besag.recycled only"),
-        ("besag.infer.trees.sums", "from besag.errors import ModelError", "besag.arrays and besag.recycled only"),
-        ("besag.infer.trees.sums", "def f():\n    import pandas.api", "besag.arrays and besag.recycled only"),
+        ("besag.infer.trees.engine", "if TYPE_CHECKING:\n    from ...model import Model", "never model"),
+        ("besag.kernels.semiring", "import scipy", "other kernels only"),
+        ("besag.infer.trees.kernels.passes", "from besag.errors import ModelError", "other kernels only"),
+        ("besag.kernels.semiring", "def f():\n    import pandas.api", "other kernels only"),
         ("besag.query.verbs", "from besag.kernels import tree", "only data, graph, infer, learn, model import kernels"),
         ("besag.cli.main", "import besag.accelerate.bp", "registries only"),
         ("besag.accelerate.bp", "from besag.query import map", "accelerate comes before query"),
         ("besag.distributed.fit", "from besag.estimators import HMM", "distributed comes before estimators"),
+        ("besag.infer.trees.engine", "from besag.infer.bp.engine import BP", "trees comes before bp"),
+        ("besag.infer.unary", "from besag.infer.bp.engine import BP", "what all rooms share"),
+        ("besag.infer.attic.engine", "from besag.infer.bp.engine import BP", "'attic' has no place among the rooms"),
+        ("besag.infer.bp.kernels.links", "from besag.infer.bp.engine import BP", "other kernels only"),
         ("besag.query", "from besag import Model", "the module that defines it"),
         ("besag.query", "import besag", "the module that defines it"),
         ("besag.novelty", "x = 1", "'novelty' has no place"),
@@ -285,9 +329,12 @@ def test_a_forbidden_import_is_found(module: str, source: str, match: str) -> No
         ("besag.model.model", "def f():\n    from besag.query import marginals"),
         ("besag.model.model", "if TYPE_CHECKING:\n    from besag.graph.graph import Graph"),
         (
-            "besag.infer.trees.sums",
-            "import math, numba, numpy as np\nfrom besag.arrays import Array\nfrom .bp import f",
+            "besag.kernels.semiring",
+            "import math, numba, numpy as np\nfrom besag.arrays import Array\nfrom .at import f",
         ),
+        ("besag.infer.bp.engine", "from besag.infer.trees.engine import f\nfrom besag.infer.memory import refuse"),
+        ("besag.infer.bp.kernels.links", "from besag.infer.trees.kernels.passes import f\nfrom besag.views import g"),
+        ("besag.infer.unary", "def f():\n    from besag.infer.bp.engine import BP"),
         (
             "besag.infer.trees.engine",
             "from besag.infer.trees.sums import f\nfrom besag.graph import Graph\nimport scipy.sparse",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from besag.infer.junction import engine as junction
+from besag.infer.junction import run as junction
 from besag.infer.junction.kernels import clique_tree as join_sketch
 from besag.infer.junction.kernels import products as gathered
 from tests.routes import KERNELS, ROUTES, SETTLED, force, imported, places_of, trees
@@ -82,7 +82,7 @@ def test_a_route_is_forced_wherever_it_was_imported_to() -> None:
 
 def test_routes_are_put_back_after_an_error() -> None:
     before = junction.SUPPORT_ABOVE
-    with pytest.raises(ZeroDivisionError), force({"infer.junction.engine.SUPPORT_ABOVE": 0.0}):
+    with pytest.raises(ZeroDivisionError), force({"infer.junction.run.SUPPORT_ABOVE": 0.0}):
         raise ZeroDivisionError
     assert before == junction.SUPPORT_ABOVE
 

@@ -46,7 +46,7 @@ __version__ = "0.1.0.dev0"
 
 _MODULES = ["data", "errors", "infer", "io", "plot"]
 _WHERE = {
-    "ChainCRF": "estimators.chain_crf",
+    "ChainCRF": "estimators.chain_crf.estimator",
     "Dataset": "data.dataset",
     "Evidence": "graph.evidence",
     "FactorGroup": "model.model",

@@ -153,7 +153,7 @@ def test_slabs_are_as_many_rows_as_fit() -> None:
 @pytest.mark.parametrize("engine", ["junction_tree", "exact", "elimination"])
 @pytest.mark.parametrize("limit", [{"time_limit": 0.5}, {"memory_limit": 10**8}])
 def test_no_order_is_looked_for_where_there_is_no_hope(engine: str, limit: dict[str, float], forced: Forced) -> None:
-    forced({"infer.junction.engine.LONG_SEARCH": 0})
+    forced({"infer.junction.run.LONG_SEARCH": 0})
     model = besag.ising((60, 60), 0.3)
     with pytest.raises(TooLargeError, match=rf"no elimination order near .* for {next(iter(limit))}="):
         model.log_partition(engine=engine, **limit)

@@ -24,6 +24,7 @@ from besag.arrays import Array, IntArray, Kind, Rebuilt, frozen, joined, offsets
 from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
+from besag.kernels.factors import Factors
 
 SLAB_ENTRIES = 2**20  # log-potentials that labellings are looked up in at a time
 
@@ -56,6 +57,20 @@ class Problem(Rebuilt):
 
     def __repr__(self) -> str:
         return f"Problem({self.graph!r}, {len(self.log_potentials)} table entries, {self.evidence.n_rows} rows)"
+
+    @property
+    def factors(self) -> Factors:
+        """The arrays that kernels read."""
+        graph = self.graph
+        return Factors(
+            graph.state_offsets,
+            graph.scope_offsets,
+            graph.scope_variables,
+            self.kinds,
+            self.table_of_factor,
+            self.table_offsets,
+            self.log_potentials,
+        )
 
     def with_evidence(self, evidence: Evidence) -> Problem:
         """The same numbers under other evidence."""

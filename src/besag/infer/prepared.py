@@ -23,7 +23,6 @@ from besag.infer.memory import default_memory_limit
 from besag.infer.result import Diagnostics, Result
 from besag.infer.unary import base_rows
 from besag.kernels.compile import worth_compiling
-from besag.kernels.factors import Factors
 from besag.kernels.support import allowed_states
 
 LARGEST_SINGLE = 1e30  # log-potentials up to which sums in float32 are finite
@@ -40,15 +39,7 @@ class Setting:
         self.problem = problem.expanded(kinds, self.limit)
         self.graph = graph = problem.graph
         self.n_rows = problem.evidence.n_rows
-        self.factors = Factors(
-            graph.state_offsets,
-            graph.scope_offsets,
-            graph.scope_variables,
-            self.problem.kinds,
-            self.problem.table_of_factor,
-            self.problem.table_offsets,
-            self.problem.log_potentials,
-        )
+        self.factors = self.problem.factors
         self.entries = float(self.n_rows) * max(len(self.problem.log_potentials), SMALL_TABLE * graph.n_factors)
         self.compile = worth_compiling(self.entries)
 

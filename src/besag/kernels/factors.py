@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from besag.arrays import Array, IntArray, Kind
+from besag.arrays import AnyArray, Array, IntArray, Kind, frozen
 
 TABLE, POTTS = int(Kind.TABLE), int(Kind.POTTS)  # as integers that kernels compare with
 
@@ -19,3 +19,8 @@ class Factors(NamedTuple):
     table_of_factor: IntArray  # (F,)
     table_offsets: IntArray  # (T + 1,)
     log_potentials: Array  # (L,) -inf allowed, +inf and NaN not
+
+    @classmethod
+    def of(cls, *arrays: AnyArray) -> Factors:
+        """The arrays in the order of the fields, read-only; copied only where they have to be."""
+        return cls(*map(frozen, arrays))

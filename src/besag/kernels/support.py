@@ -27,7 +27,7 @@ from besag.kernels.incidence import make_incidence
 
 def allowed_states(factors: Factors, allowed: BoolArray, *, compile: bool = True) -> BoolArray:
     """The states that hard zeros leave of the allowed ones, (S,) or (R, S); where a variable has none left, Z = 0."""
-    factors = Factors(*(frozen(array) for array in factors))
+    factors = Factors.of(*factors)
     first, linked = kernel_of(make_incidence, compile=compile)(*factors[:3])
     left = np.array(allowed, np.bool_)
     propagate, first, linked = kernel_of(make_propagate, compile=compile), frozen(first), frozen(linked)

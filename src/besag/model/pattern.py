@@ -145,6 +145,7 @@ def csr_parts(inputs: Any) -> tuple[IntArray, AnyArray, Array]:
 
 
 def _kernel(name: str, work: int, n_basis: int, n_values: int) -> Any:
+    from besag.kernels import sparse
     from besag.kernels.compile import kernel_of, worth_compiling
 
     return kernel_of(getattr(sparse, name), n_basis, int(n_values > 0), compile=worth_compiling(float(work) * n_basis))

@@ -34,7 +34,8 @@ from besag.infer.auto.approximate import estimator_of
 from besag.infer.auto.engine import Auto, Exact, patience_of
 from besag.infer.brute import BYTES_PER_LABELLING, Brute, most_labellings
 from besag.infer.engine import Want, engine_name
-from besag.infer.junction.engine import SECONDS_AN_ENTRY, JunctionTree, Run
+from besag.infer.junction.engine import JunctionTree
+from besag.infer.junction.run import SECONDS_AN_ENTRY, Run
 from besag.infer.memory import default_memory_limit
 from besag.infer.result import factor_offsets
 from besag.infer.trees.engine import Tree

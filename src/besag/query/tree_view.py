@@ -20,7 +20,8 @@ import numpy as np
 
 from besag.errors import require
 from besag.graph.evidence import read_evidence
-from besag.infer.junction.engine import JunctionTree, Run
+from besag.infer.junction.engine import JunctionTree
+from besag.infer.junction.run import Run
 from besag.infer.orders.triangulation import Triangulation, triangulated
 from besag.text import shortened, table
 

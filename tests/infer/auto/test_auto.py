@@ -17,9 +17,10 @@ from besag.infer.auto.candidates import better_labelling, chosen, in_order
 from besag.infer.bounds import narrowing
 from besag.infer.iterate import Limits, is_interrupt, iterate
 from besag.infer.join_graph.engine import JoinGraph, Propagation
-from besag.infer.junction import engine as junction
-from besag.infer.junction.engine import JunctionTree, Run
+from besag.infer.junction import run as junction
+from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.outlook import induced, is_hopeless, near_to
+from besag.infer.junction.run import Run
 from besag.infer.mean_field import engine as mean_field_engine
 from besag.infer.orders.search import neighbours
 from besag.infer.result import Diagnostics, Result

@@ -17,9 +17,8 @@ from besag.arrays import Array, frozen, offsets_of
 from besag.errors import TooLargeError
 from besag.infer.bounds import narrowing
 from besag.infer.bounds.kernels.diffusion import make_diffuse, make_state_bounds
-from besag.infer.junction import engine as junction
 from besag.infer.junction import few_states
-from besag.infer.junction.engine import factors_of
+from besag.infer.junction import run as junction
 from besag.kernels.compile import kernel_of
 from tests.routes import Forced
 from tests.strategies import examples, models
@@ -34,7 +33,7 @@ def labellings(model: besag.Model) -> Iterator[tuple[tuple[int, ...], float]]:
 @given(models(), st.integers(1, 9), st.booleans())
 def test_bounds_hold_for_every_labelling(model: besag.Model, n_sweeps: int, compile: bool) -> None:
     problem = model.problem.expanded(junction.KINDS, 10**9)
-    factors = factors_of(problem)
+    factors = problem.factors
     shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
     tables = (factors.table_of_factor, factors.table_offsets, frozen(factors.log_potentials))
     offsets = frozen(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
@@ -55,7 +54,7 @@ def test_bounds_hold_for_every_labelling(model: besag.Model, n_sweeps: int, comp
 
 def test_more_sweeps_never_raise_the_bound() -> None:
     model = besag.data.random_model("grid", 5, seed=3, n_states=3)
-    factors = factors_of(model.problem)
+    factors = model.problem.factors
     shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
     tables = (factors.table_of_factor, factors.table_offsets, frozen(factors.log_potentials))
     offsets = frozen(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
@@ -69,7 +68,7 @@ def test_more_sweeps_never_raise_the_bound() -> None:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch, forced: Forced) -> list[Any]:
     """Bounds are tried on small models too; what they gave, None where they gave nothing."""
-    forced({"infer.junction.engine.SUPPORT_ABOVE": 0.0})
+    forced({"infer.junction.run.SUPPORT_ABOVE": 0.0})
     forced({"infer.junction.few_states.BOUND_ABOVE": 0.0})
     forced({"infer.bounds.narrowing.EFFORT": 100.0})
     found: list[Any] = []
@@ -136,7 +135,7 @@ def test_the_bound_of_what_is_impossible(compile: bool) -> None:
     """Hard zeros that contradict each other: the bound is -inf, without arithmetic on infinities."""
     first = np.array([[1, 1], [0, 0]])
     model = besag.markov_network([2, 2], [(("0", "1"), first), (("0", "1"), 1 - first)], given="weight")
-    factors = factors_of(model.problem)
+    factors = model.problem.factors
     shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
     tables = (factors.table_of_factor, factors.table_offsets, frozen(factors.log_potentials))
     offsets = frozen(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))

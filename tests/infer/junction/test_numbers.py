@@ -9,8 +9,9 @@ from numpy.testing import assert_array_equal
 
 import besag
 from besag.arrays import Semiring
-from besag.infer.junction.engine import JunctionTree, Run
+from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.kernels.rows import make_propagate
+from besag.infer.junction.run import Run
 from besag.kernels.compile import compiled
 
 pytest.importorskip("numba")  # loaded, it compiles small models too

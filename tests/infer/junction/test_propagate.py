@@ -42,14 +42,14 @@ WAYS = {
         "infer.junction.one_row.SHARE": 0.2,
     },
     "bounds": {
-        "infer.junction.engine.SUPPORT_ABOVE": 0.0,
+        "infer.junction.run.SUPPORT_ABOVE": 0.0,
         "infer.junction.few_states.BOUND_ABOVE": 0.0,
         "infer.bounds.narrowing.EFFORT": 100.0,
         "infer.bounds.narrowing.SMALL_SHARE": 1.0,
         "infer.bounds.narrowing.SOUND_SHARE": 1.0,
     },
-    "support under evidence": {"infer.junction.engine.SUPPORT_ABOVE": 0.0},
-    "support under evidence that makes it small": {"infer.junction.engine.SUPPORT_ABOVE": 7.0},
+    "support under evidence": {"infer.junction.run.SUPPORT_ABOVE": 0.0},
+    "support under evidence that makes it small": {"infer.junction.run.SUPPORT_ABOVE": 7.0},
 }
 
 

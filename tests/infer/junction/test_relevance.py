@@ -256,7 +256,7 @@ def test_a_barren_child_says_nothing_about_the_states_of_its_parents(seed: int) 
     evidence = {name: model.sample(1, seed=seed)[name][0] for name in order[: rng.integers(1, 4)]}
     names = order[-rng.integers(1, 3) :]
     oracle = Enumeration(model, evidence)
-    with force({"infer.junction.engine.SUPPORT_ABOVE": 0.0}):
+    with force({"infer.junction.run.SUPPORT_ABOVE": 0.0}):
         close(model.log_partition(evidence, engine="junction_tree"), oracle.log_z)
         asked = model.marginals(names, evidence=evidence, engine="junction_tree")
         close(asked.log_partition, oracle.log_z)
@@ -274,7 +274,7 @@ def test_support_under_evidence_makes_a_tree_as_small_with_a_barren_child_as_wit
     zeros = np.tile([[0.5, 0.5], [0.0, 1.0]], (32, 1))
     cpts = {"Z": table, "W": zeros}
     model = besag.bayesian_network("X -> Z[64] <- Y[64]; Y -> W", cpts=cpts)
-    with force({"infer.junction.engine.SUPPORT_ABOVE": 0.0}):
+    with force({"infer.junction.run.SUPPORT_ABOVE": 0.0}):
         entries = model.marginals([], evidence={"Z": "5"}, engine="junction_tree").diagnostics.entries
         log_z = model.log_partition({"Z": "5"}, engine="junction_tree")
     assert entries <= 2

@@ -11,8 +11,9 @@ import besag
 from besag.arrays import Semiring
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
-from besag.infer.junction.engine import JunctionTree, Run
+from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.k_best import k_best
+from besag.infer.junction.run import Run
 from besag.model.model import Model
 from tests.oracle import Enumeration
 from tests.strategies import evidence_for, examples, generators, models

@@ -21,9 +21,10 @@ from besag.errors import ApproximationWarning, TooLargeError, warn
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import CHOOSERS, REGISTRY, SHOWS, Capabilities, Engine, OnStep, Want, engine_class
-from besag.infer.junction.engine import SECONDS_AN_ENTRY, JunctionTree, Run
+from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.few_states import best_without_a_tree
 from besag.infer.junction.outlook import HOPELESS, HOPELESS_REASON, is_easy, is_hopeless
+from besag.infer.junction.run import SECONDS_AN_ENTRY, Run
 from besag.infer.result import Result
 from besag.infer.trees.engine import Tree, forest_of
 

@@ -26,8 +26,8 @@ from besag.infer.bp.kernels.decode import make_decode
 from besag.infer.bp.kernels.general import Numbers
 from besag.infer.bp.kernels.links import Links, make_places
 from besag.infer.bp.kernels.ratios import Ratios
-from besag.infer.bp.kernels.weights import make_weights
 from besag.kernels.compile import kernel_of
+from besag.kernels.domain import make_weights
 from besag.kernels.factors import Factors
 from besag.kernels.semiring import one_of
 from besag.kernels.threads import run_chunks

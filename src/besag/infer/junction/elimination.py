@@ -23,12 +23,13 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray, frozen
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.junction.engine import JunctionTree, Run, setting_key, variable_groups
+from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.plan import Plan, plan
 from besag.infer.junction.propagate import Given
 from besag.infer.junction.relevance import relevant, separated
 from besag.infer.junction.remaining import Remaining
 from besag.infer.junction.roots import Left, eliminated, states_left
+from besag.infer.junction.run import Run, setting_key, variable_groups
 from besag.infer.result import Result
 from besag.kernels.compile import worth_compiling
 

@@ -23,7 +23,7 @@ from besag.infer.purpose import Purpose
 from besag.kernels.compile import worth_compiling
 
 if TYPE_CHECKING:
-    from besag.infer.junction.engine import Run
+    from besag.infer.junction.run import Run
 
 MAP: frozenset[Want] = frozenset({"map"})
 BOUND_ABOVE = 2e7  # table entries of a tree, from which on bounds are let rule out states

@@ -21,7 +21,7 @@ from besag.infer.junction.plan import Plan
 from besag.kernels.compile import kernel_of, worth_compiling
 
 if TYPE_CHECKING:
-    from besag.infer.junction.engine import Run
+    from besag.infer.junction.run import Run
 
 
 def several_best(run: Run, plan: Plan, k: int) -> tuple[IntArray, Array]:

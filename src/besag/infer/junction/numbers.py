@@ -19,8 +19,8 @@ from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
 from besag.infer.junction.kernels.rows import Walk
 from besag.infer.junction.plan import Plan
 from besag.kernels.compile import compiled, entry_of
+from besag.kernels.domain import Linear, linear
 from besag.kernels.factors import Factors
-from besag.kernels.linear import Linear, linear
 
 
 class Groups(NamedTuple):

@@ -19,7 +19,7 @@ from besag.infer.purpose import Purpose
 from besag.infer.trees.engine import forest_of
 
 if TYPE_CHECKING:
-    from besag.infer.junction.engine import Run
+    from besag.infer.junction.run import Run
 
 HOPELESS = 2.0**10  # times the table entries that there is time or room for
 HOPELESS_REASON = "no elimination order near the variable of the most neighbours is short enough"

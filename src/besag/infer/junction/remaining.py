@@ -88,12 +88,12 @@ class Remaining:
     def _factors(self) -> Factors:
         """The tables as factors; their numbers are those of the first row."""
         sizes = np.array([table[0].size for table in self.tables], np.int64)
-        return Factors(
-            frozen(offsets_of(self.counts)),
-            frozen(offsets_of(np.array([len(scope) for scope in self.scopes], np.int64))),
-            frozen(joined(self.scopes, np.int64)),
-            frozen(np.zeros(len(sizes), np.int64)),
-            frozen(np.arange(len(sizes))),
-            frozen(offsets_of(sizes)),
-            frozen(joined([table[0] for table in self.tables], np.float64)),
+        return Factors.of(
+            offsets_of(self.counts),
+            offsets_of(np.array([len(scope) for scope in self.scopes], np.int64)),
+            joined(self.scopes, np.int64),
+            np.zeros(len(sizes), np.int64),
+            np.arange(len(sizes)),
+            offsets_of(sizes),
+            joined([table[0] for table in self.tables], np.float64),
         )

@@ -22,7 +22,7 @@ import numpy as np
 from besag.arrays import Array, IntArray, Semiring, frozen
 from besag.errors import TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.junction.engine import JunctionTree, Run
+from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.evidence_rows import Bound, Given
 from besag.infer.junction.kernels.maps import MESSAGE, VARIABLE
 from besag.infer.junction.kernels.session import (
@@ -41,6 +41,7 @@ from besag.infer.junction.kernels.session import (
 )
 from besag.infer.junction.numbers import numbers_of, one_group
 from besag.infer.junction.plan import Plan, Sketch, plan
+from besag.infer.junction.run import Run
 from besag.kernels.compile import entry_of, kernel_of, worth_compiling
 
 

@@ -95,14 +95,14 @@ def _part(factors: Factors, variables: IntArray, numbers: IntArray) -> Part:
     states, state_offsets = _gathered(factors.state_offsets, variables)
     scopes, scope_offsets = _gathered(factors.scope_offsets, numbers)
     entries, table_offsets = _gathered(factors.table_offsets, tables)
-    own = Factors(
-        frozen(state_offsets),
-        frozen(scope_offsets),
-        frozen(number_of[factors.scope_variables[scopes]]),
-        frozen(factors.kinds[numbers]),
-        frozen(reader.reshape(-1).astype(np.int64)),
-        frozen(table_offsets),
-        frozen(factors.log_potentials[entries]),
+    own = Factors.of(
+        state_offsets,
+        scope_offsets,
+        number_of[factors.scope_variables[scopes]],
+        factors.kinds[numbers],
+        reader.reshape(-1).astype(np.int64),
+        table_offsets,
+        factors.log_potentials[entries],
     )
     forest = plan(*own[:3])
     assert forest is not None

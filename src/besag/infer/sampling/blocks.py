@@ -120,14 +120,14 @@ class TreeBlocks(Layout):
         known = scope[outside]
         renamed = np.cumsum(inside) - 1
         scope_variables = np.where(outside, len(variables) + np.cumsum(outside) - 1, renamed[scope])
-        factors = Factors(
-            frozen(offsets_of(cards[np.concatenate([variables, known])])),
-            frozen(offsets),
-            frozen(scope_variables),
-            frozen(whole.kinds[kept]),
-            frozen(whole.table_of_factor[kept]),
-            frozen(whole.table_offsets),
-            frozen(whole.log_potentials),
+        factors = Factors.of(
+            offsets_of(cards[np.concatenate([variables, known])]),
+            offsets,
+            scope_variables,
+            whole.kinds[kept],
+            whole.table_of_factor[kept],
+            whole.table_offsets,
+            whole.log_potentials,
         )
         forest = plan(*factors[:3], compile=self.setting.compile)
         assert forest is not None

@@ -33,6 +33,7 @@ from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.infer.trees import pairs, sums
 from besag.infer.trees.messages import MessageLog, send_all
 from besag.infer.trees.plan import Forest, plan
+from besag.infer.trees.sums import Marginals
 from besag.infer.unary import add_unary_moments, base_blocks, base_rows, copy_unary_marginals
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
@@ -143,15 +144,7 @@ class _Run:
         self.graph = problem.graph
         self._refuse_row(0)
         self.forest = engine.hang(problem.graph)
-        self.factors = sums.Factors(
-            self.graph.state_offsets,
-            self.graph.scope_offsets,
-            self.graph.scope_variables,
-            self.problem.kinds,
-            self.problem.table_of_factor,
-            self.problem.table_offsets,
-            self.problem.log_potentials,
-        )
+        self.factors = self.problem.factors
 
     def _planned(self) -> int:
         """Bytes of the forest while it is planned."""
@@ -228,7 +221,7 @@ class _Run:
         sizes = np.diff(self.graph.state_offsets[self.graph.instance_offsets])
         return np.where(np.repeat(log_z == -np.inf, sizes), -np.inf, base)
 
-    def _sum_product(self, start: int, stop: int, wanted: Wanted) -> sums.Marginals:
+    def _sum_product(self, start: int, stop: int, wanted: Wanted) -> Marginals:
         """The fast kernel where it serves, else the general one."""
         fast = self._pair_plan() if stop - start == 1 else None
         if fast is not None:

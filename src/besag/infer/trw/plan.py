@@ -24,8 +24,8 @@ from besag.graph.problem import Problem
 from besag.infer.memory import linked_entries, message_entries
 from besag.infer.trees.engine import forest_of
 from besag.infer.trw.kernels.messages import Links, Tables
-from besag.infer.trw.kernels.weights import make_linear
 from besag.kernels.compile import kernel_of
+from besag.kernels.domain import make_linear
 from besag.kernels.factors import POTTS, Factors
 from besag.kernels.threads import run_chunks
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""BIF, the Bayesian interchange format: `read` has the grammar, `tables` the numbers, `write` the other way."""

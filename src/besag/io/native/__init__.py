@@ -1,1 +1,1 @@
-"""TODO."""
+"""The native format, which holds every Model without loss: `form` has the grammar, `read` and `write` use it."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Formats of Bayesian networks that take one file each: XMLBIF, DSC and DSL."""

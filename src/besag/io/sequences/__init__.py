@@ -1,1 +1,1 @@
-"""TODO."""
+"""Files of labelled sequences, and CRFsuite's models of them."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Compiled parts of `besag.infer.bounds`: arrays in, arrays out."""

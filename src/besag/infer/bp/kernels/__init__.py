@@ -1,1 +1,1 @@
-"""TODO."""
+"""Compiled parts of `besag.infer.bp`: arrays in, arrays out."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Compiled parts of `besag.infer.chains`: arrays in, arrays out."""

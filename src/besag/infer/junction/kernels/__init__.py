@@ -1,1 +1,1 @@
-"""TODO."""
+"""Compiled parts of `besag.infer.junction`: arrays in, arrays out."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Compiled parts of `besag.infer.mean_field`: arrays in, arrays out."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Compiled parts of `besag.infer.orders`: arrays in, arrays out."""

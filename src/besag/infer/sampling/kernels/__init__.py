@@ -1,1 +1,1 @@
-"""TODO."""
+"""Compiled parts of `besag.infer.sampling`: arrays in, arrays out."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Compiled parts of `besag.infer.trees`: arrays in, arrays out."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Compiled parts of `besag.infer.trw`: arrays in, arrays out."""

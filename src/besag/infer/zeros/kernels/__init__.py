@@ -1,1 +1,1 @@
-"""TODO."""
+"""Compiled parts of `besag.infer.zeros`: arrays in, arrays out."""

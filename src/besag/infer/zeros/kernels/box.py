@@ -32,7 +32,7 @@ FAILURES = 2000  # empty sets, in one component
 
 def find_box(factors: Factors, base: Array, bonus: Array, allowed: BoolArray, *, compile: bool = True) -> BoolArray:
     """(S,): the box found within the allowed states (S,), or where none was found in time, the allowed states."""
-    factors = Factors(*(frozen(array) for array in factors))
+    factors = Factors.of(*factors)
     incidence = tuple(frozen(array) for array in kernel_of(make_incidence, compile=compile)(*factors[:3]))
     tight, part = np.zeros(len(factors.kinds), np.bool_), np.arange(len(factors.state_offsets) - 1)
     kernel_of(make_tight, compile=compile)(factors, frozen(allowed), tight, part)
@@ -48,7 +48,7 @@ def find_box(factors: Factors, base: Array, bonus: Array, allowed: BoolArray, *,
 
 def is_box(factors: Factors, allowed: BoolArray, *, compile: bool = True) -> bool:
     """Whether no combination of allowed states (S,) meets a hard zero."""
-    factors = Factors(*(frozen(array) for array in factors))
+    factors = Factors.of(*factors)
     tight, part = np.zeros(len(factors.kinds), np.bool_), np.arange(len(factors.state_offsets) - 1)
     kernel_of(make_tight, compile=compile)(factors, frozen(allowed), tight, part)
     return not tight.any()
