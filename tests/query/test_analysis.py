@@ -100,6 +100,14 @@ def test_information_is_zero_where_variables_are_separated() -> None:
     assert SPRINKLER.information("rain", {"cloudy": "yes", "wet_grass": "yes"}).loc["sprinkler", "information"] > 0.01
 
 
+def test_probabilities_at_the_end_of_the_range() -> None:
+    """Quotients of them overflow: P(A = a) is 5e-324, and B tells A."""
+    pair = besag.markov_network({"A": 2, "B": 2}, [(("A", "B"), [[0.0, -2000.0], [-2000.0, -744.4]])])
+    assert 0 < pair.marginals()["A"][1] < 1e-300
+    assert_allclose(pair.information("A")["information"], 0.0, atol=1e-9)
+    assert np.isfinite(pair.impact("A", {"B": "1"}).select_dtypes("number")).all(axis=None)
+
+
 def test_information_on_a_target_that_is_certain() -> None:
     frame = ASIA.information("either", {"tub": "yes"})
     assert (frame[["information", "entropy", "expected_entropy", "share"]] == 0).all(axis=None)

@@ -50,23 +50,23 @@ DRAWN = frozenset({"names", "label", "comment", "position", "properties"})
 TITLED = frozenset({"name", "comment", "properties"})
 
 FORMATS = (
-    Format("UAI", (".uai",), "uai", frozenset({"markov"})),
-    Format("BIF", (".bif",), "bif", DRAWN - {"label"} | {"bif"}, TITLED),
+    Format("UAI", (".uai",), "uai.read", frozenset({"markov"})),
+    Format("BIF", (".bif",), "bif.read", DRAWN - {"label"} | {"bif"}, TITLED),
     Format(
         "XMLBIF",
         (".xml", ".xmlbif", ".bifxml"),
-        "xmlbif",
+        "networks.xmlbif",
         DRAWN - {"label"} | {"xmlbif"},
         TITLED | {"position", "xmlbif"},
     ),
-    Format("Hugin NET", (".net",), "net", DRAWN | {"net"}, TITLED | {"label", "position", "net"}),
-    Format("GeNIe XDSL", (".xdsl",), "xdsl", DRAWN | {"xdsl"}, TITLED | {"xdsl"}),
-    Format("native JSON", (".json",), "native", DRAWN | {"markov", "everything"}),
-    Format("DSC", (".dsc",), "dsc"),
-    Format("GeNIe DSL", (".dsl",), "dsl"),
-    Format("libDAI", (".fg",), "fg"),
-    Format("WCSP", (".wcsp",), "wcsp"),
-    Format("CFN", (".cfn",), "cfn"),
+    Format("Hugin NET", (".net",), "net.read", DRAWN | {"net"}, TITLED | {"label", "position", "net"}),
+    Format("GeNIe XDSL", (".xdsl",), "xdsl.read", DRAWN | {"xdsl"}, TITLED | {"xdsl"}),
+    Format("native JSON", (".json",), "native.form", DRAWN | {"markov", "everything"}),
+    Format("DSC", (".dsc",), "networks.dsc"),
+    Format("GeNIe DSL", (".dsl",), "networks.dsl"),
+    Format("libDAI", (".fg",), "costs.fg"),
+    Format("WCSP", (".wcsp",), "costs.wcsp"),
+    Format("CFN", (".cfn",), "costs.cfn"),
 )
 
 

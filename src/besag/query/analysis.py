@@ -113,7 +113,7 @@ def information(model: Model, target: str, evidence: Any, options: Options) -> p
 def _gained(p: Array, rows: Array, offsets: IntArray) -> Array:
     """I(T; X) of every variable, (V,), from P(t), (K,), and P(x | t), (K, S)."""
     mixed = p @ rows
-    terms = rows * _log(rows / np.where(mixed > 0, mixed, 1.0))
+    terms = rows * (_log(rows) - _log(mixed))  # a quotient could overflow
     total = np.add.reduceat(p @ terms, offsets[:-1])
     return np.where(np.abs(total) < ROUNDING, 0.0, total)
 
@@ -208,6 +208,6 @@ def _kl(p: Array, q: Array) -> Array:
     """KL(p || q) of rows, (n, K) and (K,) either way: at least 0, so that what rounding leaves below is 0."""
     p, q = np.broadcast_arrays(p, q)
     ruled_out = ((p > 0) & (q == 0)).any(axis=1)
-    terms = p * _log(p / np.where(q > 0, q, 1.0))
+    terms = p * (_log(p) - _log(q))  # a quotient could overflow
     total = terms.sum(axis=1)
     return np.where(ruled_out, np.inf, np.where(total < ROUNDING, 0.0, total))
