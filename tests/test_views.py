@@ -9,18 +9,18 @@ from numpy.testing import assert_array_equal
 
 import besag
 from besag import views
-from besag.arrays import frozen
-from besag.views import counting, counts_up, taken, together
+from besag.arrays import freeze
+from besag.views import count_up, counts_up, join_views, take
 
 
 def test_counting_lies_in_the_longest_that_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "_held", WeakValueDictionary())
-    long = counting(100_000)
-    part = counting(50_000)
+    long = count_up(100_000)
+    part = count_up(50_000)
     assert np.shares_memory(long, part)
     assert_array_equal(part, np.arange(50_000))
     assert not part.flags.writeable
-    assert not np.shares_memory(long, counting(100))  # which would keep a thousand times its length alive
+    assert not np.shares_memory(long, count_up(100))  # which would keep a thousand times its length alive
     del long, part
     gc.collect()
     assert "longest" not in views._held
@@ -33,7 +33,7 @@ def test_counting_lies_in_the_longest_that_is_held(monkeypatch: pytest.MonkeyPat
 def test_counts_up(index: list[int], expected: bool) -> None:
     assert counts_up(np.array(index, np.int32)) == expected
     array = np.arange(10.0) ** 2
-    found = taken(array, np.array(index, np.int64))
+    found = take(array, np.array(index, np.int64))
     assert_array_equal(found, array[np.array(index, np.int64)])
     assert np.shares_memory(found, array) == (expected and bool(index))
 
@@ -46,13 +46,13 @@ def test_counts_up_looks_at_every_block() -> None:
 
 
 def test_together_copies_only_where_it_has_to() -> None:
-    flat = frozen(np.arange(10))
+    flat = freeze(np.arange(10))
     one, two, three = flat[1:3], flat[3:9].reshape(3, 2), flat[9:]
-    found = together([one, two, three])
+    found = join_views([one, two, three])
     assert_array_equal(found, np.arange(1, 10))
     assert np.shares_memory(found, flat)
-    for parts in ([one, three], [two, one], [one, np.arange(3, 9)], [one, frozen(np.arange(3, 9))], []):
-        copied = together(parts)
+    for parts in ([one, three], [two, one], [one, np.arange(3, 9)], [one, freeze(np.arange(3, 9))], []):
+        copied = join_views(parts)
         assert_array_equal(copied, np.concatenate([np.zeros(0, np.int64), *[part.ravel() for part in parts]]))
         assert not np.shares_memory(copied, flat)
         assert not copied.flags.writeable
@@ -60,7 +60,7 @@ def test_together_copies_only_where_it_has_to() -> None:
 
 def test_what_somebody_can_still_write_to_is_copied() -> None:
     flat = np.arange(10)
-    assert not np.shares_memory(together([flat[:4], flat[4:]]), flat)
+    assert not np.shares_memory(join_views([flat[:4], flat[4:]]), flat)
 
 
 def test_a_grid_has_its_scopes_once() -> None:

@@ -67,7 +67,7 @@ def _rebuild(cls: type[Any], arguments: dict[str, Any]) -> Any:
     return cls(**arguments)
 
 
-def frozen(array: AnyArray) -> AnyArray:
+def freeze(array: AnyArray) -> AnyArray:
     """The array, C-contiguous and read-only; a copy only where it has to be."""
     flags = array.flags
     if not flags.c_contiguous:
@@ -79,29 +79,29 @@ def frozen(array: AnyArray) -> AnyArray:
     return array
 
 
-def sealed(arrays: Arrays) -> Arrays:
+def seal(arrays: Arrays) -> Arrays:
     """The arrays, which are new and contiguous and nobody else's, read-only from now on."""
     for array in arrays:
         array.flags.writeable = False
     return arrays
 
 
-def owned(array: AnyArray) -> AnyArray:
+def secure(array: AnyArray) -> AnyArray:
     """The array, C-contiguous and read-only; a copy where its giver could still write to it."""
-    return frozen(array.copy() if array.flags.writeable else array)
+    return freeze(array.copy() if array.flags.writeable else array)
 
 
-def joined(parts: Sequence[AnyArray], dtype: type[np.generic]) -> AnyArray:
+def concatenate(parts: Sequence[AnyArray], dtype: type[np.generic]) -> AnyArray:
     """The parts one after the other, flat; empty where there are none."""
     return np.concatenate([part.reshape(-1) for part in parts], dtype=dtype) if parts else np.zeros(0, dtype)
 
 
-def repeated(values: Sequence[int], counts: Sequence[int]) -> IntArray:
+def repeat(values: Sequence[int], counts: Sequence[int]) -> IntArray:
     """Each whole number as many times as its count says."""
     return np.repeat(np.array(values, np.int64), np.array(counts, np.int64))
 
 
-def inverse(permutation: AnyArray) -> IntArray:
+def invert(permutation: AnyArray) -> IntArray:
     """The permutation that undoes this one."""
     undone = np.empty(len(permutation), np.int64)
     undone[permutation] = np.arange(len(permutation))

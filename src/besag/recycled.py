@@ -49,14 +49,14 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
     return np.asarray(lease).reshape(shape)
 
 
-def copied(values: NDArray[Any], dtype: Any = np.float64) -> NDArray[Any]:
+def copy_array(values: NDArray[Any], dtype: Any = np.float64) -> NDArray[Any]:
     """The values in an array of their own, as `numpy.array` gives."""
     out = empty(values.shape, dtype)
     out[...] = values
     return out
 
 
-def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def concatenate(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """The parts one after the other, flat; empty where there are none."""
     flat = [part.reshape(-1) for part in parts]
     return np.concatenate(flat, out=empty((sum(map(len, flat)),))) if flat else np.zeros(0)

@@ -27,7 +27,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in cells)
 
 
-def shortened(names: Sequence[str], shown: int = 8) -> str:
+def shorten(names: Sequence[str], shown: int = 8) -> str:
     """Names in a line, those after the first few counted.
 
     >>> shortened(["A", "B", "C", "D"], 2)

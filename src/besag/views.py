@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from besag.arrays import AnyArray, IntArray, frozen, joined
+from besag.arrays import AnyArray, IntArray, concatenate, freeze
 
 BLOCK = 1 << 16  # numbers that are compared at a time
 MOST_HELD = 8  # times its length that a part may keep alive
@@ -18,7 +18,7 @@ MOST_HELD = 8  # times its length that a part may keep alive
 _held: weakref.WeakValueDictionary[str, IntArray] = weakref.WeakValueDictionary()  # "longest": what others lie in
 
 
-def counting(n: int) -> IntArray:
+def count_up(n: int) -> IntArray:
     """0, 1, .., n - 1, read-only: a part of the longest such array that somebody holds, or a new one."""
     longest = _held.get("longest")
     if longest is None or not n <= len(longest) <= MOST_HELD * n:
@@ -39,25 +39,25 @@ def counts_up(index: AnyArray) -> bool:
     return all((index[i : i + BLOCK] == np.arange(first + i, first + min(i + BLOCK, n))).all() for i in blocks)
 
 
-def taken(array: AnyArray, index: AnyArray) -> AnyArray:
+def take(array: AnyArray, index: AnyArray) -> AnyArray:
     """array[index], read-only; no copy where the index counts up."""
     if len(index) and counts_up(index):
-        return frozen(array[int(index[0]) : int(index[-1]) + 1])
-    return frozen(array[index])
+        return freeze(array[int(index[0]) : int(index[-1]) + 1])
+    return freeze(array[index])
 
 
-def together(parts: Sequence[AnyArray]) -> AnyArray:
+def join_views(parts: Sequence[AnyArray]) -> AnyArray:
     """Whole numbers one after the other, flat and read-only; no copy where they lie so already and nobody writes."""
     owner = parts[0].base if parts else None
     if not isinstance(owner, np.ndarray) or owner.dtype != np.int64 or not owner.flags.c_contiguous:
-        return frozen(joined(parts, np.int64))
+        return freeze(concatenate(parts, np.int64))
     first = end = _address(parts[0])
     for part in parts:
         if part.base is not owner or part.flags.writeable or not part.flags.c_contiguous or _address(part) != end:
-            return frozen(joined(parts, np.int64))
+            return freeze(concatenate(parts, np.int64))
         end += part.nbytes
     start = first - _address(owner)
-    return frozen(owner.reshape(-1)[start // 8 : (start + end - first) // 8])
+    return freeze(owner.reshape(-1)[start // 8 : (start + end - first) // 8])
 
 
 def _address(array: AnyArray) -> int:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from besag.data.numbering import BLOCK, Numbering, hashed
+from besag.data.numbering import BLOCK, Numbering, hash_names
 from tests.routes import Forced
 
 NAMES = st.lists(st.text(max_size=3), max_size=40)
@@ -47,7 +47,7 @@ def test_another_process_finds_the_same() -> None:
 
 
 def test_hashes_that_share_a_place() -> None:
-    same = [str(i) for i in range(3_000) if hashed([str(i)])[0] % 64 == 5]
+    same = [str(i) for i in range(3_000) if hash_names([str(i)])[0] % 64 == 5]
     assert len(same) > 30
     numbering = Numbering(same[:20])
     assert len(numbering._keys) == 64
@@ -67,9 +67,9 @@ def test_hashes_are_those_of_fowler_noll_and_vo(forced: Forced, compile: bool) -
 
     names = ["", "a", "ab", "w[0]=Köln", "\U0001f600", "x" * 300, "\ud800"]
     texts = [name.encode("utf-8", "surrogatepass") for name in names]
-    assert hashed(names).tolist() == list(map(expected, texts))
-    assert hashed(["a", "b\0c", "\0", ""]).tolist() == list(map(expected, [b"a", b"b\xc0\x80c", b"\xc0\x80", b""]))
-    assert hashed([]).tolist() == []
+    assert hash_names(names).tolist() == list(map(expected, texts))
+    assert hash_names(["a", "b\0c", "\0", ""]).tolist() == list(map(expected, [b"a", b"b\xc0\x80c", b"\xc0\x80", b""]))
+    assert hash_names([]).tolist() == []
 
 
 def test_zeros_within_names() -> None:
@@ -107,4 +107,4 @@ def test_texts_whose_bytes_python_hashes_alike_are_two_names() -> None:
     """Python hashes how a text lies in memory: in one, two or four bytes a letter."""
     names = ["no", "\u6f6e", "é", "Ã©"]
     assert Numbering(names).names == names
-    assert len(set(hashed(names).tolist())) == 4
+    assert len(set(hash_names(names).tolist())) == 4

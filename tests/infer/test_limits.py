@@ -22,9 +22,9 @@ from besag.infer.sampling.ais import AIS, Annealing
 from besag.infer.sampling.blocks import TreeBlocks
 from besag.infer.sampling.gibbs import Gibbs
 from besag.infer.sampling.scan import Scan
-from besag.infer.sampling.single_site import prepared
+from besag.infer.sampling.single_site import prepare_sampling
 from besag.infer.sampling.walk import Walk
-from besag.infer.trw.forests import Scopes, spread_out
+from besag.infer.trw.forests import Scopes, spread_weights
 from besag.model.model import Model
 from tests.routes import Forced
 
@@ -222,7 +222,7 @@ def test_a_sweep_that_the_clock_ends_leaves_distributions(scan: str) -> None:
     model, want = grid(10), frozenset({"variables"})
     for limit in (0.5, 3.5, 6.5, 9.5):
         engine = Gibbs(scan=scan, n_samples=5, burn_in=1, n_chains=2)
-        setting = prepared(model.problem, None, 2, 6)
+        setting = prepare_sampling(model.problem, None, 2, 6)
         walk = Walk(engine, setting, want, None, np.random.default_rng(0), Clock(limit, 0.0, Ticks()))
         result = iterate("gibbs", walk, want, Limits(6, None), 0.0)
         assert result.probabilities is not None
@@ -241,7 +241,7 @@ def test_sweeps_in_short_stages_draw_the_same(forced: Forced) -> None:
             answers.append([model.marginals(engine=engine) for engine in engines])
     for one, other in zip(*answers, strict=True):
         assert_array_equal(one.probabilities, other.probabilities)
-    stages = Scan("random", prepared(model.problem, None, 1, 1), 1).stages
+    stages = Scan("random", prepare_sampling(model.problem, None, 1, 1), 1).stages
     assert max(stop - start for stage in stages for start, stop in stage) == 10
 
 
@@ -249,7 +249,7 @@ def test_covers_that_are_not_kept_are_made_again() -> None:
     model = grid(8)
     found = []
     for n_kept in (8, 1):
-        sampler = TreeBlocks(prepared(model.problem, None, 2, 50), 2, 1, n_kept)
+        sampler = TreeBlocks(prepare_sampling(model.problem, None, 2, 50), 2, 1, n_kept)
         sampler.start(np.zeros((1, 2, 64), np.int64))
         scores = [sampler.sweep(sweep, True) for sweep in range(12)]
         assert len(sampler.covers) == n_kept
@@ -274,10 +274,10 @@ def test_forests_are_fewer_where_time_is_short_but_cover_all_factors() -> None:
     pairs = np.flatnonzero(np.diff(graph.scope_offsets) == 2)
     variables = graph.scope_variables[graph.scope_offsets[pairs][:, None] + np.arange(2)].reshape(-1)
     scopes = Scopes(np.arange(0, len(variables) + 1, 2), variables, np.zeros(36, np.bool_))
-    rho, n = spread_out(scopes, 50, np.random.default_rng(0), compile=False, enough=lambda: True)
+    rho, n = spread_weights(scopes, 50, np.random.default_rng(0), compile=False, enough=lambda: True)
     assert 2 <= n < 10
     assert (rho > 0).all()
-    assert spread_out(scopes, 50, np.random.default_rng(0), compile=False)[1] == 50
+    assert spread_weights(scopes, 50, np.random.default_rng(0), compile=False)[1] == 50
 
 
 def test_a_chain_of_system_errors_is_an_interrupt_where_it_begins_with_one() -> None:

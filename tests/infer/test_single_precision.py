@@ -9,7 +9,7 @@ import besag
 from besag.errors import CapabilityError
 from besag.infer.engine import make_engine
 from besag.infer.join_graph.engine import JoinGraph, Propagation
-from besag.infer.sampling.single_site import prepared, single_site
+from besag.infer.sampling.single_site import prepare_sampling, single_site
 from besag.model.model import Model
 from tests.routes import Forced
 
@@ -66,7 +66,7 @@ def test_no_other_type(engine: str) -> None:
 
 @pytest.mark.parametrize("make", [mixed, states_grid, binary_grid])
 def test_sweeps_read_single_precision(make: Any) -> None:
-    sampler: Any = single_site(prepared(make().problem, None, 4, 10), 4, "chromatic", 1, "float32")
+    sampler: Any = single_site(prepare_sampling(make().problem, None, 4, 10), 4, "chromatic", 1, "float32")
     read = sampler.coupling if hasattr(sampler, "coupling") else sampler.factors.log_potentials
     assert read.dtype == np.float32
     assert sampler.sums.dtype == np.float64

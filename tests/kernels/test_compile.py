@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import besag.kernels.compile as compile_module
-from besag.arrays import Semiring, frozen
+from besag.arrays import Semiring, freeze
 from besag.infer.trees.kernels.pair_passes import make_shift
 from besag.kernels import cache
 from besag.kernels.compile import compiled
@@ -230,9 +230,9 @@ def test_disabled_compiler() -> None:
 
 
 def shifted(n_states: int) -> float:
-    base = frozen(np.arange(4.0 * n_states).reshape(4, n_states))
+    base = freeze(np.arange(4.0 * n_states).reshape(4, n_states))
     out, log_z = np.empty((4, n_states)), np.zeros(1)
-    compiled(make_shift, n_states)(base, frozen(np.zeros(4, np.int64)), out, log_z)
+    compiled(make_shift, n_states)(base, freeze(np.zeros(4, np.int64)), out, log_z)
     return float(log_z[0])
 
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from besag.kernels.interrupts import keep_interrupts, uninterrupted
+from besag.kernels.interrupts import delay_interrupts, keep_interrupts
 
 
 def done_after(n: int) -> list[str]:
@@ -16,7 +16,7 @@ def done_after(n: int) -> list[str]:
     done: list[str] = []
 
     def work() -> None:
-        with uninterrupted():
+        with delay_interrupts():
             for _ in range(n):
                 signal.raise_signal(signal.SIGINT)
             done.append("the rest")
@@ -39,7 +39,7 @@ def test_other_threads_leave_the_handler_alone() -> None:
     seen = []
 
     def work() -> None:
-        with uninterrupted():
+        with delay_interrupts():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)

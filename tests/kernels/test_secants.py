@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from besag.arrays import frozen
+from besag.arrays import freeze
 from besag.kernels import secants
 from besag.kernels.compile import kernel_of
 
@@ -18,9 +18,9 @@ PRECISION = pytest.mark.parametrize("precision", [np.float32, np.float64])
 
 def drawn(scaled: int, precision: type) -> tuple[np.ndarray, list[np.ndarray], np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    vectors = [frozen(rng.normal(size=N)) for _ in range(5)]
+    vectors = [freeze(rng.normal(size=N)) for _ in range(5)]
     root = rng.uniform(0.5, 2.0, size=N) if scaled else np.ones(N)
-    return rng.normal(size=(2 * R, N)).astype(precision), vectors, frozen(root if scaled else np.zeros(0)), root
+    return rng.normal(size=(2 * R, N)).astype(precision), vectors, freeze(root if scaled else np.zeros(0)), root
 
 
 @MODES
@@ -46,10 +46,10 @@ def test_a_pair_and_its_products(scaled: int, compile: bool, precision: type) ->
 @PRECISION
 def test_a_combination(scaled: int, compile: bool, precision: type) -> None:
     rows, vectors, root, scale = drawn(scaled, precision)
-    coefficients = frozen(np.array([0.5, 0.0, -2.0, 1.5, 0.0, 3.0]))
+    coefficients = freeze(np.array([0.5, 0.0, -2.0, 1.5, 0.0, 3.0]))
     result = np.empty(N)
     combine = kernel_of(secants.make_combine, scaled, compile=compile)
     for start, stop in ((0, N // 2 + 5), (N // 2 + 5, N)):
-        combine(coefficients, 0.7, vectors[0], root, frozen(rows), start, stop, result)
+        combine(coefficients, 0.7, vectors[0], root, freeze(rows), start, stop, result)
     expected = (0.7 * vectors[0] / scale + coefficients @ rows.astype(np.float64)) / scale
     assert_allclose(result, expected, rtol=1e-12, atol=1e-13)

@@ -15,7 +15,7 @@ from besag.arrays import BoolArray, Kind
 from besag.graph.evidence import read_evidence
 from besag.graph.problem import Problem
 from besag.kernels.factors import Factors
-from besag.kernels.support import allowed_states
+from besag.kernels.support import propagate_support
 from besag.model.model import Model
 from tests.infer.trees.forests import dense, pack
 from tests.oracle import Enumeration
@@ -73,7 +73,7 @@ def some_variable_is_empty(factors: Factors, allowed: BoolArray) -> bool:
 def test_the_fixpoint_in_both_modes(model: Model, rng: np.random.Generator, share: float) -> None:
     factors = factors_of(model)
     allowed = rng.random(int(factors.state_offsets[-1])) >= share
-    answers = [allowed_states(factors, allowed, compile=compile) for compile in (False, True)]
+    answers = [propagate_support(factors, allowed, compile=compile) for compile in (False, True)]
     assert_array_equal(answers[0], answers[1])
     expected = fixpoint(factors, allowed)
     if some_variable_is_empty(factors, expected):
@@ -87,7 +87,7 @@ def test_the_fixpoint_in_both_modes(model: Model, rng: np.random.Generator, shar
 def test_no_state_of_positive_probability_goes(data: st.DataObject, model: Model) -> None:
     evidence = data.draw(evidence_for(model))
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
-    left = allowed_states(factors_of(model), allowed_by(problem), compile=False)
+    left = propagate_support(factors_of(model), allowed_by(problem), compile=False)
     assert (left | ~positive(model, evidence)).all()
 
 
@@ -96,7 +96,7 @@ def test_no_state_of_positive_probability_goes(data: st.DataObject, model: Model
 def test_without_cycles_every_impossible_state_goes(data: st.DataObject, model: Model) -> None:
     evidence = data.draw(evidence_for(model))
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
-    left = allowed_states(factors_of(model), allowed_by(problem), compile=False)
+    left = propagate_support(factors_of(model), allowed_by(problem), compile=False)
     assert_array_equal(left, positive(model, evidence))
 
 
@@ -114,7 +114,7 @@ def test_a_chain_of_copies_collapses(end: int, compile: bool) -> None:
     factors = pack([3] * 50, [([v, v + 1], 0) for v in range(49)], [COPY])
     allowed = np.ones((50, 3), bool)
     allowed[end] = [False, True, False]
-    left = allowed_states(factors, allowed.ravel(), compile=compile).reshape(50, 3)
+    left = propagate_support(factors, allowed.ravel(), compile=compile).reshape(50, 3)
     assert_array_equal(left, [[False, True, False]] * 50)
     assert allowed.sum() == 148  # what was given is left alone
 
@@ -123,7 +123,7 @@ def test_a_chain_of_copies_collapses(end: int, compile: bool) -> None:
 def test_copies_that_contradict_leave_a_variable_without_states(compile: bool) -> None:
     factors = pack([3, 3, 2], [([0, 1], 0), ([1, 2], 1)], [COPY, np.zeros((3, 2))])
     allowed = np.array([1, 0, 0, 0, 1, 1, 1, 1], bool)
-    left = allowed_states(factors, allowed, compile=compile)
+    left = propagate_support(factors, allowed, compile=compile)
     assert some_variable_is_empty(factors, left)
     assert left[6:].all()  # a table without hard zeros takes nothing away
 
@@ -132,14 +132,14 @@ def test_copies_that_contradict_leave_a_variable_without_states(compile: bool) -
 def test_a_unary_table_and_a_structured_factor(compile: bool) -> None:
     """A factor that is no table is not looked at, not even where its number is -inf."""
     factors = pack([2, 2], [([0], 0), ([0, 1], 1)], [np.array([0.0, -np.inf]), -np.inf])
-    left = allowed_states(factors, np.ones(4, bool), compile=compile)
+    left = propagate_support(factors, np.ones(4, bool), compile=compile)
     assert left.tolist() == [True, False, True, True]
 
 
 @pytest.mark.parametrize("compile", MODES)
 def test_without_factors_nothing_goes(compile: bool) -> None:
     allowed = np.array([True, False, True])
-    assert_array_equal(allowed_states(pack([1, 2], [], []), allowed, compile=compile), allowed)
+    assert_array_equal(propagate_support(pack([1, 2], [], []), allowed, compile=compile), allowed)
 
 
 def test_exclusive_or_waits_for_its_last_input() -> None:
@@ -150,6 +150,6 @@ def test_exclusive_or_waits_for_its_last_input() -> None:
     model = besag.bayesian_network("a -> y; b -> y", cpts={"y": xor})
     for evidence, n_left in (({"y": 1}, 5), ({"y": 1, "a": 0}, 3)):
         problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
-        left = allowed_states(factors_of(model), allowed_by(problem))
+        left = propagate_support(factors_of(model), allowed_by(problem))
         assert left.sum() == n_left
         assert_array_equal(left, positive(model, evidence))

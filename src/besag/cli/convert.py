@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Reads and writes."""
     from besag.io.formats import format_to_write
-    from besag.io.save import encoded, report, save
+    from besag.io.save import encode, report, save
 
     chosen = format_to_write(arguments.target, arguments.output_format)  # before a large file is read
     piped = arguments.target == "-"
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.refuse("the native format may take two files: give OUT a name")
     model, _ = read_model(arguments)
     if piped:
-        data, lost = encoded(model, chosen)
+        data, lost = encode(model, chosen)
         sys.stdout.buffer.write(data)
         report(lost, chosen)
     else:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from besag.cli.evidence_files import is_numbers, read_rows
-from besag.cli.rows import Rows, joined, rows_of
+from besag.cli.rows import Rows, join_sentences, rows_of
 from besag.errors import EvidenceError, ModelError, ParseError
 from besag.io.shared.files import read_bytes, suffix_of, text_of
 from besag.io.uai.tasks import query_of
@@ -17,7 +17,7 @@ from besag.model.model import Model
 from besag.model.variable import Variables
 
 
-def gathered(model: Model, items: Sequence[str]) -> Rows:
+def gather_evidence(model: Model, items: Sequence[str]) -> Rows:
     """All evidence that the arguments give."""
     total = rows_of(model.variables, [{}])
     for item in items:
@@ -26,7 +26,7 @@ def gathered(model: Model, items: Sequence[str]) -> Rows:
             raise EvidenceError(
                 f"{item} has {len(found)} rows, and the evidence before it {len(total)}: only one file may have several"
             )
-        total = joined(model.variables, total, found)
+        total = join_sentences(model.variables, total, found)
     return total
 
 

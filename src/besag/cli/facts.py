@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import AnyArray, BoolArray, IntArray, joined
+from besag.arrays import AnyArray, BoolArray, IntArray, concatenate
 from besag.graph.graph import Graph
 from besag.model.model import Model
 
@@ -100,7 +100,7 @@ def _factors(model: Model, what: str, which: BoolArray) -> Oddity:
 def _looked_at(model: Model) -> tuple[IntArray, BoolArray, BoolArray, int]:
     """Of each factor: its hard zeros, whether it is uniform, whether it is deterministic; and the number of entries."""
     parts = list(_by_block(model))
-    zeros, uniform, determined, sizes = (joined([part[i] for part in parts], np.int64) for i in range(4))
+    zeros, uniform, determined, sizes = (concatenate([part[i] for part in parts], np.int64) for i in range(4))
     return zeros, uniform.astype(np.bool_), determined.astype(np.bool_), int(sizes.sum())
 
 

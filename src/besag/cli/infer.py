@@ -62,14 +62,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Answers and prints."""
     _check(arguments)
-    from besag.cli.evidence import gathered, read_query
+    from besag.cli.evidence import gather_evidence, read_query
     from besag.query.run import engine_from
 
     began, options, say = time.perf_counter(), _options(arguments), _teller(arguments.progress)
     with _ended_by(arguments.time_limit, exact=_is_exact(engine_from(options))):
         say(f"reading {arguments.model}")
         model, _ = read_model(arguments)
-        given = gathered(model, arguments.evidence)
+        given = gather_evidence(model, arguments.evidence)
         if arguments.format == "uai" and len(given) > 1:
             arguments.refuse(f"--format uai holds one answer, and the evidence has {len(given)} rows")
         query = None if arguments.query is None else read_query(model, arguments.query)
@@ -160,7 +160,7 @@ def _answer(
     arguments: argparse.Namespace, model: Model, evidence: Evidence, query: list[str] | None, options: Options
 ) -> Result:
     from besag.query.run import run as run_query
-    from besag.query.verbs import drawn
+    from besag.query.verbs import draw
 
     task = arguments.task
     if task == "PR":
@@ -171,7 +171,7 @@ def _answer(
         return model.map(evidence, arguments.k or 1, **options)
     if task == "MMAP":
         return model.marginal_map(query or [], evidence, **options)
-    return drawn(model, arguments.samples or 1, evidence, options)
+    return draw(model, arguments.samples or 1, evidence, options)
 
 
 def _teller(wanted: bool) -> Callable[[str], None]:

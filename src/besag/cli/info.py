@@ -43,14 +43,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what there is to know."""
-    from besag.cli.evidence import gathered
+    from besag.cli.evidence import gather_evidence
     from besag.cli.facts import oddities, size_of
     from besag.cli.output import print_json, print_pairs
-    from besag.io.notes import noted
+    from besag.io.notes import note_all
 
-    with noted() as notes:
+    with note_all() as notes:
         model, format_ = read_model(arguments)
-    cost, odd = model.cost(gathered(model, arguments.evidence).evidence()), oddities(model)
+    cost, odd = model.cost(gather_evidence(model, arguments.evidence).evidence()), oddities(model)
     told = {
         "model": arguments.model,
         "format": format_.name,

@@ -20,10 +20,10 @@ ANSWERED, BAD_INPUT, BAD_USAGE, BEYOND_LIMITS, INTERRUPTED, CLOSED_PIPE = 0, 1, 
 def tell(message: object) -> None:
     """One line on stderr, if anybody can hear it."""
     with suppress(OSError):
-        print(f"besag: {escaped(str(message))}", file=sys.stderr, flush=True)
+        print(f"besag: {escape(str(message))}", file=sys.stderr, flush=True)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     r"""Text with control characters written out.
 
     >>> escaped("a\tb")

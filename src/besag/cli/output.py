@@ -17,7 +17,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from besag.cli.messages import escaped
+from besag.cli.messages import escape
 from besag.text import table
 
 LEAST_WIDTH = 20
@@ -31,12 +31,12 @@ def on_terminal() -> bool:
 
 def print_table(notes: Sequence[str], header: Sequence[str], parts: Iterable[Sequence[Sequence[str]]]) -> None:
     """Notes, and a table below them, whose parts are columns of escaped cells."""
-    names, above = tuple(map(escaped, header)), list(map(escaped, notes))
+    names, above = tuple(map(escape, header)), list(map(escape, notes))
     if on_terminal():
         width = shutil.get_terminal_size().columns
         rows = [row for columns in parts for row in zip(*columns, strict=True)]
         lines = [*above, *([""] if above else []), *table(names, rows).splitlines()]
-        print("\n".join(cut(line, width) for line in lines))
+        print("\n".join(cut_line(line, width) for line in lines))
         return
     print("\n".join([*(f"# {note}" for note in above), "\t".join(names)]))
     for columns in parts:
@@ -45,7 +45,7 @@ def print_table(notes: Sequence[str], header: Sequence[str], parts: Iterable[Seq
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
     """Keys and values; on a terminal a long value goes on below itself."""
-    cells = [(escaped(key), escaped(value)) for key, value in pairs]
+    cells = [(escape(key), escape(value)) for key, value in pairs]
     if not on_terminal():
         print("\n".join("\t".join(pair) for pair in cells))
         return
@@ -56,7 +56,7 @@ def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
         print("\n".join([key.ljust(margin) + first, *(" " * margin + line for line in more)]))
 
 
-def cut(line: str, width: int) -> str:
+def cut_line(line: str, width: int) -> str:
     """A line of at most so many characters.
 
     >>> cut("besag infer", 8)

@@ -80,7 +80,7 @@ def rows_of(variables: Variables, given: Sequence[dict[str, Any]], path: str = "
     return replace(rows, log_weights=weights)
 
 
-def joined(variables: Variables, before: Rows, after: Rows) -> Rows:
+def join_sentences(variables: Variables, before: Rows, after: Rows) -> Rows:
     """What `after` says, and what `before` says of other variables."""
     if len(before) == 1 and not before.said.any():
         return after

@@ -14,7 +14,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
 from besag.cli.answers import LOG_10
-from besag.cli.messages import escaped
+from besag.cli.messages import escape
 
 if TYPE_CHECKING:
     from besag.infer.result import Result
@@ -121,7 +121,7 @@ def _labellings(result: Result, digits: int) -> Lines:
         written = [found_states[found[:, v]].tolist() for v, found_states in zip(asked, states, strict=True)]
         return [list(map(str, (rank + 1).tolist())), _numbers(h, digits), _numbers(-h / LOG_10, digits), *written]
 
-    names = [escaped(name) for name in variables.names_at(asked)]
+    names = [escape(name) for name in variables.names_at(asked)]
     return Lines([_how(result)], ["rank", "energy", "log10 weight", *names], rows, columns)
 
 
@@ -135,7 +135,7 @@ def _samples(result: Result) -> Lines:
         return [states[v][drawn[part, v]].tolist() for v in everyone]
 
     n = result.samples.shape[-2]
-    names = [escaped(name) for name in variables.names_at(everyone)]
+    names = [escape(name) for name in variables.names_at(everyone)]
     return Lines([], names, np.arange(len(drawn)) // max(n, 1), columns)
 
 
@@ -144,7 +144,7 @@ def _samples(result: Result) -> Lines:
 
 def _cells(texts: Iterable[str]) -> AnyArray:
     """Texts that may be printed, in an array that gives many of them at once."""
-    return np.array([escaped(text) for text in texts], dtype=object)
+    return np.array([escape(text) for text in texts], dtype=object)
 
 
 def _states(variables: Variables, indices: Iterable[int]) -> list[AnyArray]:

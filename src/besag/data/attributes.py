@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.arrays import Array, IntArray, Rebuilt, frozen, offsets_of
+from besag.arrays import Array, IntArray, Rebuilt, freeze, offsets_of
 from besag.data.numbering import Numbering, plain
 from besag.errors import ModelError
 
@@ -53,7 +53,7 @@ class Features(Rebuilt):
         for name in ("indptr", "indices", "values", "lengths", "offsets"):
             given = getattr(self, name)
             if given is not None:
-                object.__setattr__(self, name, frozen(given))
+                object.__setattr__(self, name, freeze(given))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +91,7 @@ class Attributes:
     def transform(self, sequences: Iterable[Any]) -> Features:
         """Sequences as arrays; attributes that training has not seen are left out."""
         rows = _Rows(self.numbering.find)
-        for n, sequence in enumerate(iterated(sequences)):
+        for n, sequence in enumerate(iterate_sequences(sequences)):
             rows.add(n, sequence, _matrix(sequence), self.columns, "training")
         return rows.features()
 
@@ -108,7 +108,7 @@ class GrowingAttributes:
     def add(self, sequences: Iterable[Any]) -> Features:
         """More sequences, as arrays."""
         rows = _Rows(self._numbering.add, self._n)
-        for sequence in iterated(sequences):
+        for sequence in iterate_sequences(sequences):
             matrix = _matrix(sequence)
             if self._n == 0:
                 self._columns = None if matrix is None else int(matrix.shape[1])
@@ -217,7 +217,7 @@ class _Rows:
         return Features(indptr, indices, values, np.frombuffer(self._lengths, np.int64))
 
 
-def iterated(sequences: Iterable[Any]) -> Iterator[Any]:
+def iterate_sequences(sequences: Iterable[Any]) -> Iterator[Any]:
     """The sequences one by one; those of pandas as arrays."""
     if isinstance(sequences, (str, bytes, Mapping)) or not hasattr(sequences, "__iter__"):
         raise ModelError(f"expected a list of sequences, got {type(sequences).__name__}")
@@ -278,7 +278,7 @@ def _flatten(item: Any, prefix: str, names: list[str], weights: list[float]) -> 
     """Adds the attributes of an item, or of a list or dict inside it, whose names begin with the prefix."""
     if not isinstance(item, Mapping):
         if not hasattr(item, "__iter__"):
-            raise TypeError(f"expected a list of attributes or a dict {{attribute: weight}}, got {shown(item)}")
+            raise TypeError(f"expected a list of attributes or a dict {{attribute: weight}}, got {show_value(item)}")
         for one in item:
             names.append(prefix + _text(one))
             weights.append(1.0)
@@ -312,7 +312,7 @@ def _text(name: Any) -> str:
         return plain(name)
     if isinstance(name, bytes):
         return name.decode()
-    raise TypeError(f"expected the name of an attribute, a str, got {shown(name)}")
+    raise TypeError(f"expected the name of an attribute, a str, got {show_value(name)}")
 
 
 def _weight(name: str, value: Any) -> float:
@@ -321,12 +321,12 @@ def _weight(name: str, value: Any) -> float:
         read: array[float] = array("d", [value])
     except TypeError:
         raise TypeError(
-            f"attribute {name!r}: expected a number, a str, or a list or dict of attributes, got {shown(value)}"
+            f"attribute {name!r}: expected a number, a str, or a list or dict of attributes, got {show_value(value)}"
         ) from None
     return read[0]
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """A value and its type, for a message."""
     return f"{str(value)[:40]!r} of type {type(value).__name__}"
 

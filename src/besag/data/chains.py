@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import IntArray, frozen, joined, offsets_of
+from besag.arrays import IntArray, concatenate, freeze, offsets_of
 from besag.data.attributes import Features
 from besag.graph.graph import Block, Graph
 from besag.model.layout import Layout
@@ -50,15 +50,15 @@ def chain_graph(templates: ChainTemplates, states: Sequence[str], lengths: IntAr
     blocks: list[Block] = []
     for template, scopes, own in parts:
         if template is not None and len(scopes):
-            blocks.append(Block(template, blocks[-1].stop if blocks else 0, frozen(scopes), own))
+            blocks.append(Block(template, blocks[-1].stop if blocks else 0, freeze(scopes), own))
     order, counts = _numbering([block.scopes[:, 0] for block in blocks], offsets)
     return Graph(
         variables=Variables(RangeNames(int(offsets[-1])), (tuple(states),), np.zeros(offsets[-1], np.int64)),
         layout=templates.layout(),
         blocks=tuple(blocks),
-        instance_offsets=frozen(offsets),
-        factor_order=frozen(order),
-        factor_offsets=frozen(offsets_of(counts)),
+        instance_offsets=freeze(offsets),
+        factor_order=freeze(order),
+        factor_offsets=freeze(offsets_of(counts)),
     )
 
 
@@ -72,7 +72,7 @@ def windows(offsets: IntArray, size: int) -> IntArray:
 
 def _numbering(firsts: list[IntArray], offsets: IntArray) -> tuple[IntArray, IntArray]:
     """The factors of instance after instance, as blocks number them, and how many each instance has."""
-    instance = np.searchsorted(offsets, joined(firsts, np.int64), side="right") - 1
+    instance = np.searchsorted(offsets, concatenate(firsts, np.int64), side="right") - 1
     return np.argsort(instance, kind="stable"), np.bincount(instance, minlength=len(offsets) - 1)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, Rebuilt, owned
+from besag.arrays import AnyArray, Array, IntArray, Rebuilt, secure
 from besag.data.structured import StructuredData
 from besag.errors import ModelError
 from besag.graph.compile import compile_graph
@@ -40,7 +40,7 @@ class Batch(Rebuilt):
     numbers: IntArray | None = None  # of the instances, where this is a part of others
 
     def __post_init__(self) -> None:
-        labels = owned(np.atleast_2d(np.asarray(self.labels, np.int64)))
+        labels = secure(np.atleast_2d(np.asarray(self.labels, np.int64)))
         object.__setattr__(self, "labels", labels)
         if not len(labels):
             raise ModelError("a dataset needs at least one row")
@@ -49,7 +49,7 @@ class Batch(Rebuilt):
         if len(labels) > 1 and self.graph.n_instances > 1:
             raise ModelError("rows of labels need a graph of one instance")
         if self.weights is not None:
-            object.__setattr__(self, "weights", owned(check_weights(self.weights, len(self))))
+            object.__setattr__(self, "weights", secure(check_weights(self.weights, len(self))))
 
     def __len__(self) -> int:
         return max(self.graph.n_instances, len(self.labels))

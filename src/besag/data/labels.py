@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import IntArray
-from besag.data.attributes import has_order, iterated, shown
+from besag.data.attributes import has_order, iterate_sequences, show_value
 from besag.errors import ModelError
 from besag.graph.evidence import is_missing
-from besag.text import did_you_mean, shortened
+from besag.text import did_you_mean, shorten
 
 _UNSEEN = -2
 _PLAIN = {str, int, type(None)}
@@ -64,7 +64,7 @@ class Labels:
         hint = did_you_mean(str(label), known)
         return ModelError(
             f"sequence {n}, position {position}: the label {label!r} was not seen in training; "
-            f"{hint + ' It' if hint else 'it'} has {shortened(known)}; None stands for a label that is not known"
+            f"{hint + ' It' if hint else 'it'} has {shorten(known)}; None stands for a label that is not known"
         )
 
 
@@ -104,9 +104,9 @@ def sequences_of_labels(
 ) -> Iterator[tuple[int, list[Any]]]:
     """The number and the labels of each sequence, None where one is not known: as many as there are tokens."""
     n, expected = first - 1, None if lengths is None else lengths.tolist()
-    for n, labels in enumerate(iterated(sequences), first):
+    for n, labels in enumerate(iterate_sequences(sequences), first):
         if not has_order(labels):
-            raise ModelError(f"sequence {n} of y: expected a list of labels, got {shown(labels)}")
+            raise ModelError(f"sequence {n} of y: expected a list of labels, got {show_value(labels)}")
         listed = _plain(n, labels)
         if expected is not None and n - first < len(expected) and len(listed) != expected[n - first]:
             raise ModelError(f"sequence {n}: X has {expected[n - first]} items, and y has {len(listed)} labels")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from besag.arrays import IntArray, frozen
+from besag.arrays import IntArray, freeze
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.hashing import make_add, make_find, make_hashed
 
@@ -48,16 +48,16 @@ class Numbering:
 
     def find(self, names: Iterable[str]) -> NDArray[np.int32]:
         """Their numbers, -1 for names that are not there."""
-        hashes = hashed(_listed(names))
+        hashes = hash_names(_listed(names))
         found = np.empty(len(hashes), np.int32)
         find = kernel_of(make_find, compile=worth_compiling(len(hashes)))
-        find(frozen(hashes), frozen(self._keys), frozen(self._numbers), found)
+        find(freeze(hashes), freeze(self._keys), freeze(self._numbers), found)
         return found
 
     def add(self, names: Iterable[str]) -> NDArray[np.int32]:
         """Their numbers; names that are not there get the next ones."""
         given = _listed(names)
-        hashes = hashed(given)
+        hashes = hash_names(given)
         found = np.empty(len(hashes), np.int32)
         for start in range(0, len(hashes), BLOCK):  # room is made for names that may be new, most are not
             found[start : start + BLOCK] = self._added(given, hashes, start)
@@ -78,7 +78,7 @@ class Numbering:
     def _add(self, hashes: IntArray, n: int) -> tuple[NDArray[np.int32], IntArray]:
         found, first = np.empty(len(hashes), np.int32), np.empty(len(hashes), np.int64)
         add = kernel_of(make_add, compile=worth_compiling(len(hashes)))
-        end = add(frozen(hashes), n, self._keys, self._numbers, found, first)
+        end = add(freeze(hashes), n, self._keys, self._numbers, found, first)
         return found, first[: end - n]
 
     def _make_room(self, n: int) -> None:
@@ -100,7 +100,7 @@ def plain(name: str) -> str:
     return str.__str__(name)
 
 
-def hashed(names: list[str]) -> IntArray:
+def hash_names(names: list[str]) -> IntArray:
     """(n,): their hashes, the same in every process; TypeError where one is no text.
 
     Joined, many names are looked at in one go: half the time of asking each for its hash.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Rebuilt, frozen, offsets_of, owned
+from besag.arrays import Array, IntArray, Rebuilt, freeze, offsets_of, secure
 from besag.data.attributes import Features
 from besag.data.dataset import check_weights
 
@@ -60,10 +60,10 @@ class Sequences(Rebuilt):
         features = Features(
             offsets_of(counts), self.features.indices[entries], None if values is None else values[entries], lengths
         )
-        return Sequences(features, frozen(self.codes[tokens]), frozen(self.weights[chosen]), 0, len(chosen))
+        return Sequences(features, freeze(self.codes[tokens]), freeze(self.weights[chosen]), 0, len(chosen))
 
 
-def joined_sequences(parts: list[Sequences]) -> Sequences:
+def join_sequences(parts: list[Sequences]) -> Sequences:
     """Whole sequences one after the other."""
     counts = np.concatenate([np.diff(part.features.indptr) for part in parts])
     weighted = any(part.features.values is not None for part in parts)
@@ -74,7 +74,7 @@ def joined_sequences(parts: list[Sequences]) -> Sequences:
         np.concatenate([part.features.lengths for part in parts]),
     )
     codes, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("codes", "weights"))
-    return Sequences(features, frozen(codes), frozen(weights), 0, len(features.lengths))
+    return Sequences(features, freeze(codes), freeze(weights), 0, len(features.lengths))
 
 
 def _values(features: Features) -> Array:
@@ -91,4 +91,4 @@ def sequences_of(features: Features, codes: IntArray, weights: Any = None) -> Se
     """All sequences; weights (N,) or None = all one."""
     n = len(features.lengths)
     own = np.ones(n) if weights is None else check_weights(weights, n)
-    return Sequences(features, owned(codes), owned(own), 0, n)
+    return Sequences(features, secure(codes), secure(own), 0, n)

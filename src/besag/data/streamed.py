@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen, offsets_of
-from besag.data.attributes import Attributes, Features, GrowingAttributes, iterated
+from besag.arrays import Array, IntArray, freeze, offsets_of
+from besag.data.attributes import Attributes, Features, GrowingAttributes, iterate_sequences
 from besag.data.dataset import check_weights
 from besag.data.labels import GrowingLabels, Labels
-from besag.data.sequences import Sequences, joined_sequences
+from besag.data.sequences import Sequences, join_sequences
 from besag.errors import ModelError
 
 PART_TOKENS = 1 << 17
@@ -42,7 +42,7 @@ class StreamedSequences:
         features = Features(arrays["indptr"], arrays["indices"], arrays.get("values"), arrays["lengths"])
         codes = self.code_of_number[arrays["numbers"]]
         weights = self.weights[self.first[number] : self.first[number + 1]]
-        return Sequences(features, frozen(codes), frozen(weights), 0, len(features.lengths))
+        return Sequences(features, freeze(codes), freeze(weights), 0, len(features.lengths))
 
     def shards(self) -> list[StoredSequences]:
         """The parts, to be read when they are needed."""
@@ -52,7 +52,7 @@ class StreamedSequences:
         """Some sequences by number."""
         of_part = np.searchsorted(self.first, instances, side="right") - 1
         chosen = [(int(p), instances[of_part == p] - self.first[p]) for p in np.unique(of_part)]
-        return joined_sequences([self.part(p).batch(numbers) for p, numbers in chosen])
+        return join_sequences([self.part(p).batch(numbers) for p, numbers in chosen])
 
 
 class StoredSequences(NamedTuple):
@@ -81,7 +81,7 @@ def stream(
 ) -> tuple[Attributes, Labels, StreamedSequences]:
     """Sequences and their labels, vectorised into files in a folder."""
     attributes, labels = GrowingAttributes(), GrowingLabels()
-    items, answers = iterated(X), iterated(y)
+    items, answers = iterate_sequences(X), iterate_sequences(y)
     parts: list[Path] = []
     sizes: list[int] = []
     while len((features := attributes.add(_some(items))).lengths):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import IntArray, Rebuilt, owned
+from besag.arrays import IntArray, Rebuilt, secure
 from besag.errors import ModelError
 from besag.graph.evidence import is_missing, no_state
 from besag.model.layout import Layout
@@ -45,7 +45,7 @@ class StructuredData(Rebuilt):
             check_scopes(self.variables, group)
         object.__setattr__(self, "layout", Layout(group.template for group in self.groups))
         if self.labels is not None:
-            object.__setattr__(self, "labels", owned(read_labels(self.variables, self.labels)))
+            object.__setattr__(self, "labels", secure(read_labels(self.variables, self.labels)))
 
     def __repr__(self) -> str:
         known = "unlabelled" if self.labels is None else f"{int((self.labels >= 0).sum())} labels known"

@@ -19,7 +19,7 @@ from besag.errors import ModelError
 from besag.model.bayes import from_parents
 from besag.model.build import assemble, grid_edges, table_part
 from besag.model.model import Model
-from besag.model.variable import GridNames, Names, RangeNames, Variables, numbered_states
+from besag.model.variable import GridNames, Names, RangeNames, Variables, number_states
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Draw:
     def variables(self, names: Names) -> Variables:
         """Variables with cardinalities drawn from the range of n_states."""
         low, high = self.n_states
-        spaces = [numbered_states(k) for k in range(low, high + 1)]
+        spaces = [number_states(k) for k in range(low, high + 1)]
         return Variables(names, spaces, self.rng.integers(0, len(spaces), len(names)))
 
 

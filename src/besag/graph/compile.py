@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from besag.arrays import IntArray, frozen, inverse, joined, offsets_of
+from besag.arrays import IntArray, concatenate, freeze, invert, offsets_of
 from besag.errors import ModelError
 from besag.graph.graph import Block, Graph
 from besag.model.layout import Layout
 from besag.model.template import Template, join_inputs
 from besag.model.variable import UnionNames, Variables, take_variables
-from besag.views import counting, counts_up, together
+from besag.views import count_up, counts_up, join_views
 
 if TYPE_CHECKING:
     from besag.model.model import FactorGroup
@@ -46,7 +46,7 @@ def compile_graph(*models: Structure, layout: Layout | None = None) -> Graph:
     layout = own if layout is None else Layout([*layout.templates.values(), *own.templates.values()])
     instance_offsets = offsets_of(np.array([len(model.variables) for model in models]))
     factor_offsets = offsets_of(np.array([model.n_factors for model in models]))
-    numbers = counting(int(factor_offsets[-1]))
+    numbers = count_up(int(factor_offsets[-1]))
     members: dict[str, list[tuple[FactorGroup, int, IntArray]]] = {name: [] for name in own.templates}
     for model, first_variable, first_factor in zip(
         models, instance_offsets.tolist(), factor_offsets.tolist(), strict=False
@@ -68,14 +68,14 @@ def compile_graph(*models: Structure, layout: Layout | None = None) -> Graph:
         blocks.append(block)
         position_of.extend(places for _, _, places in groups)
         first = block.stop
-    positions = together(position_of)
+    positions = join_views(position_of)
     return Graph(
         variables=_union_variables([model.variables for model in models]),
         layout=layout,
         blocks=tuple(blocks),
-        instance_offsets=frozen(instance_offsets),
-        factor_order=positions if counts_up(positions) else frozen(inverse(positions)),
-        factor_offsets=frozen(factor_offsets),
+        instance_offsets=freeze(instance_offsets),
+        factor_order=positions if counts_up(positions) else freeze(invert(positions)),
+        factor_offsets=freeze(factor_offsets),
         shape=models[0].shape if len(models) == 1 else None,
     )
 
@@ -88,7 +88,7 @@ def _block(template: Template, members: Sequence[tuple[FactorGroup, int, IntArra
     inputs = join_inputs(template, [group.inputs for group, _, _ in members])
     named = all(group.names is not None for group, _, _ in members)
     names = tuple(name for group, _, _ in members for name in group.names or ()) if named else None
-    return Block(template, start, frozen(scopes), inputs, names)
+    return Block(template, start, freeze(scopes), inputs, names)
 
 
 def _union_variables(parts: Sequence[Variables]) -> Variables:
@@ -124,9 +124,9 @@ def take(graph: Graph, instances: IntArray) -> Graph:
         variables=take_variables(graph.variables, bounds),
         layout=graph.layout,
         blocks=tuple(blocks),
-        instance_offsets=frozen(offsets),
-        factor_order=frozen(inverse(joined(positions, np.int64))),
-        factor_offsets=frozen(factor_offsets),
+        instance_offsets=freeze(offsets),
+        factor_order=freeze(invert(concatenate(positions, np.int64))),
+        factor_offsets=freeze(factor_offsets),
     )
 
 
@@ -144,5 +144,5 @@ def _members(of_factor: IntArray, instances: IntArray) -> tuple[IntArray, IntArr
 def _take_block(block: Block, local: IntArray, shift: IntArray, start: int) -> Block:
     inputs = block.inputs if block.inputs is None else block.inputs[local]
     names = None if block.names is None else tuple(block.names[i] for i in local)
-    scopes = frozen(block.scopes[local] + shift[:, None])
+    scopes = freeze(block.scopes[local] + shift[:, None])
     return Block(block.template, start, scopes, inputs, names)

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import LARGEST, AnyArray, Array, IntArray, Rebuilt, owned
+from besag.arrays import LARGEST, AnyArray, Array, IntArray, Rebuilt, secure
 from besag.errors import EvidenceError, EvidenceWarning, warn
 from besag.model.variable import Variables
-from besag.text import did_you_mean, shortened
+from besag.text import did_you_mean, shorten
 
 SEVERAL = (Mapping, list, tuple, set, frozenset, np.ndarray)  # values that speak of several states
 NO_STATE = frozenset(  # what pandas.read_csv takes for a missing cell
@@ -51,12 +51,12 @@ class Evidence(Rebuilt):
         given = np.atleast_2d(np.asarray(self.observed))
         if given.dtype.kind not in "iu" or len(given) == 0:
             raise EvidenceError(f"observed must be rows of integer codes, got {given.shape} of {given.dtype}")
-        observed = owned(given.astype(np.int64, copy=False))
+        observed = secure(given.astype(np.int64, copy=False))
         object.__setattr__(self, "observed", observed)
         object.__setattr__(self, "batched", self.batched or len(observed) > 1)
         if self.log_weights is None:
             return
-        weights = owned(np.atleast_2d(np.asarray(self.log_weights, np.float64)))
+        weights = secure(np.atleast_2d(np.asarray(self.log_weights, np.float64)))
         if len(weights) not in (1, len(observed)):
             raise EvidenceError(f"log_weights must have 1 or {len(observed)} rows, got {len(weights)}")
         if not ((np.abs(weights) <= LARGEST) | (weights == -np.inf)).all():
@@ -236,7 +236,7 @@ def _doubt(variables: Variables, v: int, value: Any, where: str = "") -> dict[in
     says = " or ".join(variables.states(v)[code] for code in allowed[:8])
     if len(allowed) == n_states:
         says = "nothing, since it has all of them"
-    entries = shortened([repr(entry) for entry in value])
+    entries = shorten([repr(entry) for entry in value])
     told = (
         f"{where}evidence on {variables.names[v]!r} is a list with an entry for each state, [{entries}]: a list has "
         f"the states that are allowed, and this one says {says}; a likelihood is a dict over the states or an array of "

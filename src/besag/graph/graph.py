@@ -32,18 +32,18 @@ from besag.arrays import (
     BoolArray,
     IntArray,
     Rebuilt,
-    frozen,
-    inverse,
-    joined,
+    concatenate,
+    freeze,
+    invert,
     offsets_of,
-    repeated,
+    repeat,
 )
 from besag.errors import ModelError
 from besag.graph.evidence import Evidence, free
 from besag.model.layout import Layout
 from besag.model.template import Inputs, Template
 from besag.model.variable import Variables
-from besag.views import counting, counts_up, together
+from besag.views import count_up, counts_up, join_views
 
 if TYPE_CHECKING:
     from besag.graph.problem import Problem
@@ -127,11 +127,11 @@ class Graph(Rebuilt):
 
     def __post_init__(self) -> None:
         counts = [len(b.scopes) for b in self.blocks]
-        arities = repeated([b.scopes.shape[1] for b in self.blocks], counts)
+        arities = repeat([b.scopes.shape[1] for b in self.blocks], counts)
         kinds = np.repeat(np.array([b.template.kind for b in self.blocks], np.int8), counts)
-        object.__setattr__(self, "scope_offsets", frozen(offsets_of(arities)))
-        object.__setattr__(self, "scope_variables", together([b.scopes for b in self.blocks]))
-        object.__setattr__(self, "kinds", frozen(kinds))
+        object.__setattr__(self, "scope_offsets", freeze(offsets_of(arities)))
+        object.__setattr__(self, "scope_variables", join_views([b.scopes for b in self.blocks]))
+        object.__setattr__(self, "kinds", freeze(kinds))
 
     @property
     def n_variables(self) -> int:
@@ -182,7 +182,7 @@ class Graph(Rebuilt):
     @property
     def degrees(self) -> IntArray:
         """(V,): how many factors each variable is in."""
-        return self.plans.get("degrees", lambda: frozen(np.bincount(self.scope_variables, minlength=self.n_variables)))
+        return self.plans.get("degrees", lambda: freeze(np.bincount(self.scope_variables, minlength=self.n_variables)))
 
     @property
     def factor_instances(self) -> IntArray:
@@ -190,7 +190,7 @@ class Graph(Rebuilt):
 
         def make() -> IntArray:
             first = self.scope_variables[self.scope_offsets[:-1]]
-            return frozen(np.searchsorted(self.instance_offsets, first, side="right") - 1)
+            return freeze(np.searchsorted(self.instance_offsets, first, side="right") - 1)
 
         return self.plans.get("factor_instances", make)
 
@@ -205,14 +205,14 @@ class Graph(Rebuilt):
         for block in self.blocks:
             first.append(len(steps))
             steps += list(accumulate(block.template.shape[:0:-1], operator.mul, initial=1))[::-1]
-        starts = repeated(first, [len(block.scopes) for block in self.blocks]) - self.scope_offsets[:-1]
+        starts = repeat(first, [len(block.scopes) for block in self.blocks]) - self.scope_offsets[:-1]
         places = np.arange(len(self.scope_variables)) + np.repeat(starts, np.diff(self.scope_offsets))
-        return frozen(np.array(steps, np.int64)[places])
+        return freeze(np.array(steps, np.int64)[places])
 
     @property
     def factor_positions(self) -> IntArray:
         """(F,): the number of each factor in the models' own order, the inverse of factor_order."""
-        return self.plans.get("factor_positions", lambda: frozen(inverse(self.factor_order)))
+        return self.plans.get("factor_positions", lambda: freeze(invert(self.factor_order)))
 
     def bind(
         self,
@@ -236,9 +236,9 @@ class Graph(Rebuilt):
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 parts = zip(self.blocks, given, strict=True)
-                energies = recycled.joined([self._tables(block, theta, own, support) for block, own in parts])
+                energies = recycled.concatenate([self._tables(block, theta, own, support) for block, own in parts])
         room = recycled.empty(energies.shape) if energies is theta else energies
-        numbers = frozen(np.negative(energies, out=room))
+        numbers = freeze(np.negative(energies, out=room))
         return self.bound(
             numbers, inputs=None if compiled else given, evidence=evidence, weights=weights, children=children
         )
@@ -273,7 +273,7 @@ class Graph(Rebuilt):
         )
 
     def _checked(self, children: IntArray) -> IntArray:
-        children = frozen(np.array(children, np.int64))
+        children = freeze(np.array(children, np.int64))
         if children.shape != (self.n_factors,):
             raise ModelError(f"children must have shape ({self.n_factors},), one for each factor, got {children.shape}")
         last = self.scope_variables[self.scope_offsets[1:] - 1]
@@ -292,10 +292,10 @@ class Graph(Rebuilt):
         sizes = [math.prod(b.template.entry_shape) for b in self.blocks]
         first, n_factors = list(accumulate(counts, initial=0)), [len(b.scopes) for b in self.blocks]
         if counts == n_factors and all(len(read) == 0 or (read[0] == 0 and counts_up(read)) for read in readers):
-            reader = counting(first[-1])
+            reader = count_up(first[-1])
         else:
-            reader = frozen(joined(readers, np.int64) + repeated(first[:-1], n_factors))
-        return reader, frozen(offsets_of(repeated(sizes, counts))), tuple(first)
+            reader = freeze(concatenate(readers, np.int64) + repeat(first[:-1], n_factors))
+        return reader, freeze(offsets_of(repeat(sizes, counts))), tuple(first)
 
     @property
     def tables_are_theta(self) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind, Rebuilt, frozen, joined, offsets_of, owned
+from besag.arrays import Array, IntArray, Kind, Rebuilt, concatenate, freeze, offsets_of, secure
 from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
@@ -50,7 +50,7 @@ class Problem(Rebuilt):
                 f"a union of {self.graph.n_instances} instances takes one row of evidence, got {self.evidence.n_rows}"
             )
         if self.weights is not None:
-            weights = owned(np.asarray(self.weights, np.float64))
+            weights = secure(np.asarray(self.weights, np.float64))
             if weights.shape != (self.graph.n_instances,) or not np.isfinite(weights).all():
                 raise ModelError(f"weights must be {self.graph.n_instances} finite numbers, one for each instance")
             object.__setattr__(self, "weights", weights)
@@ -119,9 +119,9 @@ class Problem(Rebuilt):
             sizes.append(np.full(len(values), values[0].size if len(values) else 0))
         return replace(
             self,
-            log_potentials=frozen(joined(tables, np.float64)),
-            table_offsets=frozen(offsets_of(joined(sizes, np.int64))),
-            kinds=frozen(now),
+            log_potentials=freeze(concatenate(tables, np.float64)),
+            table_offsets=freeze(offsets_of(concatenate(sizes, np.int64))),
+            kinds=freeze(now),
         )
 
     def _refuse(self, block: Block, n_tables: int, memory_limit: int) -> None:
@@ -144,7 +144,7 @@ class Problem(Rebuilt):
                 basis = block.template.structured.dense().reshape(block.template.n_basis, -1)
                 part = part.reshape(-1, basis.shape[1]) @ basis.T
             parts.append(part)
-        return np.asarray(joined(parts, np.float64))
+        return np.asarray(concatenate(parts, np.float64))
 
     def energy(self, labels: IntArray) -> Array:
         """H of labellings: (V,) -> (N,), or (B, V) on one instance -> (B,).
@@ -186,7 +186,7 @@ class Problem(Rebuilt):
 
     def _starts(self) -> IntArray | None:
         """(F,): where the table of each factor begins in log_potentials; None where a factor is not a table."""
-        return frozen(self.table_offsets[self.table_of_factor]) if (self.kinds == Kind.TABLE).all() else None
+        return freeze(self.table_offsets[self.table_of_factor]) if (self.kinds == Kind.TABLE).all() else None
 
     def _weights_at(self, rows: IntArray, log_weights: Array) -> Array:
         """(B, V): the log-weight of each label."""

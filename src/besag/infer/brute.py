@@ -79,7 +79,7 @@ class Brute:
         count = most_labellings(graph)
         if count * BYTES_PER_LABELLING > limit:
             raise TooLargeError(
-                f"brute force would look at {shown_count(count)} labellings of {BYTES_PER_LABELLING} bytes each, "
+                f"brute force would look at {write_count(count)} labellings of {BYTES_PER_LABELLING} bytes each, "
                 f"more than memory_limit={limit}; use another engine"
             )
 
@@ -91,7 +91,7 @@ def n_labellings(graph: Graph, instance: int) -> int | float:
     return math.prod(cards.tolist()) if np.log2(cards).sum() < 62 else math.inf
 
 
-def shown_count(count: float) -> str:
+def write_count(count: float) -> str:
     """A number of labellings for people."""
     return f"{count:.3g}" if count < math.inf else "more than 2^62"
 

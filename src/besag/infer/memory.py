@@ -62,7 +62,7 @@ def slabs(n_rows: int, size: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + size, n_rows)
 
 
-def linked_entries(graph: Graph) -> int:
+def count_linked(graph: Graph) -> int:
     """Entries of the scopes of factors of two or more variables."""
     arities = np.diff(graph.scope_offsets)
     return int(arities[arities > 1].sum())
@@ -72,7 +72,7 @@ def message_entries(graph: Graph) -> int:
     """Numbers of one message for each of them."""
     common = graph.variables.common_cardinality
     if common is not None:
-        return common * linked_entries(graph)
+        return common * count_linked(graph)
     arities = np.diff(graph.scope_offsets)
     return int(np.diff(graph.state_offsets)[graph.scope_variables[np.repeat(arities > 1, arities)]].sum())
 

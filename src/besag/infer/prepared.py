@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze
 from besag.graph.problem import Problem
 from besag.infer.memory import default_memory_limit
 from besag.infer.result import Diagnostics, Result
 from besag.infer.unary import base_rows
 from besag.kernels.compile import worth_compiling
-from besag.kernels.support import allowed_states
+from besag.kernels.support import propagate_support
 
 LARGEST_SINGLE = 1e30  # log-potentials up to which sums in float32 are finite
 SMALL_TABLE = 4  # entries that a factor is taken to have at the least, though many may share a table
@@ -53,8 +53,8 @@ class Setting:
         """(R, S), -inf at the states that are ruled out."""
         base = np.array(base_rows(self.problem, 0, self.n_rows))
         if self.has_zeros or (base == -np.inf).any():
-            base[~allowed_states(self.factors, base > -np.inf, compile=self.compile)] = -np.inf
-        return np.asarray(frozen(base))
+            base[~propagate_support(self.factors, base > -np.inf, compile=self.compile)] = -np.inf
+        return np.asarray(freeze(base))
 
     @cached_property
     def has_zeros(self) -> bool:

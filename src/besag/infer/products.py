@@ -19,7 +19,7 @@ from besag.infer.result import factor_offsets
 SLAB_ENTRIES = 2**22  # of factor marginals made at a time
 
 
-def product_marginals(problem: Problem, probabilities: Array, kept: BoolArray, out: Array) -> None:
+def multiply_marginals(problem: Problem, probabilities: Array, kept: BoolArray, out: Array) -> None:
     """Writes the marginals of kept factors into out (R, .), at `factor_offsets`."""
     offsets = factor_offsets(problem.graph)
     for _, block, numbers in _slabs(problem, kept):

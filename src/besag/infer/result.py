@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Rebuilt, frozen, joined, offsets_of
+from besag.arrays import Array, IntArray, Rebuilt, concatenate, freeze, offsets_of
 from besag.errors import CapabilityError, ModelError
 from besag.graph.graph import Graph
 from besag.infer.valid import check_energies, check_log_partitions, check_marginals
@@ -117,7 +117,7 @@ class Result(Rebuilt):
         for name in ARRAYS:
             value = getattr(self, name)
             if value is not None and value.flags.writeable:
-                object.__setattr__(self, name, frozen(value))
+                object.__setattr__(self, name, freeze(value))
         if "engine" in self.diagnostics:
             self._check()
 
@@ -413,6 +413,6 @@ def factor_offsets(graph: Graph) -> IntArray:
 
     def make() -> IntArray:
         sizes = [np.full(len(block.scopes), int(np.prod(block.template.shape))) for block in graph.blocks]
-        return offsets_of(joined(sizes, np.int64))
+        return offsets_of(concatenate(sizes, np.int64))
 
     return graph.plans.get("factor_offsets", make)

@@ -70,7 +70,7 @@ FORMATS = (
 )
 
 
-def known_suffixes(*, written: bool = False) -> str:
+def list_suffixes(*, written: bool = False) -> str:
     """The suffixes of all formats, or of those that can be written, as text."""
     return ", ".join(s for f in FORMATS if f.carries is not None or not written for s in f.suffixes)
 
@@ -81,7 +81,7 @@ def format_named(name: str) -> Format:
     for format_ in FORMATS:
         if wanted == format_.name.lower() or "." + wanted.removeprefix(".") in format_.suffixes:
             return format_
-    raise ModelError(f"no format is named {name!r}; expected one of {known_suffixes()}")
+    raise ModelError(f"no format is named {name!r}; expected one of {list_suffixes()}")
 
 
 def format_of_content(data: bytes, path: str | PathLike[str], suffix: str) -> Format:
@@ -93,7 +93,7 @@ def format_of_content(data: bytes, path: str | PathLike[str], suffix: str) -> Fo
         if format_.module.matches(data[:HEAD]):
             return format_
     raise ParseError(
-        f"neither the suffix {suffix!r} nor the content names a format; expected one of {known_suffixes()}, "
+        f"neither the suffix {suffix!r} nor the content names a format; expected one of {list_suffixes()}, "
         "also .gz or .xz",
         path=fspath(path),
     )
@@ -114,6 +114,6 @@ def format_to_write(path: str | PathLike[str], name: str | None = None) -> Forma
     if found is None or found.carries is None:
         what = f"{found.name} files can only be read" if found else f"the suffix {suffix!r} names no format"
         raise ModelError(
-            f"{fspath(path)}: {what}; expected one of {known_suffixes(written=True)}, also .gz or .xz, or format=..."
+            f"{fspath(path)}: {what}; expected one of {list_suffixes(written=True)}, also .gz or .xz, or format=..."
         )
     return found

@@ -17,7 +17,7 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def noted() -> Iterator[list[str]]:
+def note_all() -> Iterator[list[str]]:
     """A list that fills with the notes of all readers inside."""
     heard: list[str] = []
     token = _notes.set(heard)

@@ -15,7 +15,7 @@ import numpy as np
 
 from besag.errors import ModelError, ParseError
 from besag.io.formats import Format, Source
-from besag.io.notes import noted
+from besag.io.notes import note_all
 from besag.model.bayes import bayesian_network
 from besag.model.dag import parents_of
 from besag.model.metadata import NONE, is_nothing
@@ -26,7 +26,7 @@ NAMED = 3  # variables that a report names
 _PLAIN = re.compile(r"[A-Za-z0-9_.<>=+-]+")
 
 
-def altered(model: Model, data: bytes, chosen: Format) -> list[str]:
+def find_altered(model: Model, data: bytes, chosen: Format) -> list[str]:
     """What comes back otherwise from a file of a format; ModelError where the file is broken or of another model."""
     if not _is_to_be_read(model, chosen):
         return []
@@ -67,7 +67,7 @@ def _carried(metadata: Mapping[str, Any], keys: Collection[str]) -> list[str]:
 
 def _read(model: Model, data: bytes, chosen: Format) -> Model:
     """The model that a file holds; ModelError where it is not of the same structure."""
-    with noted():  # what the reader mends is no news of the file that somebody has read
+    with note_all():  # what the reader mends is no news of the file that somebody has read
         again: Model = chosen.module.read(Source(data, "the file"))
     if not np.array_equal(model.variables.cardinalities, again.variables.cardinalities):
         raise ModelError("it would be of other variables")

@@ -10,8 +10,8 @@ from typing import IO, Any
 from besag.errors import LossWarning, ModelError, warn
 from besag.io.formats import Format, format_to_write
 from besag.io.load import load
-from besag.io.readback import altered
-from besag.io.shared.files import packed, write_atomically
+from besag.io.readback import find_altered
+from besag.io.shared.files import pack, write_atomically
 from besag.model.metadata import is_nothing
 from besag.model.model import Model
 
@@ -35,8 +35,8 @@ def save(model: Model, path: str | PathLike[str], *, format: str | None = None) 
     if chosen.where == "native.form":
         chosen.module.save(model, Path(path))
         return
-    data, lost = encoded(model, chosen)
-    write_atomically(Path(path), packed(data, path))
+    data, lost = encode(model, chosen)
+    write_atomically(Path(path), pack(data, path))
     report(lost, chosen)
 
 
@@ -56,10 +56,10 @@ def convert(
     save(load(source, ignore_utilities=ignore_utilities), target)
 
 
-def encoded(model: Model, chosen: Format) -> tuple[bytes, list[str]]:
+def encode(model: Model, chosen: Format) -> tuple[bytes, list[str]]:
     """The content of a file, and what of the model it does not carry; ModelError where it cannot hold the model."""
     data: bytes = chosen.module.write(model)
-    return data, losses(model, chosen) + altered(model, data, chosen)
+    return data, losses(model, chosen) + find_altered(model, data, chosen)
 
 
 def report(lost: Sequence[str], chosen: Format) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from besag.arrays import IntArray, frozen, offsets_of
+from besag.arrays import IntArray, freeze, offsets_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.incidence import make_incidence
 
@@ -29,7 +29,7 @@ def colours_of(
     compile: bool = True,
 ) -> IntArray:
     """(G,): the colour of each group; of each variable where there are no groups."""
-    graph = (frozen(state_offsets), frozen(scope_offsets), frozen(scope_variables))
+    graph = (freeze(state_offsets), freeze(scope_offsets), freeze(scope_variables))
     first, linked = kernel_of(make_incidence, compile=compile)(*graph)
     group_of = np.arange(len(state_offsets) - 1) if group_of is None else group_of
     members = np.argsort(group_of, kind="stable")
@@ -37,7 +37,7 @@ def colours_of(
     group_offsets = offsets_of(np.bincount(group_of, minlength=n_groups))
     colours = np.full(n_groups, -1, np.int64)
     kernel_of(make_colouring, compile=compile)(
-        *graph[1:], frozen(first), frozen(linked), frozen(group_of), frozen(members), frozen(group_offsets), colours
+        *graph[1:], freeze(first), freeze(linked), freeze(group_of), freeze(members), freeze(group_offsets), colours
     )
     return colours
 

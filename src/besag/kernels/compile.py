@@ -34,7 +34,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from besag.kernels.interrupts import keep_interrupts, uninterrupted
+from besag.kernels.interrupts import delay_interrupts, keep_interrupts
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -83,7 +83,7 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
     key = (make_kernel, *constants)
     kernel = _kernels.get(key)
     if kernel is None:
-        with uninterrupted():
+        with delay_interrupts():
             numba = importlib.import_module("numba")
             with _locks[0]:
                 _register_helpers()

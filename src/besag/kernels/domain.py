@@ -29,7 +29,7 @@ class Linear(NamedTuple):
     spans: Array  # (T,) largest less smallest logarithm of the positive entries
 
 
-def linear(factors: Factors) -> Linear:
+def to_linear(factors: Factors) -> Linear:
     """The tables of factors, in the linear domain."""
     logs, starts = factors.log_potentials, factors.table_offsets[:-1]
     largest = np.maximum.reduceat(logs, starts)
@@ -44,7 +44,7 @@ def linear(factors: Factors) -> Linear:
 
 
 @inlined
-def spread_of(logs: Array, start: int, stop: int) -> tuple[float, float]:
+def find_spread(logs: Array, start: int, stop: int) -> tuple[float, float]:
     """The largest log-weight, and the least that is finite."""
     high, low = -math.inf, math.inf
     for i in range(start, stop):
@@ -74,7 +74,7 @@ def make_weights(single: int) -> Callable[..., bool]:
         fine = True
         for t in range(len(offsets) - 1):
             start, stop = offsets[t], offsets[t + 1]
-            high, low = spread_of(logs, start, stop)
+            high, low = find_spread(logs, start, stop)
             if kept[t] or high == -math.inf:
                 shifts[t] = 0.0
                 fine = fine and (not kept[t] or abs(high) <= widest)

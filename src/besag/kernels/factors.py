@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from besag.arrays import AnyArray, Array, IntArray, Kind, frozen
+from besag.arrays import AnyArray, Array, IntArray, Kind, freeze
 
 TABLE, POTTS = int(Kind.TABLE), int(Kind.POTTS)  # as integers that kernels compare with
 
@@ -23,4 +23,4 @@ class Factors(NamedTuple):
     @classmethod
     def of(cls, *arrays: AnyArray) -> Factors:
         """The arrays in the order of the fields, read-only; copied only where they have to be."""
-        return cls(*map(frozen, arrays))
+        return cls(*map(freeze, arrays))

@@ -15,7 +15,7 @@ from typing import Any
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def delay_interrupts() -> Iterator[None]:
     """Ctrl-C waits for the end of the block. Only the main thread is told of it, so that others have nothing to do."""
     heard = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(heard):
@@ -44,7 +44,7 @@ def keep_interrupts(kernel: Any) -> None:
     compile = kernel.compile
 
     def whole(*arguments: Any) -> Any:
-        with uninterrupted():
+        with delay_interrupts():
             return compile(*arguments)
 
     kernel.compile = whole

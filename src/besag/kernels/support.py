@@ -19,18 +19,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from besag.arrays import BoolArray, IntArray, frozen
+from besag.arrays import BoolArray, IntArray, freeze
 from besag.kernels.compile import inlined, kernel_of
 from besag.kernels.factors import TABLE, Factors
 from besag.kernels.incidence import make_incidence
 
 
-def allowed_states(factors: Factors, allowed: BoolArray, *, compile: bool = True) -> BoolArray:
+def propagate_support(factors: Factors, allowed: BoolArray, *, compile: bool = True) -> BoolArray:
     """The states that hard zeros leave of the allowed ones, (S,) or (R, S); where a variable has none left, Z = 0."""
     factors = Factors.of(*factors)
     first, linked = kernel_of(make_incidence, compile=compile)(*factors[:3])
     left = np.array(allowed, np.bool_)
-    propagate, first, linked = kernel_of(make_propagate, compile=compile), frozen(first), frozen(linked)
+    propagate, first, linked = kernel_of(make_propagate, compile=compile), freeze(first), freeze(linked)
     for row in left.reshape(-1, left.shape[-1]):
         propagate(factors, first, linked, row)
     return left

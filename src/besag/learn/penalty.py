@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from besag.arrays import Array, Rebuilt, dot, owned
+from besag.arrays import Array, Rebuilt, dot, secure
 from besag.errors import ModelError
 from besag.model.layout import Layout
 
@@ -32,7 +32,7 @@ class Penalty(Rebuilt):
 
     def __post_init__(self) -> None:
         for name in ("l1", "l2"):
-            values = owned(np.atleast_1d(np.asarray(getattr(self, name), np.float64)))
+            values = secure(np.atleast_1d(np.asarray(getattr(self, name), np.float64)))
             object.__setattr__(self, name, values)
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from besag.errors import ModelError, ParseError
-from besag.model.variable import numbered_states
+from besag.model.variable import number_states
 
 _NODE = re.compile(r"\s*([^\s\[\],#<>\-][^\[\],#<>]*?)\s*(?:\[([^\]]*)\])?\s*$")
 
@@ -56,7 +56,7 @@ def _states(name: str, inside: str) -> tuple[str, ...]:
     if len(listed) == 1 and listed[0].isdecimal():
         if int(listed[0]) < 1:
             raise ModelError(f"variable {name!r} needs at least one state, got {listed[0]}")
-        return numbered_states(int(listed[0]))
+        return number_states(int(listed[0]))
     if "" in listed or len(set(listed)) != len(listed):
         raise ModelError(f"states of {name!r} must be one or more distinct names, got [{inside}]")
     return tuple(listed)

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from besag import recycled
-from besag.arrays import LARGEST, AnyArray, Array, BoolArray, IntArray, frozen, joined
+from besag.arrays import LARGEST, AnyArray, Array, BoolArray, IntArray, concatenate, freeze
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from, numbers, wrote_log_potentials
 from besag.model.model import FactorGroup, Model
 from besag.model.structured import Potts, Scaled, Structured
 from besag.model.template import Template
 from besag.model.variable import GridNames, RangeNames, Variables
-from besag.views import counting, together
+from besag.views import count_up, join_views
 
 NO_WEIGHTS = "weights multiply one shared table of finite numbers; fold them into the tables of the edges"
 
@@ -50,11 +50,11 @@ def assemble(variables: Variables, parts: Sequence[Part], shape: tuple[int, ...]
     groups = tuple(part.group for part in parts)
     block = _log_potentials(parts)
     if block is not None:
-        return Model(variables, groups, frozen(block), None, shape, _negative=True)
+        return Model(variables, groups, freeze(block), None, shape, _negative=True)
     found = [part.energies() for part in parts]
-    theta = frozen(recycled.joined([energies for energies, _ in found]))
+    theta = freeze(recycled.concatenate([energies for energies, _ in found]))
     masks = [np.ones(energies.size, np.bool_) if mask is None else mask for energies, mask in found]
-    return Model(variables, groups, theta, frozen(joined(masks, np.bool_)), shape)
+    return Model(variables, groups, theta, freeze(concatenate(masks, np.bool_)), shape)
 
 
 def _log_potentials(parts: Sequence[Part]) -> Array | None:
@@ -85,7 +85,7 @@ def _tables_part(name: str, scopes: IntArray, tables: Sequence[AnyArray], given:
     if len(tables) == 1 and len(entry) == arity:
         group = FactorGroup(Template(name, entry), scopes)
     elif len(entry) == arity + 1 and sum(map(len, tables)) == len(scopes):
-        group = FactorGroup(Template(name, entry[1:], len(scopes)), scopes, counting(len(scopes)))
+        group = FactorGroup(Template(name, entry[1:], len(scopes)), scopes, count_up(len(scopes)))
     else:
         raise ModelError(
             f"{name}: expected {arity} axes for a shared table or ({len(scopes)}, ...) for a table a factor, "
@@ -94,7 +94,7 @@ def _tables_part(name: str, scopes: IntArray, tables: Sequence[AnyArray], given:
     return Part(group, tables, given)
 
 
-def structured_part(name: str, scopes: IntArray, term: Structured, weights: Array | None) -> Part:
+def make_structured_part(name: str, scopes: IntArray, term: Structured, weights: Array | None) -> Part:
     """Factors of one structured term: all with weight 1, all with one weight (), or each with its own (F,)."""
     template = Template(name, term.shape, basis=term)
     if weights is None or weights.ndim == 0:
@@ -112,7 +112,7 @@ def chain(unary: object, pairwise: object, given: Given = "log_potential") -> Mo
     """
     unary, n_states = _unary(unary, "unary")
     n = len(unary)
-    scopes = frozen(np.stack([np.arange(n - 1), np.arange(1, n)], axis=1))
+    scopes = freeze(np.stack([np.arange(n - 1), np.arange(1, n)], axis=1))
     return _pairwise_model(Variables.alike(RangeNames(n), n_states), unary, scopes, pairwise, given)
 
 
@@ -135,7 +135,7 @@ def tree(parents: Sequence[int] | IntArray, unary: object, pairwise: object, giv
         raise ModelError(f"parents[{at}] is {parent[at]}; it must be -1 or the index of a variable below {len(parent)}")
     _refuse_cycle(parent)
     children = np.flatnonzero(parent >= 0)
-    scopes = frozen(np.stack([parent[children], children], axis=1))
+    scopes = freeze(np.stack([parent[children], children], axis=1))
     return _pairwise_model(Variables.alike(RangeNames(len(parent)), n_states), unary, scopes, pairwise, given)
 
 
@@ -163,9 +163,9 @@ def grid(
     height, width = _grid_shape(shape)
     variables = Variables.alike(GridNames(height, width), n_states)
     edges, sizes = grid_edges((height, width), connectivity)
-    every = counting(height * width + sum(map(len, edges)))  # the longest first: those of the parts lie in it
+    every = count_up(height * width + sum(map(len, edges)))  # the longest first: those of the parts lie in it
     alone, *by_direction = _laid_out(every[: height * width, None], *edges)
-    scopes = together(by_direction).reshape(-1, 2)
+    scopes = join_views(by_direction).reshape(-1, 2)
     parts = []
     if unary is not None:
         unary, _ = _unary(unary, "unary", (height, width, n_states))
@@ -200,7 +200,7 @@ def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -
     if lattice is not None:
         shape = tuple(int(n) for n in lattice)
         edges, sizes = lattice_edges(shape)
-        scopes, n = frozen(np.concatenate(edges)), int(np.prod(shape))
+        scopes, n = freeze(np.concatenate(edges)), int(np.prod(shape))
         names = GridNames(*shape) if len(shape) == 2 else RangeNames(n)
         j = _join(coupling, sizes, "coupling")
     else:
@@ -230,7 +230,7 @@ def _parameter_part(name: str, scopes: IntArray, basis: Array, values: Array) ->
         value = values.reshape(-1) if values.ndim == 0 else np.zeros(1)
         return Part(FactorGroup(Template(name, basis.shape[1:], basis=basis), scopes), [value])
     template = Template(name, basis.shape[1:], len(scopes), basis=basis)
-    return Part(FactorGroup(template, scopes, counting(len(scopes))), [values])
+    return Part(FactorGroup(template, scopes, count_up(len(scopes))), [values])
 
 
 def _pairwise_model(variables: Variables, unary: Array, scopes: IntArray, pairwise: object, given: Given) -> Model:
@@ -247,7 +247,7 @@ def _pairwise_part(scopes: IntArray, pairwise: object, weights: Array | None, n_
     if isinstance(pairwise, Potts):
         if pairwise.n_states != n_states:
             raise ModelError(f"pairwise: potts has {pairwise.n_states} states, but the variables have {n_states}")
-        return structured_part("pairwise", scopes, pairwise, weights)
+        return make_structured_part("pairwise", scopes, pairwise, weights)
     if weights is None:
         tables = [numbers(pairwise, "pairwise")]
         _check_pairs(tables[0], n_states)
@@ -260,17 +260,17 @@ def _pairwise_part(scopes: IntArray, pairwise: object, weights: Array | None, n_
         raise ModelError(f"pairwise: weights times the table overflow; they must be at most {LARGEST:g} in size")
     if weights.ndim == 0:
         return table_part("pairwise", scopes, weights * energies, "energy")
-    return structured_part("pairwise", scopes, Scaled(energies), weights)
+    return make_structured_part("pairwise", scopes, Scaled(energies), weights)
 
 
 def _alone(n_variables: int) -> IntArray:
     """(V, 1): scopes of one variable each."""
-    return counting(n_variables)[:, None]
+    return count_up(n_variables)[:, None]
 
 
 def _laid_out(*scopes: IntArray) -> list[IntArray]:
     """The same scopes, one after the other in one array: a Graph can do with that."""
-    flat = frozen(joined(scopes, np.int64))
+    flat = freeze(concatenate(scopes, np.int64))
     ends = np.cumsum([part.size for part in scopes])[:-1]
     return [part.reshape(like.shape) for part, like in zip(np.split(flat, ends), scopes, strict=True)]
 

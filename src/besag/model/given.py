@@ -73,4 +73,4 @@ def wrote_log_potentials(table: AnyArray, given: Given, out: Array) -> bool:
 
 def _float64(values: AnyArray) -> Array:
     """The numbers, in an array of their own only where they are of another type."""
-    return values if values.dtype == np.float64 else recycled.copied(values)
+    return values if values.dtype == np.float64 else recycled.copy_array(values)

@@ -59,7 +59,7 @@ NONE = Metadata()
 TEXTS = ("name", "label", "comment")
 
 
-def checked_metadata(given: Mapping[str, Any] | None, whose: str) -> Metadata:
+def check_metadata(given: Mapping[str, Any] | None, whose: str) -> Metadata:
     """Metadata in which the keys that all formats share hold what they are to hold; else a ModelError."""
     if given is not None and not isinstance(given, Mapping):
         raise ModelError(f"the metadata of {whose} must be a dict, got {type(given).__name__}")
@@ -69,15 +69,15 @@ def checked_metadata(given: Mapping[str, Any] | None, whose: str) -> Metadata:
         raise ModelError(f"the metadata of {whose} must not be nested so deeply") from None
     for key in TEXTS:
         if key in entries and not isinstance(entries[key], str):
-            raise ModelError(f"{key!r} of {whose} must be text, got {shown(entries[key])}")
+            raise ModelError(f"{key!r} of {whose} must be text, got {show_value(entries[key])}")
     position = entries.get("position", (0, 0))
     if not isinstance(position, tuple) or len(position) != 2 or not all(_is_finite(number) for number in position):
-        raise ModelError(f"'position' of {whose} must be two numbers (x, y), got {shown(position)}")
+        raise ModelError(f"'position' of {whose} must be two numbers (x, y), got {show_value(position)}")
     if "energy_limit" in entries and not _is_finite(entries["energy_limit"]):
-        raise ModelError(f"'energy_limit' of {whose} must be a number, got {shown(entries['energy_limit'])}")
+        raise ModelError(f"'energy_limit' of {whose} must be a number, got {show_value(entries['energy_limit'])}")
     properties = entries.get("properties", ())
     if not isinstance(properties, tuple) or not all(isinstance(text, str) for text in properties):
-        raise ModelError(f"'properties' of {whose} must be a list of texts, got {shown(properties)}")
+        raise ModelError(f"'properties' of {whose} must be a list of texts, got {show_value(properties)}")
     return entries
 
 
@@ -90,7 +90,7 @@ def is_nothing(value: object) -> bool:
     return value is None or (isinstance(value, (str, tuple, Mapping)) and not value)
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """A value for a message."""
     try:
         text = repr(value)

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Rebuilt, frozen, joined, owned
+from besag.arrays import Array, BoolArray, IntArray, Rebuilt, concatenate, freeze, secure
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from
 from besag.model.layout import Layout
-from besag.model.metadata import NONE, checked_metadata
+from besag.model.metadata import NONE, check_metadata
 from besag.model.queries import Queries
 from besag.model.template import Inputs, Template, join_inputs
 from besag.model.variable import Variables, mapping_from, variables_from
@@ -55,7 +55,7 @@ class FactorGroup(Rebuilt):
         given, arity = np.asarray(self.scopes), len(self.template.shape)
         if given.size and given.dtype.kind not in "iu":
             raise ModelError(f"template {self.template.name!r}: scopes must be integers, got {given.dtype}")
-        scopes = owned(given.astype(np.int64, copy=False))
+        scopes = secure(given.astype(np.int64, copy=False))
         if scopes.ndim != 2 or scopes.shape[1] != arity:
             raise ModelError(
                 f"template {self.template.name!r}: scopes must have shape (F, {arity}), got {scopes.shape}"
@@ -63,7 +63,7 @@ class FactorGroup(Rebuilt):
         object.__setattr__(self, "scopes", scopes)
         object.__setattr__(self, "inputs", self.template.check_inputs(self.inputs, len(scopes)))
         if self.positions is not None:
-            object.__setattr__(self, "positions", owned(np.asarray(self.positions, np.int64)))
+            object.__setattr__(self, "positions", secure(np.asarray(self.positions, np.int64)))
 
     def __len__(self) -> int:
         return len(self.scopes)
@@ -93,7 +93,7 @@ class Model(Rebuilt, Queries):
         object.__setattr__(self, "variables", variables_from(self.variables))
         object.__setattr__(self, "groups", tuple(self.groups))
         if self.metadata is not NONE:
-            object.__setattr__(self, "metadata", checked_metadata(self.metadata, "the model"))
+            object.__setattr__(self, "metadata", check_metadata(self.metadata, "the model"))
         object.__setattr__(self, "layout", Layout(group.template for group in self.groups))
         if self._negative:
             object.__setattr__(self, "_log_potentials", self.theta)
@@ -110,20 +110,20 @@ class Model(Rebuilt, Queries):
             """theta, where log-potentials were given: a large model has both only from when somebody asks for it."""
             if name != "theta" or self._log_potentials is None:
                 raise AttributeError(f"'Model' object has no attribute {name!r}", name=name, obj=self)
-            theta = frozen(np.subtract(0.0, self._log_potentials))  # no negative zeros
+            theta = freeze(np.subtract(0.0, self._log_potentials))  # no negative zeros
             object.__setattr__(self, "theta", theta)
             return theta
 
     def _check_numbers(self) -> None:
         theta = self.layout.check_theta(self.theta)
         if self.support is not None:
-            support = owned(np.asarray(self.support, np.bool_))
+            support = secure(np.asarray(self.support, np.bool_))
             if support.shape != theta.shape:
                 raise ModelError(f"support must have theta's shape {theta.shape}, got {support.shape}")
             if (theta[~support] != 0).any():
                 raise ModelError("theta must be 0 where support is False")
             object.__setattr__(self, "support", None if support.all() else support)
-        object.__setattr__(self, "theta", owned(theta))
+        object.__setattr__(self, "theta", secure(theta))
 
     def _check_scopes(self) -> None:
         few = len(self.variables) < FEW
@@ -171,7 +171,7 @@ class Model(Rebuilt, Queries):
         for group in self.groups:
             child = group.scopes[:, -1] if group.conditional else np.full(len(group), -1)
             parts[group.template.name].append(child)
-        return joined([part for own in parts.values() for part in own], np.int64)
+        return concatenate([part for own in parts.values() for part in own], np.int64)
 
     @property
     def n_factors(self) -> int:
@@ -206,7 +206,7 @@ class Model(Rebuilt, Queries):
         """
         kept = dict(self.variables.metadata)
         own = mapping_from({} if variables is None else variables, "metadata of variables must be {name: metadata}")
-        kept |= {self.variables.index(n): checked_metadata(given, repr(n)) for n, given in own.items()}
+        kept |= {self.variables.index(n): check_metadata(given, repr(n)) for n, given in own.items()}
         return replace(
             self,
             metadata=self.metadata if metadata is None else metadata,

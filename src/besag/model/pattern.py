@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, Rebuilt, frozen, inverse, offsets_of, owned
+from besag.arrays import AnyArray, Array, IntArray, Rebuilt, freeze, invert, offsets_of, secure
 from besag.errors import ModelError
 
 FULL_FROM = 3  # parameters of an input column, from which a full row is quicker than single terms
@@ -43,8 +43,8 @@ class Pattern(Rebuilt):
     _plan: tuple[tuple[int, int], Plan] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", owned(np.asarray(self.rows, np.int64)))
-        object.__setattr__(self, "columns", owned(np.asarray(self.columns, np.int64)))
+        object.__setattr__(self, "rows", secure(np.asarray(self.rows, np.int64)))
+        object.__setattr__(self, "columns", secure(np.asarray(self.columns, np.int64)))
         if self.rows.ndim != 1 or self.rows.shape != self.columns.shape:
             raise ModelError(
                 f"a pattern needs rows and columns of one length, got {self.rows.shape}, {self.columns.shape}"
@@ -73,10 +73,10 @@ class Pattern(Rebuilt):
     def prepared(self, theta: Array, n_inputs: int, n_basis: int) -> Prepared:
         """theta (nnz,) as kernels read it: worth keeping where it does not change."""
         plan = self.plan(n_inputs, n_basis)
-        ordered = frozen(theta if plan.order is None else theta[plan.order])
+        ordered = freeze(theta if plan.order is None else theta[plan.order])
         rows = np.zeros(plan.n_rows * n_basis)
         rows[plan.places] = ordered[plan.kept]
-        return Prepared(plan, ordered, frozen(rows), n_basis)
+        return Prepared(plan, ordered, freeze(rows), n_basis)
 
     def products(self, theta: Array, inputs: Any, n_basis: int) -> Array:
         """(F, Q): inputs (F, D) CSR times the block of theta (nnz,)."""
@@ -89,10 +89,10 @@ class Pattern(Rebuilt):
         rows, ordered = np.zeros(plan.n_rows * n_basis), np.zeros(len(self))
         first, columns, values = csr_parts(inputs)
         kernel = _kernel("make_moments", len(columns), n_basis, len(values))
-        flat = frozen(statistics.reshape(-1))
+        flat = freeze(statistics.reshape(-1))
         kernel(first, columns, values, plan.row_of, plan.starts, plan.elements, flat, rows, ordered)
         ordered[plan.kept] = rows[plan.places]
-        return ordered if plan.order is None else ordered[inverse(plan.order)]
+        return ordered if plan.order is None else ordered[invert(plan.order)]
 
 
 class Prepared(NamedTuple):
@@ -128,12 +128,12 @@ def _plan_of(rows: IntArray, columns: IntArray, n_inputs: int, n_basis: int) -> 
     places = row_of[rows[kept]] * n_basis + columns[kept]
     starts = offsets_of(counts)
     return Plan(
-        order=None if order is None else frozen(order),
-        starts=frozen(starts),
-        elements=frozen(columns),
-        row_of=frozen(row_of),
-        kept=frozen(kept),
-        places=frozen(places),
+        order=None if order is None else freeze(order),
+        starts=freeze(starts),
+        elements=freeze(columns),
+        row_of=freeze(row_of),
+        kept=freeze(kept),
+        places=freeze(places),
         n_rows=int(full.sum()),
     )
 
@@ -141,7 +141,7 @@ def _plan_of(rows: IntArray, columns: IntArray, n_inputs: int, n_basis: int) -> 
 def csr_parts(inputs: Any) -> tuple[IntArray, AnyArray, Array]:
     """Offsets (F + 1,), columns (nnz,) and values (nnz,) of a CSR matrix, () where all values are one."""
     values = np.zeros(0) if inputs.dtype == np.bool_ else np.asarray(inputs.data, np.float64)
-    return frozen(inputs.indptr.astype(np.int64, copy=False)), frozen(inputs.indices), frozen(values)
+    return freeze(inputs.indptr.astype(np.int64, copy=False)), freeze(inputs.indices), freeze(values)
 
 
 def _kernel(name: str, work: int, n_basis: int, n_values: int) -> Any:

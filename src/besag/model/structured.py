@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind, Rebuilt, owned
+from besag.arrays import Array, IntArray, Kind, Rebuilt, secure
 from besag.errors import ModelError
 
 
@@ -83,7 +83,7 @@ class Scaled(Rebuilt):
     table: Array
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", owned(np.asarray(self.table, np.float64)))
+        object.__setattr__(self, "table", secure(np.asarray(self.table, np.float64)))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Rebuilt, frozen, owned
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Rebuilt, freeze, secure
 from besag.errors import ModelError
 from besag.model.pattern import Pattern
 from besag.model.structured import Structured
@@ -63,7 +63,7 @@ class Template(Rebuilt):
             raise ModelError(f"template {self.name!r}: n_inputs must be at least 1, got {self.n_inputs}")
         self._check_basis()
         if self.support is not None:
-            support = owned(np.asarray(self.support, np.bool_))
+            support = secure(np.asarray(self.support, np.bool_))
             if support.shape != self.shape or self.structured is not None:
                 raise ModelError(
                     f"template {self.name!r}: support must have the table's shape {self.shape} and a dense basis"
@@ -73,7 +73,7 @@ class Template(Rebuilt):
 
     def _check_basis(self) -> None:
         if isinstance(self.basis, np.ndarray):
-            basis = owned(np.asarray(self.basis, np.float64))
+            basis = secure(np.asarray(self.basis, np.float64))
             if basis.ndim != len(self.shape) + 1 or basis.shape[1:] != self.shape or not np.isfinite(basis).all():
                 raise ModelError(
                     f"template {self.name!r}: the basis must be finite and of shape (Q, *{self.shape}), "
@@ -239,7 +239,7 @@ class Template(Rebuilt):
                 inputs = inputs.astype(np.bool_)  # an eighth of the memory, and nothing to multiply
             values: AnyArray = inputs.data
         else:
-            inputs = values = owned(np.asarray(inputs))
+            inputs = values = secure(np.asarray(inputs))
         if values.dtype.kind not in "fiub":
             raise ModelError(f"template {self.name!r}: inputs must be numbers, got {values.dtype}")
         expected = (n_factors,) if self._reads_rows(inputs) else (n_factors, self.n_inputs)
@@ -250,7 +250,7 @@ class Template(Rebuilt):
             )
         if self._reads_rows(inputs):
             self._check_rows(values)
-            return frozen(values.astype(np.int64, copy=False))
+            return freeze(values.astype(np.int64, copy=False))
         if not np.isfinite(values).all():
             entry = int(np.argmin(np.isfinite(values).ravel()))
             factor, column = divmod(entry, self.n_inputs)
@@ -258,7 +258,7 @@ class Template(Rebuilt):
                 factor, column = int(np.searchsorted(inputs.indptr, entry, side="right")) - 1, inputs.indices[entry]
             wrong = f"{values.ravel()[entry]} in factor {factor}, column {column}"
             raise ModelError(f"template {self.name!r}: inputs must be finite numbers, got {wrong}")
-        return inputs if hasattr(inputs, "tocsr") else frozen(values.astype(np.float64, copy=False))
+        return inputs if hasattr(inputs, "tocsr") else freeze(values.astype(np.float64, copy=False))
 
     def _check_rows(self, rows: AnyArray) -> None:
         outside = (rows < 0) | (rows >= self.n_inputs)
@@ -317,7 +317,7 @@ def join_inputs(template: Template, parts: Sequence[Inputs]) -> Inputs:
         from scipy.sparse import vstack
 
         return vstack(list(parts), format="csr")
-    return frozen(np.concatenate([np.asarray(p) for p in parts]))
+    return freeze(np.concatenate([np.asarray(p) for p in parts]))
 
 
 def sum_rows(values: Any, rows: IntArray, n_rows: int) -> Array:

@@ -18,9 +18,9 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
-from besag.arrays import IntArray, frozen, offsets_of
+from besag.arrays import IntArray, freeze, offsets_of
 from besag.errors import ModelError
-from besag.model.metadata import NONE, Metadata, checked_metadata
+from besag.model.metadata import NONE, Metadata, check_metadata
 from besag.text import did_you_mean
 
 
@@ -167,17 +167,17 @@ class Variables(Sequence[Variable]):
             raise ModelError("a model needs at least one variable; none was given")
         self.names = names
         self.spaces = tuple(spaces)
-        self.space_of = frozen(np.asarray(space_of, np.int64))
+        self.space_of = freeze(np.asarray(space_of, np.int64))
         self._codes = tuple({state: i for i, state in enumerate(space)} for space in self.spaces)
         for space, codes in zip(self.spaces, self._codes, strict=True):
             if not space or len(codes) != len(space):
                 where = names[int(np.argmax(self.space_of == self.spaces.index(space)))]
                 raise ModelError(f"states of {where!r} must be one or more distinct names, got {list(space)}")
         sizes = np.array([len(space) for space in self.spaces], np.int64)
-        self.cardinalities: IntArray = frozen(sizes[self.space_of])
-        self.state_offsets: IntArray = frozen(offsets_of(self.cardinalities))
+        self.cardinalities: IntArray = freeze(sizes[self.space_of])
+        self.state_offsets: IntArray = freeze(offsets_of(self.cardinalities))
         given = (metadata or {}).items()
-        self.metadata = {int(v): checked_metadata(entries, repr(names[v])) for v, entries in given if entries}
+        self.metadata = {int(v): check_metadata(entries, repr(names[v])) for v, entries in given if entries}
 
     @classmethod
     def from_states(cls, states: Mapping[str, Sequence[object]]) -> Variables:
@@ -202,7 +202,7 @@ class Variables(Sequence[Variable]):
         """Variables that all have the states "0".."n_states - 1"."""
         if not isinstance(n_states, (int, np.integer)) or n_states < 1:
             raise ModelError(f"a variable needs at least one state, a whole number n_states, got {n_states!r}")
-        return cls(names, (numbered_states(int(n_states)),), np.zeros(len(names), np.int64))
+        return cls(names, (number_states(int(n_states)),), np.zeros(len(names), np.int64))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Variables, (self.names, self.spaces, self.space_of, self.metadata)
@@ -270,7 +270,7 @@ class Variables(Sequence[Variable]):
         return first if len(self.spaces) == 1 or bool((self.cardinalities == first).all()) else None
 
 
-def numbered_states(n: int) -> tuple[str, ...]:
+def number_states(n: int) -> tuple[str, ...]:
     """The states "0".."n-1" of a variable that is given by its cardinality."""
     return tuple(str(i) for i in range(n))
 
@@ -343,7 +343,7 @@ def states_from(given: object, name: str) -> tuple[str, ...]:
     if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
         if given < 1:
             raise ModelError(f"variable {name!r} needs at least one state, got {given}")
-        return numbered_states(int(given))
+        return number_states(int(given))
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ModelError(f"variable {name!r}: expected a cardinality or a list of states, got {given!r}")
     states = tuple(str(state) for state in given)

@@ -40,7 +40,7 @@ from besag.infer.memory import default_memory_limit
 from besag.infer.result import factor_offsets
 from besag.infer.trees.engine import Tree
 from besag.query.run import Options, check_options, engine_from
-from besag.text import shortened, table
+from besag.text import shorten, table
 
 if TYPE_CHECKING:
     from besag.model.model import Model
@@ -90,7 +90,7 @@ class Cost:
         ]
         if self.order:
             found = f"{self.rule}, best of {self.runs} runs" if self.runs > 1 else self.rule
-            rows += [("order", shortened(self.order)), ("found by", found)]
+            rows += [("order", shorten(self.order)), ("found by", found)]
         return table(("cost", ""), rows)
 
 

@@ -91,10 +91,10 @@ def run(model: Model, want: set[Want], evidence: Any, options: Options, **engine
     check_options(options)
     engine = engine_from(options, **engine_options)
     read = evidence_for(model, evidence)
-    return run_engine(model, engine, read, traced(engine, frozenset(want), read, options), options)
+    return run_engine(model, engine, read, add_trace(engine, frozenset(want), read, options), options)
 
 
-def traced(engine: Engine, want: frozenset[Want], evidence: Evidence, options: Options) -> frozenset[Want]:
+def add_trace(engine: Engine, want: frozenset[Want], evidence: Evidence, options: Options) -> frozenset[Want]:
     """A want, with what the engine can show of its work where the options ask for it; messages of one row only."""
     if not options.get("trace"):
         return want

@@ -22,8 +22,8 @@ from besag.errors import require
 from besag.graph.evidence import read_evidence
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.run import Run
-from besag.infer.orders.triangulation import Triangulation, triangulated
-from besag.text import shortened, table
+from besag.infer.orders.triangulation import Triangulation, triangulate
+from besag.text import shorten, table
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -79,8 +79,8 @@ class JunctionTreeView:
         rows = []
         for number, clique in enumerate(self.cliques[:SHOWN]):
             up = above.get(number)
-            shared, parent = ("", "") if up is None else (shortened(up.names), str(up.parent))
-            rows.append((str(number), shortened(clique), shared, parent))
+            shared, parent = ("", "") if up is None else (shorten(up.names), str(up.parent))
+            rows.append((str(number), shorten(clique), shared, parent))
         left = len(self.cliques) - len(rows)
         more = f"\n... and {left} more" if left else ""
         return f"{self!r}\n{table(('clique', 'variables', 'separator', 'parent'), rows)}{more}"
@@ -90,7 +90,7 @@ def junction_tree(model: Model, evidence: Any) -> JunctionTreeView:
     """The tree of cliques that exact inference would take under this evidence."""
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
     _, drawn = Run(JunctionTree(), problem, dense=False).drawn(frozenset({"log_partition", "variables"}))
-    found = triangulated(model.graph, drawn.order.variables, drawn.counts > 1)
+    found = triangulate(model.graph, drawn.order.variables, drawn.counts > 1)
     names = model.variables.names_at(range(len(model.variables)))
     cliques, separators = _named(found, names)
     return JunctionTreeView(

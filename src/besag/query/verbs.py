@@ -26,13 +26,13 @@ from besag.query.conflict import refuse_impossible
 from besag.query.labels import configurations, labels_frame, read_labels
 from besag.query.run import (
     Options,
+    add_trace,
     check_options,
     engine_from,
     evidence_for,
     generator_for,
     run,
     run_engine,
-    traced,
     warn_unconverged,
 )
 
@@ -53,7 +53,7 @@ def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, 
     check_options(options)
     engine = engine_from(options, targets=names)
     read, want = evidence_for(model, evidence), frozenset[Want]({"variables"})
-    asked = traced(engine, want | (LOG_PARTITION & engine.capabilities.wants), read, options)
+    asked = add_trace(engine, want | (LOG_PARTITION & engine.capabilities.wants), read, options)
     result = run_engine(model, engine, read, asked, options)
     own: tuple[str, ...] | None = getattr(engine, "targets", None)  # options of an engine come before keywords
     served = names if own is None else own
@@ -100,7 +100,7 @@ def log_partition(model: Model, evidence: Any, options: Options) -> Any:
     return run(model, {"log_partition"}, evidence, options).log_partition
 
 
-def clamped(model: Model, indices: list[int], base: Evidence, options: Options) -> tuple[Array, IntArray, Result]:
+def clamp(model: Model, indices: list[int], base: Evidence, options: Options) -> tuple[Array, IntArray, Result]:
     """log Z of every joint state of some variables, (B, C), the states (C, n), and the last Result."""
     states = configurations(model.variables, indices, MAX_ROWS)
     observed = np.repeat(base.observed, len(states), axis=0)
@@ -153,7 +153,7 @@ def _joint_logs(model: Model, indices: list[int], read: Evidence, options: Optio
             return eliminated.joint_tables(buckets, np.array(indices, np.int64)).reshape(read.n_rows, -1)
         except TooLargeError:  # clamped states take more time, but less memory
             pass
-    return clamped(model, indices, read, options)[0]
+    return clamp(model, indices, read, options)[0]
 
 
 def marginal_map(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> Result:
@@ -175,7 +175,7 @@ def _best_states(model: Model, indices: list[int], read: Evidence, options: Opti
         except TooLargeError:
             if np.log2(model.variables.cardinalities[indices]).sum() > np.log2(MAX_ROWS):
                 raise
-    values, states, result = clamped(model, indices, read, options)
+    values, states, result = clamp(model, indices, read, options)
     best = values.argmax(axis=1)
     codes = np.full((len(values), 1, len(model.variables)), -1, np.int64)
     codes[:, 0, indices] = states[best]
@@ -213,7 +213,7 @@ def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFram
     if is_number(limit) and limit is not None:
         what = f"a DataFrame of {len(model.variables)} columns"
         refuse(what, BYTES_OF_COLUMN * len(model.variables), int(limit), "use more memory or a smaller model")
-    result = drawn(model, n, evidence, options)
+    result = draw(model, n, evidence, options)
     n = result.samples.shape[-2]
     codes = result.samples.reshape(-1, len(model.variables))
     index = None
@@ -225,7 +225,7 @@ def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFram
     return labels_frame(model.variables, codes, index)
 
 
-def drawn(model: Model, n: Any, evidence: Any, options: Options) -> Result:
+def draw(model: Model, n: Any, evidence: Any, options: Options) -> Result:
     """The Result of n draws for each row of evidence."""
     if not is_whole(n) or n < 1:
         raise ModelError(f"the number of samples must be a whole number of at least 1, got {n!r}")
@@ -236,7 +236,7 @@ def drawn(model: Model, n: Any, evidence: Any, options: Options) -> Result:
     tells: Want = next(want for want in POSSIBLE if want in engine.capabilities.wants)
     want = frozenset[Want]({"samples", tells})
     read = evidence_for(model, evidence)
-    return run_engine(model, engine, read, traced(engine, want, read, options), options)
+    return run_engine(model, engine, read, add_trace(engine, want, read, options), options)
 
 
 def energy(model: Model, given: Any) -> Any:

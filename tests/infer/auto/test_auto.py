@@ -13,16 +13,16 @@ import besag
 from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
 from besag.graph.evidence import read_evidence
 from besag.infer.auto.approximate import estimator_of
-from besag.infer.auto.candidates import better_labelling, chosen, in_order
+from besag.infer.auto.candidates import choose, choose_labelling, sort_in_order
 from besag.infer.bounds import narrowing
 from besag.infer.iterate import Limits, is_interrupt, iterate
 from besag.infer.join_graph.engine import JoinGraph, Propagation
 from besag.infer.junction import run as junction
 from besag.infer.junction.engine import JunctionTree
-from besag.infer.junction.outlook import induced, is_hopeless, near_to
+from besag.infer.junction.outlook import induce_graph, is_hopeless, near_to
 from besag.infer.junction.run import Run
 from besag.infer.mean_field import engine as mean_field_engine
-from besag.infer.orders.search import neighbours
+from besag.infer.orders.search import find_neighbours_of
 from besag.infer.result import Diagnostics, Result
 from besag.infer.trw import engine as trw_engine
 from besag.model.model import Model
@@ -274,14 +274,14 @@ def test_the_estimate_that_more_speaks_for_comes_first() -> None:
     settled, passed, first = (made("join_graph", False, change) for change in (0.01, 0.3, np.inf))
     bp, restless = made("bp", True), made("bp", False)
     for worse, better in itertools.pairwise([first, restless, passed, bp, settled]):
-        assert in_order([worse, better]) == [better, worse]
-    assert in_order([made("join_graph", True, np.inf), bp])[1] is bp
+        assert sort_in_order([worse, better]) == [better, worse]
+    assert sort_in_order([made("join_graph", True, np.inf), bp])[1] is bp
     wide = (np.array([-1.0]), np.array([1.0]))
     low, high = (made("bp", True, 0.0, value) for value in (-1.02, 1.02))
-    assert chosen([low, high, bp], wide) is bp
-    assert chosen([low, high], wide) is None
+    assert choose([low, high, bp], wide) is bp
+    assert choose([low, high], wide) is None
     slipped = made("bp", True, 0.0, 1.005)
-    assert chosen([slipped], wide) is slipped
+    assert choose([slipped], wide) is slipped
 
 
 def test_rows_have_the_first_answer_that_they_do_not_disprove() -> None:
@@ -295,15 +295,15 @@ def test_rows_have_the_first_answer_that_they_do_not_disprove() -> None:
 
     interval = (np.zeros(3), np.ones(3))
     one, two = made("join_graph", 0.5, 7.0, 0.6), made("bp", 0.1, 0.2, -7.0)
-    mixed = chosen([one, two], interval)
+    mixed = choose([one, two], interval)
     assert mixed is not None
     np.testing.assert_array_equal(mixed.log_partitions, [0.5, 0.2, 0.6])
     assert mixed.probabilities is not None
     np.testing.assert_array_equal(mixed.probabilities[:, 0], expit([0.5, 0.2, 0.6]))
     assert mixed.diagnostics.engine == "join_graph"
     summed = [replace(result, table_moments=np.zeros(4)) for result in (one, two, made("trw", 0.9, 0.9, 0.9))]
-    assert chosen(summed[:2], interval) is None
-    assert chosen(summed, interval) is summed[2]
+    assert choose(summed[:2], interval) is None
+    assert choose(summed, interval) is summed[2]
 
 
 def test_the_better_labelling_of_each_row() -> None:
@@ -314,7 +314,7 @@ def test_the_better_labelling_of_each_row() -> None:
         rows = np.array(energies)[:, None]
         return Result(model.graph, "estimate", Diagnostics(engine="bp"), True, codes=codes, energies=rows)
 
-    found = better_labelling(made(3, 1, 2), made(2, 5, 2))
+    found = choose_labelling(made(3, 1, 2), made(2, 5, 2))
     np.testing.assert_array_equal(found.energy, [2, 1, 2])
     np.testing.assert_array_equal(found.labels[:, 0, 0], [2, 1, 2])
 
@@ -340,11 +340,11 @@ def test_bounds_that_take_too_long_to_begin_are_left_out() -> None:
 
 def test_a_neighbourhood_and_its_edges() -> None:
     graph = besag.ising((5, 5), 0.3).graph
-    first, others = neighbours(graph.n_variables, graph.scope_offsets, graph.scope_variables, compile=False)
+    first, others = find_neighbours_of(graph.n_variables, graph.scope_offsets, graph.scope_variables, compile=False)
     closed = np.zeros(25, np.bool_)
     near = near_to(12, first, others, 5, closed)
     assert near.tolist() == [7, 11, 12, 13, 17]
-    inner, ends = induced(near, first, others)
+    inner, ends = induce_graph(near, first, others)
     assert np.diff(inner).tolist() == [1, 1, 4, 1, 1]
     assert sorted(ends[inner[2] : inner[3]].tolist()) == [0, 1, 3, 4]
     closed[7] = True

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import besag
-from besag.arrays import Array, frozen, offsets_of
+from besag.arrays import Array, freeze, offsets_of
 from besag.errors import TooLargeError
 from besag.infer.bounds import narrowing
 from besag.infer.bounds.kernels.diffusion import make_diffuse, make_state_bounds
@@ -35,15 +35,15 @@ def test_bounds_hold_for_every_labelling(model: besag.Model, n_sweeps: int, comp
     problem = model.problem.expanded(junction.KINDS, 10**9)
     factors = problem.factors
     shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
-    tables = (factors.table_of_factor, factors.table_offsets, frozen(factors.log_potentials))
-    offsets = frozen(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
+    tables = (factors.table_of_factor, factors.table_offsets, freeze(factors.log_potentials))
+    offsets = freeze(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
     rng = np.random.default_rng(n_sweeps)
     base = rng.normal(size=int(factors.state_offsets[-1]))
     theta, messages, slack = base.copy(), np.zeros(int(offsets[-1])), np.empty(len(base))
     kernel_of(make_diffuse, compile=compile)(shape, tables, offsets, n_sweeps, 0.0, theta, messages)
-    left = frozen(np.where(theta == -np.inf, -np.inf, base))
+    left = freeze(np.where(theta == -np.inf, -np.inf, base))
     bounds = kernel_of(make_state_bounds, compile=compile)
-    bound, _ = bounds(shape, tables, offsets, left, frozen(messages), slack)
+    bound, _ = bounds(shape, tables, offsets, left, freeze(messages), slack)
     for codes, log_weight in labellings(model):
         states = factors.state_offsets[:-1] + np.array(codes)
         weight = log_weight + base[states].sum()
@@ -56,8 +56,8 @@ def test_more_sweeps_never_raise_the_bound() -> None:
     model = besag.data.random_model("grid", 5, seed=3, n_states=3)
     factors = model.problem.factors
     shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
-    tables = (factors.table_of_factor, factors.table_offsets, frozen(factors.log_potentials))
-    offsets = frozen(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
+    tables = (factors.table_of_factor, factors.table_offsets, freeze(factors.log_potentials))
+    offsets = freeze(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
     theta, messages = np.zeros(int(factors.state_offsets[-1])), np.zeros(int(offsets[-1]))
     diffuse = kernel_of(make_diffuse, compile=False)
     found = [diffuse(shape, tables, offsets, 2, 0.0, theta, messages) for _ in range(20)]
@@ -74,7 +74,7 @@ def always(monkeypatch: pytest.MonkeyPatch, forced: Forced) -> list[Any]:
     found: list[Any] = []
 
     def spy(*arguments: Any, **options: Any) -> Any:
-        found.append(narrowing.narrowed(*arguments, **options))
+        found.append(narrowing.narrow_states(*arguments, **options))
         return found[-1]
 
     monkeypatch.setattr(few_states, "narrowed", spy)
@@ -137,8 +137,8 @@ def test_the_bound_of_what_is_impossible(compile: bool) -> None:
     model = besag.markov_network([2, 2], [(("0", "1"), first), (("0", "1"), 1 - first)], given="weight")
     factors = model.problem.factors
     shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
-    tables = (factors.table_of_factor, factors.table_offsets, frozen(factors.log_potentials))
-    offsets = frozen(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
+    tables = (factors.table_of_factor, factors.table_offsets, freeze(factors.log_potentials))
+    offsets = freeze(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
     theta, messages = np.zeros(int(factors.state_offsets[-1])), np.zeros(int(offsets[-1]))
     bound = kernel_of(make_diffuse, compile=compile)(shape, tables, offsets, 8, 0.0, theta, messages)
     assert bound == -np.inf

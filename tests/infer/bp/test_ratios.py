@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import besag
-from besag.arrays import Array, Semiring, frozen
+from besag.arrays import Array, Semiring, freeze
 from besag.graph.evidence import read_evidence
 from besag.infer.bp.kernels import ratios
 from besag.infer.bp.kernels.links import links_of
@@ -30,7 +30,7 @@ def passing_of(model: Model, semiring: Semiring, dtype: str, n_threads: int = 1)
     setting = Setting(model.problem, frozenset(), None)
     links = links_of(setting.factors, compile=True)
     domain = Domain(setting.factors, links, semiring, np.dtype(dtype), True)
-    return Passing(domain, frozen(setting.base[0]), n_threads)
+    return Passing(domain, freeze(setting.base[0]), n_threads)
 
 
 def by_pairs(model: Model, semiring: Semiring, dtype: str) -> Passing:

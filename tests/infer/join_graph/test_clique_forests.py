@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 from besag.infer.join_graph.calibration import Calibration, Hung
 from besag.infer.join_graph.clique_forest import CliqueForest, ScopeGraph
-from besag.infer.join_graph.reduction import Reduced, reduced
+from besag.infer.join_graph.reduction import Reduced, reduce_cliques
 from besag.infer.join_graph.tables import Algebra, Table, Tables
 from tests.strategies import examples, generators
 
@@ -40,7 +40,7 @@ def test_the_loss_is_the_divergence_of_the_smaller_forest(
     joint = sum(spread(cards, Table(s, v)) for s, v in zip(scopes, logs, strict=True))
     close(log_z, np.log(np.exp(joint).sum()))
     p = np.exp(joint - log_z)
-    small, marginals = reduced(algebra, forest, beliefs, frozenset(range(len(cards))), float(bits))
+    small, marginals = reduce_cliques(algebra, forest, beliefs, frozenset(range(len(cards))), float(bits))
     assert all(algebra.bits(scope) <= bits + 1e-9 for scope in small.scopes.each)
     smaller = distribution(algebra, cards, small, marginals)
     close(smaller.sum(), 1)
@@ -84,7 +84,7 @@ def test_variables_that_no_one_needs_are_forgotten_without_loss() -> None:
     assert order[-1] == 5
     forest = graph.forest_within(order, 2.0)
     beliefs, _ = calibrated(algebra, forest, tables)
-    small, marginals = reduced(algebra, forest, beliefs, frozenset({5}), 1.0)
+    small, marginals = reduce_cliques(algebra, forest, beliefs, frozenset({5}), 1.0)
     assert small.exact
     assert small.lost == 0
     assert small.scopes.each == [(5,)]

@@ -17,7 +17,7 @@ from besag.arrays import BoolArray, IntArray, Kind
 from besag.errors import ModelError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
-from besag.infer.junction.relevance import relevant, separated
+from besag.infer.junction.relevance import find_relevant, find_separated
 from besag.model.model import FactorGroup, Model
 from besag.model.structured import Potts
 from besag.model.template import Template
@@ -57,7 +57,7 @@ def observing(model: Model, evidence: Any) -> Problem:
 
 def needed(model: Model, evidence: Any, *targets: str) -> set[str]:
     """The scopes of the relevant factors."""
-    mask = relevant(observing(model, evidence), np.array([model.variables.index(t) for t in targets], np.int64))
+    mask = find_relevant(observing(model, evidence), np.array([model.variables.index(t) for t in targets], np.int64))
     return {model.graph.scope_name(int(f)) for f in np.flatnonzero(mask)}
 
 
@@ -90,7 +90,7 @@ def test_relevant_factors_give_the_same_answers(data: st.DataObject, model: Mode
     """In every row of a batch; a child that went with its factor would count once for each of its states."""
     frame, targets = data.draw(frame_for(model)), data.draw(some_of(len(model.variables)))
     problem = observing(model, frame)
-    mask = relevant(problem, targets)
+    mask = find_relevant(problem, targets)
     gone = np.zeros(0, int) if problem.children is None else problem.children[~mask]
     assert mask.all() or (gone >= 0).all()
     for row in rows_of(frame):
@@ -105,7 +105,7 @@ def test_relevant_factors_give_the_same_answers(data: st.DataObject, model: Mode
 def test_every_barren_factor_goes(data: st.DataObject, model: Model) -> None:
     evidence, targets = data.draw(evidence_for(model)), data.draw(some_of(len(model.variables)))
     problem = observing(model, evidence)
-    mask, children = relevant(problem, targets), problem.children
+    mask, children = find_relevant(problem, targets), problem.children
     assert children is not None
     for f in np.flatnonzero(mask):
         c = children[f]
@@ -136,14 +136,14 @@ def test_evidence_in_one_row_of_many_counts() -> None:
 
 
 def test_all_factors_serve_all_variables() -> None:
-    assert relevant(CHAIN.problem, None).all()
-    assert relevant(besag.chain(np.zeros((3, 2)), besag.potts(2)).problem, np.array([0])).all()
+    assert find_relevant(CHAIN.problem, None).all()
+    assert find_relevant(besag.chain(np.zeros((3, 2)), besag.potts(2)).problem, np.array([0])).all()
 
 
 def test_a_child_of_two_conditional_factors_is_not_barren() -> None:
     twice = FactorGroup(Template("prior", (2,)), np.array([[0], [0]]), conditional=True)
     model = Model(CHAIN.variables, (twice,), np.full(2, np.log(2)))
-    assert relevant(model.problem, np.array([], np.int64)).all()
+    assert find_relevant(model.problem, np.array([], np.int64)).all()
 
 
 def test_a_large_network_loses_its_descendants() -> None:
@@ -151,7 +151,7 @@ def test_a_large_network_loses_its_descendants() -> None:
     n = 5000
     edges = [(f"v{i}", f"v{i + 1}") for i in range(n - 1)]
     model = besag.bayesian_network(edges)
-    mask = relevant(model.problem, np.array([1234]))
+    mask = find_relevant(model.problem, np.array([1234]))
     assert_array_equal(mask[model.graph.factor_order], np.arange(n) <= 1234)
 
 
@@ -213,7 +213,7 @@ def test_children_of_a_union() -> None:
     graph = besag.compile_graph(CHAIN, CHAIN)
     children = graph.scope_variables[graph.scope_offsets[1:] - 1]
     problem = graph.bind(CHAIN.theta, support=CHAIN.support, children=children)
-    mask = relevant(problem, np.array([0, 4]))
+    mask = find_relevant(problem, np.array([0, 4]))
     kept = [graph.scope(int(f)).tolist() for f in np.flatnonzero(mask)]
     assert sorted(kept) == [[0], [3], [3, 4]]
 
@@ -289,8 +289,8 @@ def test_support_under_evidence_makes_a_tree_as_small_with_a_barren_child_as_wit
 def test_connected_factors_give_the_same_marginals(data: st.DataObject, model: Model) -> None:
     evidence, targets = data.draw(evidence_for(model)), data.draw(some_of(len(model.variables)))
     problem = observing(model, evidence)
-    mask = relevant(problem, targets)
-    connected = separated(problem, mask, targets)
+    mask = find_relevant(problem, targets)
+    connected = find_separated(problem, mask, targets)
     same_marginals(Part(model, evidence, connected), Enumeration(model, evidence), targets)
     assert_array_equal(connected, reached_in(problem, mask, targets))
 
@@ -310,17 +310,17 @@ def test_an_observed_variable_separates() -> None:
     problem, everything = observing(CHAIN, {"B": "1"}), np.ones(3, np.bool_)
 
     def connected(*targets: int) -> list[str]:
-        mask = separated(problem, everything, np.array(targets, np.int64))
+        mask = find_separated(problem, everything, np.array(targets, np.int64))
         return sorted(problem.graph.scope_name(int(f)) for f in np.flatnonzero(mask))
 
     assert connected(0) == ["f(A)", "f(A,B)"]
     assert connected(2) == ["f(B,C)"]
     assert connected(1) == [] == connected()
-    assert separated(problem, everything, None).all()
-    assert not separated(observing(CHAIN, {"A": 0, "B": 0, "C": 0}), everything, None).any()
-    assert not separated(problem, ~everything, np.array([0])).any()
+    assert find_separated(problem, everything, None).all()
+    assert not find_separated(observing(CHAIN, {"A": 0, "B": 0, "C": 0}), everything, None).any()
+    assert not find_separated(problem, ~everything, np.array([0])).any()
 
 
 def test_a_variable_that_one_row_leaves_open_does_not_separate() -> None:
     problem = observing(CHAIN, pd.DataFrame({"B": ["0", None]}))
-    assert separated(problem, np.ones(3, np.bool_), np.array([0])).all()
+    assert find_separated(problem, np.ones(3, np.bool_), np.array([0])).all()

@@ -16,7 +16,7 @@ from besag.arrays import BoolArray, IntArray, offsets_of
 from besag.infer.orders import search as order_module
 from besag.infer.orders.kernels.first_runs import FILL, N_GREEDY, WEIGHTED, make_eliminate
 from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, GIVEN_UP, start_scores
-from besag.infer.orders.search import NO_LIMITS, RULES, SWEEP, Order, best_order, neighbours
+from besag.infer.orders.search import NO_LIMITS, RULES, SWEEP, Order, find_neighbours_of, find_order
 from besag.kernels.compile import kernel_of
 from tests.routes import Forced
 
@@ -31,7 +31,7 @@ def packed(scopes: list[list[int]]) -> tuple[IntArray, IntArray]:
 
 def linked(graph: Graph, compile: bool = True) -> tuple[IntArray, IntArray]:
     """Neighbours of a graph whose nodes are 0 .. V - 1."""
-    return neighbours(len(graph), *packed([list(edge) for edge in graph.edges]), compile=compile)
+    return find_neighbours_of(len(graph), *packed([list(edge) for edge in graph.edges]), compile=compile)
 
 
 def grid(height: int, width: int) -> Graph:
@@ -57,7 +57,7 @@ def shuffled(graph: Graph, seed: int = 0) -> Graph:
 
 
 def found(graph: Graph, n_states: int = 2, effort: float = 0.1, compile: bool = True) -> Order:
-    return best_order(np.full(len(graph), n_states), *linked(graph), effort=effort, compile=compile)
+    return find_order(np.full(len(graph), n_states), *linked(graph), effort=effort, compile=compile)
 
 
 def cliques(cardinalities: list[int], scopes: list[list[int]], order: list[int]) -> list[set[int]]:
@@ -87,8 +87,8 @@ def problems(draw: st.DrawFn) -> tuple[list[int], list[list[int]], list[bool]]:
 
 def solved(problem: tuple[list[int], list[list[int]], list[bool]], effort: float, compile: bool) -> Order:
     cardinalities, scopes, keep = problem
-    near = neighbours(len(cardinalities), *packed(scopes), compile=compile)
-    return best_order(np.array(cardinalities), *near, keep=np.array(keep), effort=effort, compile=compile)
+    near = find_neighbours_of(len(cardinalities), *packed(scopes), compile=compile)
+    return find_order(np.array(cardinalities), *near, keep=np.array(keep), effort=effort, compile=compile)
 
 
 def check(problem: tuple[list[int], list[list[int]], list[bool]], order: Order) -> None:
@@ -122,7 +122,7 @@ def test_both_modes_agree_with_noise_on_a_network_of_mixed_cardinalities() -> No
     rng = np.random.default_rng(5)
     graph = nx.gnp_random_graph(40, 0.12, seed=5)
     cardinalities = rng.integers(1, 30, 40)
-    python, fast = (best_order(cardinalities, *linked(graph), effort=2e-5, compile=mode) for mode in (False, True))
+    python, fast = (find_order(cardinalities, *linked(graph), effort=2e-5, compile=mode) for mode in (False, True))
     np.testing.assert_array_equal(python.variables, fast.variables)
     assert python.runs == fast.runs > len(RULES)
 
@@ -131,7 +131,7 @@ def test_both_modes_agree_with_noise_on_a_network_of_mixed_cardinalities() -> No
 def test_neighbours(problem: tuple[list[int], list[list[int]], list[bool]]) -> None:
     cardinalities, scopes, _ = problem
     for mode in (False, True):
-        first, others = neighbours(len(cardinalities), *packed(scopes), compile=mode)
+        first, others = find_neighbours_of(len(cardinalities), *packed(scopes), compile=mode)
         for v in range(len(cardinalities)):
             expected = {u for scope in scopes if v in scope for u in scope} - {v}
             assert sorted(others[first[v] : first[v + 1]]) == sorted(expected)
@@ -141,7 +141,7 @@ def test_neighbours(problem: tuple[list[int], list[list[int]], list[bool]]) -> N
 def test_scores(problem: tuple[list[int], list[list[int]], list[bool]]) -> None:
     cardinalities, scopes, _ = problem
     n, weights = len(cardinalities), np.array([cardinalities], np.float64)
-    first, others = neighbours(n, *packed(scopes))
+    first, others = find_neighbours_of(n, *packed(scopes))
     sums, scores, sizes = np.empty((1, n)), np.empty((1, n)), np.empty(n, np.int64)
     start_scores(first, others, np.array(cardinalities), weights, sums, scores, sizes)
     near = [set(others[first[v] : first[v + 1]].tolist()) for v in range(n)]
@@ -189,7 +189,7 @@ def swept(
 ) -> tuple[order_module._Found, order_module._Found]:
     """A greedy run, and the sweep without regard to how good it is."""
     cardinalities, scopes, keep = problem
-    near = neighbours(len(cardinalities), *packed(scopes), compile=compile)
+    near = find_neighbours_of(len(cardinalities), *packed(scopes), compile=compile)
     shared = order_module._prepared(np.array(cardinalities), *near, np.array(keep), compile)
     kernel, factors = kernel_of(make_eliminate, compile=compile), order_module._in_order(len(cardinalities))
     greedy, _ = order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, order_module.MOST_STEPS)
@@ -226,7 +226,7 @@ def test_what_hangs_on_a_grid_does_not_widen_the_front() -> None:
 def test_a_sweep_goes_around_kept_variables() -> None:
     """The corner is kept and in every clique from the first that reaches it."""
     graph = grid(12, 12)
-    order = best_order(np.full(144, 1000), *linked(graph), keep=np.arange(144) == 0, effort=0.0)
+    order = find_order(np.full(144, 1000), *linked(graph), keep=np.arange(144) == 0, effort=0.0)
     made = cliques([1000] * 144, [list(edge) for edge in graph.edges], order.variables.tolist())
     assert order.rule == "sweep"
     assert order.width == max(len(clique) - 1 for clique in made) <= 13
@@ -258,7 +258,7 @@ def test_a_sweep_takes_steps_in_proportion_to_the_graph(forced: Forced) -> None:
 
 
 def test_of_variables_with_one_clique_the_largest_goes_first() -> None:
-    order = best_order(np.array([2, 9, 3]), *linked(nx.complete_graph(3)))
+    order = find_order(np.array([2, 9, 3]), *linked(nx.complete_graph(3)))
     assert order.variables.tolist() == [1, 2, 0]
     assert order.entries == 2 * 9 * 3 + 2 * 3 + 2
 
@@ -266,7 +266,7 @@ def test_of_variables_with_one_clique_the_largest_goes_first() -> None:
 def test_an_observed_variable_separates() -> None:
     """The hub of a star has one state: it would join all the others."""
     star = nx.star_graph(8)
-    order = best_order(np.array([1] + [3] * 8), *linked(star), keep=np.arange(9) > 4)
+    order = find_order(np.array([1] + [3] * 8), *linked(star), keep=np.arange(9) > 4)
     assert (order.entries, order.width) == (1 + 4 * 3, 0)
 
 
@@ -274,15 +274,15 @@ def test_kept_variables_stay_as_neighbours() -> None:
     """The hub of a star goes; its kept neighbours are all in its clique."""
     star = nx.star_graph(5)
     keep: BoolArray = np.arange(6) > 0
-    order = best_order(np.full(6, 2), *linked(star), keep=keep)
+    order = find_order(np.full(6, 2), *linked(star), keep=keep)
     assert order.variables.tolist() == [0]
     assert (order.entries, order.largest, order.width) == (64.0, 64.0, 5)
-    nothing = best_order(np.full(6, 2), *linked(star), keep=np.ones(6, np.bool_))
+    nothing = find_order(np.full(6, 2), *linked(star), keep=np.ones(6, np.bool_))
     assert (len(nothing.variables), nothing.entries, nothing.width) == (0, 0.0, 0)
 
 
 def test_the_empty_graph() -> None:
-    order = best_order(np.zeros(0, np.int64), *neighbours(0, *packed([])))
+    order = find_order(np.zeros(0, np.int64), *find_neighbours_of(0, *packed([])))
     assert (len(order.variables), order.entries) == (0, 0.0)
 
 
@@ -315,11 +315,11 @@ def test_entries_beyond_the_numbers(compile: bool, forced: Forced) -> None:
     shared = order_module._prepared(n_states, *linked(graph), None, compile)
     kernel, factors = kernel_of(make_eliminate, compile=compile), order_module._in_order(400)
     tried = [order_module._tried(kernel, shared, rule, factors, NO_LIMITS, 1 << 40)[0].run for rule in range(N_GREEDY)]
-    order = best_order(n_states, *linked(graph), effort=0.0, compile=compile)
+    order = find_order(n_states, *linked(graph), effort=0.0, compile=compile)
     assert order.entries == order.largest == math.inf
     assert (order.width, order.rule) == (20, "sweep")
     forced({"infer.orders.search.SWEEP_ENTRIES": math.nan})
-    greedy = best_order(n_states, *linked(graph), effort=0.0, compile=compile)
+    greedy = find_order(n_states, *linked(graph), effort=0.0, compile=compile)
     assert 20 < greedy.width == min(run[4] for run in tried) < max(run[4] for run in tried)
 
 
@@ -328,7 +328,7 @@ def test_a_search_that_is_cut_off_says_so(compile: bool, forced: Forced) -> None
     forced({"infer.orders.search.MOST_STEPS": 3000})
     graph = grid(9, 9)
     keep = np.arange(81) % 20 == 7
-    order = best_order(np.full(81, 2), *linked(graph), keep=keep, compile=compile)
+    order = find_order(np.full(81, 2), *linked(graph), keep=keep, compile=compile)
     assert not order.complete
     assert order.runs == 1
     assert sorted(order.variables) == np.flatnonzero(~keep).tolist()
@@ -347,7 +347,7 @@ def test_a_later_run_that_is_cut_off_does_not_count(forced: Forced) -> None:
     assert order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, 3000)[0].run[0] == CUT_OFF
     forced({"infer.orders.search.SEARCH_STEPS": 1 << 30})
     forced({"infer.orders.search.MOST_STEPS": int(first.run[-1]) + order_module.STEPS_OF_CALL + 100})
-    order = best_order(n_states, *near, effort=0.0)
+    order = find_order(n_states, *near, effort=0.0)
     assert order.complete
     np.testing.assert_array_equal(order.variables, first.variables)
 
@@ -358,7 +358,7 @@ def test_weights_stay_exact_however_many_states(rule: int) -> None:
     rng = np.random.default_rng(rule)
     n_states = 10 ** rng.integers(0, 18, 60)
     graph = nx.gnp_random_graph(60, 0.1, seed=rule)
-    order = best_order(n_states, *linked(graph), effort=0.0)
+    order = find_order(n_states, *linked(graph), effort=0.0)
     made = cliques(n_states.tolist(), [list(edge) for edge in graph.edges], order.variables.tolist())
     assert order.width == max(len(clique) - 1 for clique in made)
 

@@ -19,7 +19,7 @@ from besag.graph.evidence import read_evidence
 from besag.infer import Gibbs
 from besag.infer.engine import make_engine
 from besag.infer.result import Result
-from besag.infer.sampling.single_site import Binary, PairwiseStates, SingleSite, prepared, single_site
+from besag.infer.sampling.single_site import Binary, PairwiseStates, SingleSite, prepare_sampling, single_site
 from besag.infer.zeros import starts
 from besag.model.model import Model
 from tests.conformance.engines import names_of
@@ -152,7 +152,7 @@ def test_factor_marginals_and_moments() -> None:
 
 def test_the_kernel_suits_the_factors() -> None:
     for model, kind in ((mixed(), SingleSite), (states_grid(), PairwiseStates), (ising(), Binary)):
-        assert type(single_site(prepared(model.problem, None, 4, 10), 4, "chromatic", 1)) is kind
+        assert type(single_site(prepare_sampling(model.problem, None, 4, 10), 4, "chromatic", 1)) is kind
 
 
 @pytest.mark.parametrize("scan", ["chromatic", "systematic"])
@@ -162,7 +162,7 @@ def test_all_kernels_sample_the_same_model(scan: str, n_chains: int) -> None:
     model = besag.ising((3, 3), 0.3, 0.2)
     true = model.marginals(engine="exact").probabilities
     assert true is not None
-    setting = prepared(model.problem, None, n_chains, 1000)
+    setting = prepare_sampling(model.problem, None, n_chains, 1000)
     for kind in (Binary, PairwiseStates, SingleSite):
         sampler = kind(setting, n_chains, scan, 1, "float64")
         sampler.start(np.random.default_rng(0).integers(0, 2, (1, n_chains, 9)))
@@ -177,7 +177,7 @@ def test_all_kernels_sample_the_same_model(scan: str, n_chains: int) -> None:
 def test_plain_python_and_compiled_kernels_agree(make: Any) -> None:
     model, found = make(), []
     for compile in (False, True):
-        setting = prepared(model.problem, None, 2, 5)
+        setting = prepare_sampling(model.problem, None, 2, 5)
         setting.compile = compile
         sampler = single_site(setting, 2, "chromatic", 1)
         sampler.start(np.zeros((1, 2, len(model.variables)), np.int64))
@@ -228,8 +228,8 @@ def colouring(edges: list[tuple[int, int]], n: int) -> Model:
 @given(data=st.data())
 def test_chains_start_at_labellings_of_positive_weight(data: DataObject) -> None:
     model = data.draw(models())
-    setting = prepared(model.problem, None, 3, 10)
-    codes, possible = starts.start_codes(setting, 3, np.random.default_rng(0))
+    setting = prepare_sampling(model.problem, None, 3, 10)
+    codes, possible = starts.draw_starts(setting, 3, np.random.default_rng(0))
     assert possible.all()
     assert np.isfinite(model.problem.energy(codes[0])).all()
 

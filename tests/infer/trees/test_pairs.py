@@ -11,7 +11,7 @@ import pytest
 from besag.arrays import Array, Semiring
 from besag.infer.trees import pairs, sums
 from besag.infer.trees import plan as forest_module
-from besag.infer.trees.plan import plan
+from besag.infer.trees.plan import plan_forest
 from besag.kernels.factors import Factors
 from tests.infer.trees.forests import cell_offsets, enumerate_row, pack, random_base, random_forest, random_pairs
 from tests.routes import Forced
@@ -20,7 +20,7 @@ MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
 
 
 def planned(factors: Factors, compile: bool = False) -> tuple[forest_module.Forest, pairs.PairPlan]:
-    forest = plan(factors.state_offsets, factors.scope_offsets, factors.scope_variables, compile=compile)
+    forest = plan_forest(factors.state_offsets, factors.scope_offsets, factors.scope_variables, compile=compile)
     assert forest is not None
     fast = pairs.plan_pairs(factors, forest, worthwhile=0)
     assert fast is not None
@@ -194,7 +194,7 @@ def test_no_labelling(compile: bool, hard: bool) -> None:
 
 def test_problems_of_another_kind_have_no_plan() -> None:
     def fits(factors: Factors, worthwhile: int = 0) -> bool:
-        forest = plan(factors.state_offsets, factors.scope_offsets, factors.scope_variables)
+        forest = plan_forest(factors.state_offsets, factors.scope_offsets, factors.scope_variables)
         assert forest is not None
         return pairs.plan_pairs(factors, forest, worthwhile=worthwhile) is not None
 

@@ -8,7 +8,7 @@ import pytest
 
 from besag.arrays import offsets_of
 from besag.infer.trees import plan as forest_module
-from besag.infer.trees.plan import Forest, accumulators, plan
+from besag.infer.trees.plan import Forest, accumulators, plan_forest
 from besag.kernels.factors import Factors
 from tests.infer.trees.forests import pack, random_forest, random_pairs
 from tests.routes import Forced
@@ -17,7 +17,7 @@ MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
 
 
 def made(factors: Factors, root: int | None = None, compile: bool = False) -> Forest:
-    forest = plan(factors.state_offsets, factors.scope_offsets, factors.scope_variables, root, compile=compile)
+    forest = plan_forest(factors.state_offsets, factors.scope_offsets, factors.scope_variables, root, compile=compile)
     assert forest is not None
     return forest
 
@@ -97,7 +97,7 @@ def test_cycles_are_seen(compile: bool) -> None:
     for cardinalities, scopes in cycles:
         tables = [np.zeros([2] * len(scope)) for scope in scopes]
         factors = pack(cardinalities, [(scope, i) for i, scope in enumerate(scopes)], tables)  # type: ignore[arg-type]
-        assert plan(*factors[:3], compile=compile) is None
+        assert plan_forest(*factors[:3], compile=compile) is None
 
 
 def test_chunks_are_balanced_and_contiguous() -> None:
@@ -105,7 +105,7 @@ def test_chunks_are_balanced_and_contiguous() -> None:
     n, length, n_states = 1000, 100, 20
     first = np.arange(n * length).reshape(n, length)
     scopes = np.stack([first[:, :-1], first[:, 1:]], axis=-1).ravel()
-    forest = plan(np.arange(n * length + 1) * n_states, np.arange(len(scopes) // 2 + 1) * 2, scopes)
+    forest = plan_forest(np.arange(n * length + 1) * n_states, np.arange(len(scopes) // 2 + 1) * 2, scopes)
     assert forest is not None
     assert forest.contiguous
     sizes = np.diff(forest.chunk_variables) * n_states
@@ -135,7 +135,7 @@ def test_each_accumulator_has_one_chunk_and_one_table(forced: Forced) -> None:
 
 def test_nothing_at_all() -> None:
     empty = np.zeros(0, np.int64)
-    forest = plan(offsets_of(empty), offsets_of(empty), empty)
+    forest = plan_forest(offsets_of(empty), offsets_of(empty), empty)
     assert forest is not None
     assert forest.n_chunks == 0
     assert len(forest.roots) == 0

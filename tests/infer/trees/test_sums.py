@@ -11,7 +11,7 @@ from scipy import stats
 from besag.arrays import Semiring
 from besag.infer.trees import plan as forest_module
 from besag.infer.trees import sums
-from besag.infer.trees.plan import plan
+from besag.infer.trees.plan import plan_forest
 from besag.kernels.factors import Factors
 from tests.infer.trees.forests import (
     cell_offsets,
@@ -29,7 +29,7 @@ DOMAINS = [Semiring.SUM, Semiring.LOG_SUM]
 
 
 def planned(factors: Factors, root: int | None = None) -> forest_module.Forest:
-    forest = plan(factors.state_offsets, factors.scope_offsets, factors.scope_variables, root, compile=False)
+    forest = plan_forest(factors.state_offsets, factors.scope_offsets, factors.scope_variables, root, compile=False)
     assert forest is not None
     return forest
 
@@ -175,7 +175,7 @@ def test_tables_scaled_by_a_tiny_number() -> None:
     n, table = 100_000, rng.normal(size=(3, 3))
     base = rng.normal(size=(1, n * 3))
     plain, scaled = (chain(n, table + shift, 3) for shift in (0.0, -690.0))
-    forest = plan(plain.state_offsets, plain.scope_offsets, plain.scope_variables)
+    forest = plan_forest(plain.state_offsets, plain.scope_offsets, plain.scope_variables)
     assert forest is not None
     one, two = (sums.sum_product(f, forest, base) for f in (plain, scaled))
     assert one.semiring == two.semiring == Semiring.SUM

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 import besag
 from besag.infer.mean_field.engine import KINDS
-from besag.infer.mean_field.kernels.induced import induced_forest
+from besag.infer.mean_field.kernels.induced import induce_forest
 from besag.infer.mean_field.schedule import make_schedule
 from besag.infer.prepared import Setting
 from besag.infer.zeros.kernels.box import find_box, is_box
@@ -94,11 +94,11 @@ def test_factors_left_out_of_a_forest_have_one_variable_in_each_tree(data: DataO
     model = data.draw(models())
     factors, graph = setting_of(model).factors, model.graph
     linked = np.flatnonzero(np.diff(factors.scope_offsets) >= 2)
-    inside, tree_of = induced_forest(factors, linked[::-1])
+    inside, tree_of = induce_forest(factors, linked[::-1])
     for f in linked:
         trees = tree_of[graph.scope(int(f))]
         assert len(set(trees)) == (1 if inside[f] else len(trees))
-    same = induced_forest(factors, linked[::-1], compile=False)
+    same = induce_forest(factors, linked[::-1], compile=False)
     assert_array_equal(inside, same[0])
     assert_array_equal(tree_of, same[1])
 
@@ -108,7 +108,7 @@ def test_factors_left_out_of_a_forest_have_one_variable_in_each_tree(data: DataO
 def test_a_forest_is_taken_whole(data: DataObject) -> None:
     factors = setting_of(data.draw(forests())).factors
     linked = np.flatnonzero(np.diff(factors.scope_offsets) >= 2)
-    inside, _ = induced_forest(factors, linked)
+    inside, _ = induce_forest(factors, linked)
     assert inside[linked].all()
 
 

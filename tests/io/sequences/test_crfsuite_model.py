@@ -34,7 +34,7 @@ from hypothesis import strategies as st
 
 from besag.errors import ParseError
 from besag.io.sequences.crfsuite_model import CRFsuiteModel, crfsuite_model_of, read_crfsuite_model
-from besag.io.shared.files import packed
+from besag.io.shared.files import pack
 
 Write = Callable[..., Path]
 Feature = tuple[int, int, int, float]
@@ -114,7 +114,7 @@ def test_arrays_have_their_types_and_cannot_be_written() -> None:
 
 
 def test_a_compressed_file(write: Write) -> None:
-    model = read_crfsuite_model(write("a.crfsuite.gz", packed(SEEN, "a.gz")))
+    model = read_crfsuite_model(write("a.crfsuite.gz", pack(SEEN, "a.gz")))
     np.testing.assert_array_equal(model.transitions, crfsuite_model_of(SEEN, "a").transitions)
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from besag.errors import ParseError
 from besag.io import load
 from besag.io.shared.json_places import deepest, longest_number, place_of, second_of_a_key, steps_of
-from besag.io.shared.json_text import LONG, LongList, parsed, spell_out, too_many_brackets
-from besag.io.shared.relaxed_json import WordList, nested
+from besag.io.shared.json_text import LONG, LongList, parse, spell_out, too_many_brackets
+from besag.io.shared.relaxed_json import WordList, parse_nested
 from tests.io.native.test_native import changed, document
 
 Write = Callable[..., Path]
@@ -27,7 +27,7 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st
 
 def spelled_out(text: str) -> Any:
     """What json makes of a text, by way of LongLists."""
-    whole = {"whole": parsed(text)}
+    whole = {"whole": parse(text)}
     spell_out(whole)
     return whole["whole"]
 
@@ -41,7 +41,7 @@ def of_one_kind(value: Any) -> Any:
 def test_long_lists(indent: int | None) -> None:
     value = {"a": NUMBERS, "b": ["[1, 2]" * LONG, '\\"[', *NUMBERS], "c": [[NUMBERS], [1]], "d": []}
     text = json.dumps(value, indent=indent)
-    found = parsed(text)
+    found = parse(text)
     assert isinstance(found["a"], LongList)
     assert isinstance(found["b"], list)
     assert isinstance(found["c"][0][0], LongList)
@@ -54,7 +54,7 @@ def test_long_lists(indent: int | None) -> None:
 def test_any_value(value: Any, copies: int) -> None:
     text = json.dumps([value, NUMBERS, [value] * copies])
     assert of_one_kind(spelled_out(text)) == of_one_kind([value, NUMBERS, [value] * copies])
-    assert isinstance(parsed(text)[1], LongList)
+    assert isinstance(parse(text)[1], LongList)
 
 
 @pytest.mark.parametrize("wrong", ["1,,2", "1 2", "01", "+1", ".5", "1.", "--1", "1e", "", " "])
@@ -211,7 +211,7 @@ def test_other_places() -> None:
 def test_lists_of_words(brackets: str, comma: str) -> None:
     words = ["1", "-2.5", ".5", "1e3", "+7", "1-2", "e"] * 100
     text = f'{{ a {brackets[0]}{comma.join(words)}{brackets[1]} "[1" 2 }}'
-    found = nested(text, "file").items
+    found = parse_nested(text, "file").items
     assert found[0] == "a"
     assert isinstance(found[1], WordList)
     assert found[1].items() == [1, -2.5, 0.5, 1000.0, 7, "1-2", "e"] * 100
@@ -219,7 +219,7 @@ def test_lists_of_words(brackets: str, comma: str) -> None:
 
 
 def test_arrays_of_words() -> None:
-    found = nested("[a [" + "0.25 3, " * 200 + "]]", "file").items[1]
+    found = parse_nested("[a [" + "0.25 3, " * 200 + "]]", "file").items[1]
     np.testing.assert_array_equal(found.array(), [0.25, 3] * 200)
     with pytest.raises(ValueError, match="could not convert"):
-        nested("[a [" + "0.25 3, " * 200 + "1-2]]", "file").items[1].array()
+        parse_nested("[a [" + "0.25 3, " * 200 + "1-2]]", "file").items[1].array()

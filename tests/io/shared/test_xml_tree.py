@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from besag.errors import ModelError, ParseError
 from besag.io.shared import xml_tree
 from besag.io.shared.metadata import Kept
-from besag.io.shared.xml_tree import COMMENT, Document, Element, as_data, from_data, numbers_of, parse, rendered
+from besag.io.shared.xml_tree import COMMENT, Document, Element, as_data, from_data, numbers_of, parse, render
 from besag.model.metadata import Metadata
 
 
@@ -155,14 +155,14 @@ def kept(data: object) -> Kept:
 @settings(max_examples=50)
 @given(TREE)
 def test_what_is_written_is_read(element: Element) -> None:
-    root, comments = parse(rendered(element, [" c "]), "f")
+    root, comments = parse(render(element, [" c "]), "f")
     assert as_data(root) == as_data(element) == as_data(from_data(kept(as_data(element))))
     assert comments == (" c ",)
 
 
 def test_layout() -> None:
     root = Element("a", children=[Element("b", {"x": '"<&\n'}, "<&>"), Element(COMMENT, text=" c "), Element("d")])
-    assert rendered(root).decode().splitlines() == [
+    assert render(root).decode().splitlines() == [
         '<?xml version="1.0" encoding="UTF-8"?>',
         "<a>",
         '\t<b x="&quot;&lt;&amp;&#10;">&lt;&amp;&gt;</b>',
@@ -176,7 +176,7 @@ def test_layout() -> None:
 def test_characters_that_xml_has_not(character: str) -> None:
     for element in (Element("a", text=character), Element("a", {"b": character}), Element(COMMENT, text=character)):
         with pytest.raises(ModelError, match=r"XML cannot hold the character .* save the model as .json"):
-            rendered(element)
+            render(element)
 
 
 DEEP: dict[str, object] = {"tag": "a"}

@@ -17,7 +17,7 @@ from besag.io.formats import Source
 from besag.io.shared.xml_tree import as_data, parse
 from besag.io.xdsl import read as xdsl
 from besag.io.xdsl.names import identifiers
-from besag.io.xdsl.noisy import expanded
+from besag.io.xdsl.noisy import expand_noisy
 from besag.model.model import Model
 from tests.io.helpers import same_networks
 from tests.io.mutations import attempt, mutated
@@ -182,7 +182,7 @@ def test_it_is_known_by_its_content(write: Write) -> None:
 
 def test_noisy_or_as_genie_expands_it() -> None:
     """P(no effect) is the product of what each cause that is present, and the leak, leave of it."""
-    table = expanded(np.array([0.61, 0.39, 0, 1, 0.25, 0.75, 0, 1, 0.01, 0.99]), [0, 1, 0, 1], [2, 2], 2)
+    table = expand_noisy(np.array([0.61, 0.39, 0, 1, 0.25, 0.75, 0, 1, 0.01, 0.99]), [0, 1, 0, 1], [2, 2], 2)
     left = [[0.39 * 0.75, 0.39], [0.75, 1]]
     np.testing.assert_allclose(table[..., 1], np.array(left) * 0.99, rtol=1e-15)
     np.testing.assert_allclose(table.sum(axis=-1), 1, rtol=1e-15)
@@ -471,4 +471,4 @@ def test_every_truncation() -> None:
 
 def test_small_probabilities_of_a_noisy_max_stay() -> None:
     parameters = np.array([0.3, 0.7, 0.0, 1.0, 1e-20, 1.0])
-    assert expanded(parameters, [0, 1], [2], 2)[1].tolist() == [1e-20, 1.0]
+    assert expand_noisy(parameters, [0, 1], [2], 2)[1].tolist() == [1e-20, 1.0]

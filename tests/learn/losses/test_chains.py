@@ -12,9 +12,9 @@ from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.data.dataset import Batch, Dataset
 from besag.data.labels import Labels
-from besag.data.sequences import joined_sequences, sequences_of
+from besag.data.sequences import join_sequences, sequences_of
 from besag.data.streamed import stream
-from besag.estimators.chain_crf.data import seen_pairs
+from besag.estimators.chain_crf.data import find_pairs
 from besag.estimators.chain_crf.inference import chain_templates
 from besag.estimators.chain_crf.schemes import Allowed
 from besag.infer.engine import make_engine
@@ -70,7 +70,7 @@ def test_value_and_gradient(scale: float, hidden: float, weighted: bool, constra
         possible[codes[codes >= 0].max(), 0] = False
         codes = np.where(codes == LABELS - 1, 0, codes)
         allowed = Allowed(possible, np.ones(LABELS, np.bool_), np.arange(LABELS) != LABELS - 1)
-    templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, allowed)
+    templates = chain_templates(n, LABELS, find_pairs([sequences_of(features, codes)], n, LABELS), 1, allowed)
     fast, slow = both(templates, features, codes, rng.random(len(features.lengths)))
     theta = scale * rng.normal(size=templates.layout().n_parameters)
     value, gradient = fast.value_and_grad(theta)
@@ -83,7 +83,7 @@ def test_value_and_gradient(scale: float, hidden: float, weighted: bool, constra
 def test_mini_batches_and_threads(forced: Forced) -> None:
     forced({"data.sequences.SHARD_TOKENS": 20})
     features, codes, n = sequences(4, 30)
-    templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
+    templates = chain_templates(n, LABELS, find_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
     theta = np.random.default_rng(0).normal(size=templates.layout().n_parameters)
     one, slow = both(templates, features, codes, None)
     two, _ = both(templates, features, codes, None, n_threads=2)
@@ -101,7 +101,7 @@ def test_single_shards_that_go_the_general_way(monkeypatch: pytest.MonkeyPatch, 
     """One of four shards has log-potentials too far apart: the same bits on any number of threads."""
     forced({"data.sequences.SHARD_TOKENS": 20})
     features, codes, n = sequences(5, 40)
-    templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
+    templates = chain_templates(n, LABELS, find_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
     theta = np.random.default_rng(0).normal(size=templates.layout().n_parameters)
     pattern = templates.state.pattern
     assert pattern is not None
@@ -133,7 +133,7 @@ def test_single_shards_that_go_the_general_way(monkeypatch: pytest.MonkeyPatch, 
 
 def test_products_with_the_hessian() -> None:
     features, codes, n = sequences(5, 10)
-    templates = chain_templates(n, LABELS, seen_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
+    templates = chain_templates(n, LABELS, find_pairs([sequences_of(features, codes)], n, LABELS), 1, None)
     theta = 0.3 * np.random.default_rng(0).normal(size=templates.layout().n_parameters)
     fast, slow = both(templates, features, codes, None)
     vector = np.random.default_rng(1).normal(size=len(theta))
@@ -148,10 +148,10 @@ def test_shards_in_files_change_no_bit(tmp_path: Path, forced: Forced) -> None:
     attributes, _, data = stream(x, y, tmp_path, rng.random(30))
     n, parts = len(attributes), [part.load() for part in data.shards()]
     assert len(parts) == 4
-    templates = chain_templates(n, LABELS, seen_pairs(parts, n, LABELS), 1, None)
+    templates = chain_templates(n, LABELS, find_pairs(parts, n, LABELS), 1, None)
     theta = rng.normal(size=templates.layout().n_parameters)
     stored = Total(ChainLikelihood(templates), data, penalty_of(templates.layout()), n_threads=1)
-    whole = joined_sequences(parts)
+    whole = join_sequences(parts)
     kept = Total(ChainLikelihood(templates), whole, penalty_of(templates.layout()), n_threads=1)
     for _ in range(2):
         value, gradient = stored.value_and_grad(theta)

@@ -13,7 +13,7 @@ import numpy as np
 
 from besag.arrays import BoolArray, IntArray
 from besag.data import dataset as unions
-from besag.data.attributes import Attributes, Features, shown
+from besag.data.attributes import Attributes, Features, show_value
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.data.labels import Labels
 from besag.data.sequences import Sequences, sequences_of
@@ -56,10 +56,10 @@ def training_data(X: Iterable[Any], y: Iterable[Any], weights: Any, scratch: Any
         yield Training(*stream(X, y, Path(folder), weights))
 
 
-def held_out_data(given: Any, attributes: Attributes, classes: tuple[Any, ...], allowed: Allowed | None) -> Sequences:
+def read_held_out(given: Any, attributes: Attributes, classes: tuple[Any, ...], allowed: Allowed | None) -> Sequences:
     """Sequences to watch, read as those to label are; ModelError where they are not (X, y)."""
     if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise ModelError(f"held_out must be a pair (X, y) of sequences and labels, got {shown(given)}")
+        raise ModelError(f"held_out must be a pair (X, y) of sequences and labels, got {show_value(given)}")
     try:
         features = attributes.transform(given[0])
         _refuse_empty(features)
@@ -89,7 +89,7 @@ def dataset_of(templates: ChainTemplates, data: Data) -> Dataset:
     return unions.Dataset(unions.Batch(graph, data.codes, data.weights))
 
 
-def seen_pairs(parts: Iterable[Sequences], n_attributes: int, n_labels: int) -> Pattern:
+def find_pairs(parts: Iterable[Sequences], n_attributes: int, n_labels: int) -> Pattern:
     """The (attribute, label) pairs that occur; tokens whose label is not known count for every label."""
     dense = n_attributes * n_labels <= DENSE_PAIRS
     seen = np.zeros(n_attributes * n_labels if dense else 0, np.bool_)

@@ -28,9 +28,9 @@ from besag.estimators.base import Estimator, check_choice
 from besag.estimators.chain_crf.data import (
     Data,
     dataset_of,
-    held_out_data,
+    find_pairs,
+    read_held_out,
     refuse_forbidden,
-    seen_pairs,
     training_data,
 )
 from besag.estimators.chain_crf.inference import (
@@ -41,7 +41,7 @@ from besag.estimators.chain_crf.inference import (
     labels_of,
     split,
 )
-from besag.estimators.chain_crf.schemes import SCHEMES, Allowed, allowed_of
+from besag.estimators.chain_crf.schemes import SCHEMES, Allowed, allow_transitions
 from besag.estimators.files import save_estimator
 from besag.graph.evidence import is_missing
 from besag.infer.engine import parse_engine
@@ -119,16 +119,16 @@ class ChainCRF(Estimator):
         with training_data(X, y, sample_weight, self.scratch) as training:
             attributes, classes = training.attributes, training.labels.classes
             n, k = len(attributes), len(classes)
-            allowed = allowed_of(classes, self.constraint, self.forbidden)
+            allowed = allow_transitions(classes, self.constraint, self.forbidden)
             if allowed is not None:
                 refuse_forbidden(training.parts(), allowed, classes)
             every = self.pairs == "all" or not attributes.is_sparse
-            pattern = all_pairs(n, k) if every else seen_pairs(training.parts(), n, k)
+            pattern = all_pairs(n, k) if every else find_pairs(training.parts(), n, k)
             templates = chain_templates(n, k, pattern, self.order, allowed)
             total = self._total(templates, training.data)
             watched = None
             if held_out is not None:
-                watched = dataset_of(templates, held_out_data(held_out, attributes, classes, allowed))
+                watched = dataset_of(templates, read_held_out(held_out, attributes, classes, allowed))
             theta = self._learn(total, watched, checkpoint, on_step)
         self.model_: ChainModel = ChainModel(classes, attributes, templates, theta)
         return self

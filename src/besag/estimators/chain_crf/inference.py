@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import LARGEST, Array, IntArray, Rebuilt, owned
+from besag.arrays import LARGEST, Array, IntArray, Rebuilt, secure
 from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs
 from besag.errors import ModelError
@@ -68,7 +68,7 @@ class ChainModel(Rebuilt):
 
     def __post_init__(self) -> None:
         layout = self.templates.layout()
-        theta = owned(layout.check_theta(self.theta))
+        theta = secure(layout.check_theta(self.theta))
         object.__setattr__(self, "theta", theta)
         pattern = self.templates.state.pattern
         assert pattern is not None
@@ -78,7 +78,7 @@ class ChainModel(Rebuilt):
         transition = np.negative(theta[layout["transition"]]).reshape(self.n_labels, self.n_labels)
         support = self.templates.transition.support
         object.__setattr__(
-            self, "_transition", owned(transition if support is None else np.where(support, transition, -np.inf))
+            self, "_transition", secure(transition if support is None else np.where(support, transition, -np.inf))
         )
 
     @property

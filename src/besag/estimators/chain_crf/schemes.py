@@ -27,7 +27,7 @@ class Allowed(NamedTuple):
     last: BoolArray
 
 
-def allowed_of(
+def allow_transitions(
     classes: Sequence[Any], constraint: str | None, forbidden: Iterable[tuple[Any, Any]] | None
 ) -> Allowed | None:
     """What a scheme and a list of forbidden transitions leave; None where nothing is ruled out."""

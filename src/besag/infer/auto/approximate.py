@@ -27,7 +27,7 @@ import numpy as np
 from besag.arrays import Array
 from besag.errors import TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.auto.candidates import Interval, allowed, better_labelling, chosen, in_order, is_settled
+from besag.infer.auto.candidates import Interval, choose, choose_labelling, is_allowed, is_settled, sort_in_order
 from besag.infer.bp.engine import BP
 from besag.infer.engine import Engine, OnStep, Want, engine_name
 from besag.infer.join_graph.engine import JoinGraph, first_seconds
@@ -108,7 +108,7 @@ def _labelled(problem: Problem, resources: Resources, time_limit: float | None, 
     if first.diagnostics["converged"] or _is_interrupted([first]) or (left is not None and left <= 0):
         return first
     second = replace(plain, damping=DAMPING).infer(problem, MAP, rng=rng, time_limit=left)
-    return better_labelling(first, second)
+    return choose_labelling(first, second)
 
 
 class Estimation:
@@ -178,7 +178,7 @@ class Estimation:
 
     def _is_answered(self) -> bool:
         best = self.estimates[-1] if self.estimates else None
-        return best is not None and is_settled(best) and bool(allowed(best, self.interval).all())
+        return best is not None and is_settled(best) and bool(is_allowed(best, self.interval).all())
 
     def _left(self) -> float | None:
         limit = self.resources.time_limit
@@ -197,11 +197,11 @@ class Estimation:
 
     def answer(self) -> Result:
         """The estimate that is believed; a bound where all are disproved, TooLargeError where nothing fits."""
-        results = in_order(self.estimates)
-        found = chosen(results, self.interval) if results else None
+        results = sort_in_order(self.estimates)
+        found = choose(results, self.interval) if results else None
         for part in ("above", "below"):
             if found is None and part in self.bounds:
-                found = chosen([*results, self._of_bound(part)], self.interval)
+                found = choose([*results, self._of_bound(part)], self.interval)
         if found is None and not results:
             assert self.refusal is not None
             raise self.refusal
@@ -220,7 +220,7 @@ class Estimation:
         return {
             str(result.diagnostics["engine"]): [float(x) for x in result.log_partitions]
             for result in self.estimates
-            if result.log_partitions is not None and not allowed(result, self.interval).all()
+            if result.log_partitions is not None and not is_allowed(result, self.interval).all()
         }
 
 

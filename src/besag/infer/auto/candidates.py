@@ -43,7 +43,7 @@ def is_settled(result: Result) -> bool:
     return bool(told["converged"])
 
 
-def allowed(result: Result, interval: Interval | None) -> BoolArray:
+def is_allowed(result: Result, interval: Interval | None) -> BoolArray:
     """(R,) or (N,): where an estimate is not disproved; there must be numbers, and messages must not have diverged."""
     values = result.log_partitions
     if values is None:
@@ -57,7 +57,7 @@ def allowed(result: Result, interval: Interval | None) -> BoolArray:
     return np.asarray(sound & (values >= low - slip) & (values <= high + slip))
 
 
-def in_order(results: Sequence[Result]) -> list[Result]:
+def sort_in_order(results: Sequence[Result]) -> list[Result]:
     """What there is the most to say for first."""
 
     def rank(result: Result) -> int:
@@ -69,9 +69,9 @@ def in_order(results: Sequence[Result]) -> list[Result]:
     return sorted(results, key=rank)
 
 
-def chosen(results: Sequence[Result], interval: Interval | None) -> Result | None:
+def choose(results: Sequence[Result], interval: Interval | None) -> Result | None:
     """The answer out of several, the better ones first; None where each of them is disproved."""
-    able = np.array([allowed(result, interval) for result in results])
+    able = np.array([is_allowed(result, interval) for result in results])
     whole = next((i for i, rows in enumerate(able) if rows.all()), None)
     by_row = able.shape[1] > 1 and results[0].graph.n_instances == 1 and results[0].table_moments is None
     if whole == 0 or not by_row or not able.any(axis=0).all():
@@ -91,7 +91,7 @@ def _mixed(results: Sequence[Result], which: IntArray) -> Result:
     return replace(lead, **arrays, bound="estimate", bounds=None, state=None)
 
 
-def better_labelling(one: Result, other: Result) -> Result:
+def choose_labelling(one: Result, other: Result) -> Result:
     """Each row, or all instances of a union, from the result of less energy; told of the one that has the most."""
     assert one.codes is not None
     assert other.codes is not None

@@ -22,7 +22,7 @@ from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import CHOOSERS, REGISTRY, SHOWS, Capabilities, Engine, OnStep, Want, engine_class
 from besag.infer.junction.engine import JunctionTree
-from besag.infer.junction.few_states import best_without_a_tree
+from besag.infer.junction.few_states import search_without_a_tree
 from besag.infer.junction.outlook import HOPELESS, HOPELESS_REASON, is_easy, is_hopeless
 from besag.infer.junction.run import SECONDS_AN_ENTRY, Run
 from besag.infer.result import Result
@@ -145,7 +145,7 @@ class Auto(Exact):
         """The labelling of least energy, where bounds leave so few states that it can be found."""
         began = time.perf_counter()
         run = Run(JunctionTree(self.n_threads, self.memory_limit), problem, time_limit=patience)
-        found = best_without_a_tree(run)
+        found = search_without_a_tree(run)
         if found is None:
             return {}
         result = run.result("junction_tree", began, **found)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, freeze, offsets_of
 from besag.infer.bounds.kernels.diffusion import make_diffuse, make_state_bounds
 from besag.infer.purpose import Purpose
 from besag.kernels.compile import kernel_of
@@ -44,7 +44,7 @@ GUESSES = 2.0 ** np.arange(4, -16, -1)  # nats
 ROUNDING = 1e-12  # of the sums in a bound
 
 
-def narrowed(
+def narrow_states(
     factors: Factors,
     setting: Purpose,
     fits: Fits,
@@ -91,12 +91,12 @@ def _bounded(factors: Factors, most_visits: float, base: Array, compile: bool) -
     if n_sweeps == 0:
         return None
     shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
-    tables = (factors.table_of_factor, factors.table_offsets, frozen(factors.log_potentials))
-    offsets = frozen(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
+    tables = (factors.table_of_factor, factors.table_offsets, freeze(factors.log_potentials))
+    offsets = freeze(offsets_of(np.diff(factors.state_offsets)[factors.scope_variables]))
     theta, messages, slack = base.copy(), np.zeros(int(offsets[-1])), np.empty(len(base))
     kernel_of(make_diffuse, compile=compile)(shape, tables, offsets, n_sweeps, GUESSES[-1], theta, messages)
-    base = frozen(np.where(theta == -np.inf, -np.inf, base))
-    bound, size = kernel_of(make_state_bounds, compile=compile)(shape, tables, offsets, base, frozen(messages), slack)
+    base = freeze(np.where(theta == -np.inf, -np.inf, base))
+    bound, size = kernel_of(make_state_bounds, compile=compile)(shape, tables, offsets, base, freeze(messages), slack)
     return (bound, ROUNDING * (1.0 + size), slack) if np.isfinite(bound) else None
 
 
@@ -110,4 +110,4 @@ def bound_bytes(factors: Factors) -> float:
 def _with_states(factors: Factors, setting: Purpose, left: BoolArray) -> Purpose:
     """The setting with these states of its free variables only."""
     free = np.repeat(~setting.fixed, np.diff(factors.state_offsets))
-    return replace(setting, allowed=frozen(np.where(free, left & setting.allowed, setting.allowed)))
+    return replace(setting, allowed=freeze(np.where(free, left & setting.allowed, setting.allowed)))

@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, dot, frozen, norm
+from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, dot, freeze, norm
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.bp.kernels.links import Links, links_of
@@ -40,14 +40,14 @@ from besag.infer.bp.log import PassedMessages
 from besag.infer.bp.passing import Domain, Passing
 from besag.infer.engine import SHOWS, Capabilities, OnStep, Want, check_wants, is_number
 from besag.infer.iterate import Clock, Limits, each_step, iterate, warm_state
-from besag.infer.memory import linked_entries, message_entries, refuse
+from besag.infer.memory import count_linked, message_entries, refuse
 from besag.infer.prepared import Setting
 from besag.infer.result import Result, factor_offsets
 from besag.infer.trees.engine import forest_of
 from besag.infer.unary import add_unary_moments, copy_unary_marginals
-from besag.infer.zeros.starts import start_codes
+from besag.infer.zeros.starts import draw_starts
 from besag.kernels.threads import run_chunks
-from besag.views import counting
+from besag.views import count_up
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 SCHEDULES = ("synchronous", "sequential", "residual")
@@ -166,7 +166,7 @@ class Process:
         self.links: Links = graph.plans.get("bp links", lambda: links_of(setting.factors, compile=setting.compile))
         self.damping = self._first_damping()
         self.least, self.waited, self.diverges, self.finished, self.updates = math.inf, 0, False, False, 0
-        self.iterations, self.order = 0, counting(graph.n_variables)
+        self.iterations, self.order = 0, count_up(graph.n_variables)
         self.tolerance = engine.limits(None).tolerance or 0.0
         self._begin_all()
         self._warm(warm)
@@ -181,7 +181,7 @@ class Process:
     def _refuse(self) -> None:
         """TooLargeError where links, tables, messages with their copies, and the answer would not fit."""
         graph, rows = self.setting.graph, self.setting.n_rows
-        links, copies = linked_entries(graph), 5 if self.engine.schedule == "residual" else 4
+        links, copies = count_linked(graph), 5 if self.engine.schedule == "residual" else 4
         of_row = self.dtype.itemsize * copies * message_entries(graph) + 8 * (
             4 * int(graph.state_offsets[-1]) + graph.n_factors + graph.n_variables
         )
@@ -237,9 +237,9 @@ class Process:
     def step(self) -> float:
         """One iteration of every row that has not converged."""
         if self.engine.order == "random" and self.engine.schedule == "sequential":
-            self.order = frozen(self.rng.permutation(self.setting.graph.n_variables))
+            self.order = freeze(self.rng.permutation(self.setting.graph.n_variables))
         elif self.engine.schedule == "sequential" and self.iterations:
-            self.order = frozen(self.order[::-1])
+            self.order = freeze(self.order[::-1])
         waiting = np.flatnonzero(self.residuals > (self.tolerance if self.tolerance else -1.0))
         if self.iterations and not self.setting.compile and self.setting.goes_on():
             for passing in self.passing:
@@ -356,7 +356,7 @@ class Process:
             passing = self.passing[row]
             if stored or "log_partition" in want:
                 out, starts = (marginals[row], factor_offsets(graph)[linked]) if stored else (nothing, linked)
-                of_factors[row, linked] = passing.of_factors(out, frozen(starts), ones, stored=True)
+                of_factors[row, linked] = passing.of_factors(out, freeze(starts), ones, stored=True)
             if "moments" in want:
                 weights = ones if setting.problem.weights is None else self._weights(setting.problem.weights)
                 passing.of_factors(moments, passing.domain.starts, weights, stored=False)
@@ -379,14 +379,14 @@ class Process:
         """(G,): the weight of each linked factor's instance, none where that has no labelling."""
         graph = self.setting.graph
         if graph.n_instances == 1:
-            return frozen(np.full(len(self.links.factors), of_instances[0]))
+            return freeze(np.full(len(self.links.factors), of_instances[0]))
         kept = np.where(self.setting.possible, of_instances, 0.0)
-        return frozen(kept[graph.factor_instances[self.links.factors]])
+        return freeze(kept[graph.factor_instances[self.links.factors]])
 
     def _labelling(self, result: Result) -> Result:
         setting = self.setting
         forest = forest_of(setting.graph)
-        order = counting(setting.graph.n_variables) if forest is None else forest.variables
+        order = count_up(setting.graph.n_variables) if forest is None else forest.variables
         codes = np.array([passing.decoded(order) for passing in self.passing])
         possible = setting.possible
         energies = np.where(possible, setting.energies(codes), math.inf)
@@ -405,7 +405,7 @@ class Process:
         """Labellings in which a search finds one for every row that has none, and which rows may have one."""
         setting = self.setting
         try:
-            found, possible = start_codes(setting, 1, np.random.default_rng(0))
+            found, possible = draw_starts(setting, 1, np.random.default_rng(0))
         except CapabilityError:  # the search has found none, and has not proven that there is none
             return codes, setting.possible
         own = setting.graph.n_instances == 1

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from besag import recycled
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, frozen, index_type
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, freeze, index_type
 from besag.infer.bp.kernels import binary, general, schedules
 from besag.infer.bp.kernels import pairs as bp_pairs
 from besag.infer.bp.kernels import ratios as bp_ratios
@@ -31,7 +31,7 @@ from besag.kernels.domain import make_weights
 from besag.kernels.factors import Factors
 from besag.kernels.semiring import one_of
 from besag.kernels.threads import run_chunks
-from besag.views import counts_up, taken
+from besag.views import counts_up, take
 
 RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
 CHUNK = 2**17  # entries of messages or tables that a thread takes at a time, at least
@@ -48,14 +48,14 @@ class Domain:
     def __init__(self, factors: Factors, links: Links, semiring: Semiring, dtype: np.dtype[Any], compile: bool) -> None:
         self.links, self.semiring, self.dtype, self.compile = links, semiring, dtype, compile
         self.state_offsets = factors.state_offsets
-        self.kinds = taken(factors.kinds, links.factors)
-        tables_read = taken(factors.table_of_factor, links.factors)
-        self.starts = taken(factors.table_offsets, tables_read)
+        self.kinds = take(factors.kinds, links.factors)
+        tables_read = take(factors.table_of_factor, links.factors)
+        self.starts = take(factors.table_offsets, tables_read)
         self.shifts, self.narrow = np.zeros(len(links.factors)), False
         self.tables = (
             self._weights(factors, tables_read)
             if semiring == Semiring.SUM
-            else frozen(factors.log_potentials.astype(dtype))
+            else freeze(factors.log_potentials.astype(dtype))
         )
         self.has_zeros = semiring == Semiring.SUM and float(self.tables.min(initial=1.0)) == 0.0
         sizes = np.diff(factors.state_offsets)
@@ -72,15 +72,15 @@ class Domain:
         potts = np.zeros(len(factors.table_offsets) - 1, np.bool_)
         potts[tables_read[self.kinds == Kind.POTTS]] = True
         shifts, self.narrow, values = self.weights(factors.log_potentials, factors.table_offsets, potts)
-        self.shifts = taken(shifts, tables_read)
+        self.shifts = take(shifts, tables_read)
         return values
 
     def weights(self, logs: Array, offsets: IntArray, kept: BoolArray) -> tuple[Array, bool, AnyArray]:
         """Shifts, whether the range is too wide, and weights; see `bp_weights`."""
         shifts, out = np.zeros(len(kept)), recycled.empty((len(logs),), self.dtype)
         kernel = kernel_of(make_weights, int(self.dtype == np.float32), compile=self.compile)
-        fine = kernel(frozen(logs), frozen(offsets), frozen(kept), RANGE[self.dtype], shifts, out)
-        return shifts, not fine, frozen(out)
+        fine = kernel(freeze(logs), freeze(offsets), freeze(kept), RANGE[self.dtype], shifts, out)
+        return shifts, not fine, freeze(out)
 
     def _may_be_paired(self, sizes: IntArray) -> bool:
         """Whether the kernels for tables on two variables of K states pay, and serve if these lie well in memory."""
@@ -103,7 +103,7 @@ class Domain:
         if not kernel_of(make_places, compile=True)(self.starts, least, size, read):
             return None
         tables = self.tables[least : least + whole * size].reshape(-1, self.n_states, self.n_states)
-        return frozen(tables), frozen(read)
+        return freeze(tables), freeze(read)
 
 
 class Passing:
@@ -139,7 +139,7 @@ class Passing:
         return self._messages
 
     def _write_pairs(self, ratios: Ratios, out: AnyArray) -> None:
-        kernel_of(bp_ratios.make_pairs, self.semiring, compile=True)(frozen(ratios.messages), out)
+        kernel_of(bp_ratios.make_pairs, self.semiring, compile=True)(freeze(ratios.messages), out)
 
     def log_messages(self) -> AnyArray:
         """(M,): a copy of the messages, as logarithms."""
@@ -159,7 +159,7 @@ class Passing:
 
     def _base(self, base: Array) -> AnyArray:
         if self.domain.semiring != Semiring.SUM:
-            return frozen(base.astype(self.domain.dtype))
+            return freeze(base.astype(self.domain.dtype))
         none = np.zeros(len(self.shifts), np.bool_)
         self.shifts, narrow, values = self.domain.weights(base, self.domain.state_offsets, none)
         self.narrow |= narrow
@@ -195,7 +195,7 @@ class Passing:
             self.narrow = True
             return math.inf
         send = kernel_of(general.make_send, self.semiring, compile=self.domain.compile)
-        sent, new = frozen(self.gathered), self.room.new
+        sent, new = freeze(self.gathered), self.room.new
 
         def work(start: int, stop: int) -> float:
             digits = np.zeros(self.domain.arity, np.int64)
@@ -206,7 +206,7 @@ class Passing:
     def gather(self) -> bool:
         """What variables send to factors, from all messages; False where one has lost its range."""
         gather = kernel_of(general.make_gather, self.semiring, compile=self.domain.compile)
-        received = frozen(self.messages)
+        received = freeze(self.messages)
 
         def work(start: int, stop: int) -> float:
             room = np.empty(self.domain.n_states, self.domain.dtype)
@@ -226,12 +226,12 @@ class Passing:
                 if not bp_ratios.narrow(messages, self.semiring):
                     self._takes_ratios = False
                     return None
-            base = frozen(bp_ratios.of_pairs(self.numbers.base, self.semiring))
+            base = freeze(bp_ratios.of_pairs(self.numbers.base, self.semiring))
             self._ratios = Ratios(base, messages, np.empty_like(messages))
         base, messages, gathered = self._ratios
         gather = kernel_of(bp_ratios.make_gather, self.semiring, compile=True)
         send = kernel_of(bp_ratios.make_send, self.semiring, int(domain.reads_own), compile=True)
-        received, sent = frozen(messages), frozen(gathered)
+        received, sent = freeze(messages), freeze(gathered)
 
         def collect(start: int, stop: int) -> float:
             least, largest = gather(base, *domain.pair_links, received, start, stop, gathered)
@@ -250,7 +250,7 @@ class Passing:
         gather, send = self._pair_kernels(n, int(damping > 0.0))
         base, gathered, messages = (array.reshape(-1, n) for array in (self.numbers.base, self.gathered, self.messages))
         tables, read = self.domain.pair_tables, self.domain.pairs_read
-        received, sent = frozen(messages), frozen(gathered)
+        received, sent = freeze(messages), freeze(gathered)
 
         def collect(start: int, stop: int) -> float:
             fine = gather(base, *links, received, start, stop, gathered)
@@ -338,13 +338,13 @@ class Passing:
         """Writes beliefs (S,) and log Z_v (V,)."""
         kernel = kernel_of(make_variables, self.semiring, int(self._ratios is not None), compile=self.domain.compile)
         messages = self.messages if self._ratios is None else self._ratios.messages
-        kernel(self.links, self.numbers, frozen(messages), 0, len(log_z), beliefs, log_z)
+        kernel(self.links, self.numbers, freeze(messages), 0, len(log_z), beliefs, log_z)
         log_z += self.shifts
 
     def least_left(self) -> float:
         """The least that a message leaves to the state of largest belief; 0 where messages leave none to any state."""
         kernel = kernel_of(make_least, int(self._ratios is not None), compile=self.domain.compile)
-        messages = frozen(self.messages if self._ratios is None else self._ratios.messages)
+        messages = freeze(self.messages if self._ratios is None else self._ratios.messages)
 
         def work(start: int, stop: int) -> float:
             room = np.empty(self.domain.n_states)
@@ -357,7 +357,7 @@ class Passing:
         self.gather()
         log_z = np.zeros(len(self.links.factors))
         kernel = kernel_of(make_factors, self.semiring, int(stored), compile=self.domain.compile)
-        messages, gathered = frozen(self.messages), frozen(self.gathered)
+        messages, gathered = freeze(self.messages), freeze(self.gathered)
         digits = np.zeros(self.domain.arity, np.int64)
         kernel(self.links, self.numbers, messages, gathered, out_starts, weights, log_z, out, digits)
         return log_z + self.domain.shifts
@@ -369,6 +369,6 @@ class Passing:
         codes = np.full(len(self.links.first) - 1, -1, np.int64)
         digits, room, best = np.empty(self.domain.arity, np.int64), *np.empty((2, self.domain.n_states))
         decode = kernel_of(make_decode, compile=self.domain.compile)
-        messages, gathered = frozen(self.messages), frozen(self.gathered)
+        messages, gathered = freeze(self.messages), freeze(self.gathered)
         decode(self.links, self.numbers, messages, gathered, order, codes, digits, room, best)
         return codes

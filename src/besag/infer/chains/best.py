@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen
+from besag.arrays import Array, IntArray, freeze
 from besag.infer.chains.kernels.k_best import make_best
 from besag.infer.chains.kernels.viterbi import make_viterbi
 from besag.kernels.compile import kernel_of, worth_compiling
@@ -27,7 +27,7 @@ def best_chains(unary: Array, transition: Array, offsets: IntArray, n_threads: i
     compile = worth_compiling(float(n_tokens) * n_states**2)
     kernel = kernel_of(make_viterbi, n_states, compile=compile)
     codes = np.empty(n_tokens, np.int64)
-    flat, pairs, offsets = frozen(unary.reshape(-1)), frozen(transition.reshape(-1)), frozen(offsets)
+    flat, pairs, offsets = freeze(unary.reshape(-1)), freeze(transition.reshape(-1)), freeze(offsets)
     run_chains(lambda start, stop: kernel(flat, pairs, offsets, start, stop, codes), offsets, n_threads)
     return codes
 
@@ -49,5 +49,5 @@ def best_of_chain(unary: Array, transition: Array, k: int) -> tuple[IntArray, Ar
         return np.zeros((1, 0), np.int64), np.zeros(1)
     kernel = kernel_of(make_best, compile=worth_compiling(float(n_tokens) * n_states**2 * k))
     codes, scores = np.empty((k, n_tokens), np.int64), np.empty(k)
-    n = kernel(frozen(unary), frozen(transition), codes, scores)
+    n = kernel(freeze(unary), freeze(transition), codes, scores)
     return codes[:n], scores[:n]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen
+from besag.arrays import Array, IntArray, freeze
 from besag.infer.chains.best import run_chains
 from besag.infer.chains.kernels.marginals import make_log_sums, make_sums
 from besag.kernels.compile import kernel_of, worth_compiling
 
-NOTHING_KNOWN = frozen(np.zeros(0, np.int64))
+NOTHING_KNOWN = freeze(np.zeros(0, np.int64))
 
 
 def chain_marginals(
@@ -46,8 +46,8 @@ def _sums(
     compile = worth_compiling(float(n_tokens) * n_states**2)
     linear = kernel_of(make_sums, n_states, compile=compile)
     log_z, lost = np.zeros(len(offsets) - 1), np.zeros(len(offsets) - 1, np.bool_)
-    codes = NOTHING_KNOWN if known is None else frozen(known)
-    unary, transition, offsets = frozen(unary), frozen(transition), frozen(offsets)
+    codes = NOTHING_KNOWN if known is None else freeze(known)
+    unary, transition, offsets = freeze(unary), freeze(transition), freeze(offsets)
 
     def some(start: int, stop: int) -> None:
         if linear(unary, transition, offsets, codes, start, stop, probabilities, log_z, lost):

@@ -22,7 +22,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen, offsets_of
+from besag.arrays import Array, IntArray, freeze, offsets_of
 from besag.infer.join_graph.clique_forest import CliqueForest
 from besag.infer.join_graph.kernels.passes import make_down, make_up
 from besag.infer.join_graph.tables import CHUNK_ENTRIES, Algebra, Scope, Scopes, Tables
@@ -45,7 +45,7 @@ class Calibration:
         sizes = self.scopes.sizes.tolist()
         hung = Hung(forest.parents, forest.separators, sizes)
         self.separators = algebra.scopes(hung.separators)
-        self.parents = frozen(np.array(hung.parents, np.int64))
+        self.parents = freeze(np.array(hung.parents, np.int64))
         self.links = _lists(self.parents, len(sizes))
         n_chunks = min(MOST_CHUNKS, max(1, sum(sizes) // CHUNK_ENTRIES))
         self.cliques, self.bounds = hung.chunks(n_chunks)
@@ -69,7 +69,7 @@ class Calibration:
         messages = np.empty(int(self.separators.entries[-1]))
         scales, extra, lows = np.zeros(n), np.zeros(n), np.zeros(n)
         structure = (cards, self.scopes.arrays, self.separators.arrays)
-        given = (self.links, _lists(np.array(homes, np.int64), n), scopes.arrays, frozen(values), self.cliques)
+        given = (self.links, _lists(np.array(homes, np.int64), n), scopes.arrays, freeze(values), self.cliques)
 
         def up(i: int) -> None:
             some = (self.bounds[i], self.bounds[i + 1], strict)
@@ -158,7 +158,7 @@ class Hung:
         number = np.array(chunk_of, np.int64)
         order = np.array(self.order, np.int64)
         cliques = order[np.argsort(number[order], kind="stable")]
-        return frozen(cliques), offsets_of(np.bincount(number, minlength=n + 1)).tolist()
+        return freeze(cliques), offsets_of(np.bincount(number, minlength=n + 1)).tolist()
 
 
 def _lists(owners: IntArray, n: int) -> tuple[IntArray, IntArray]:
@@ -166,4 +166,4 @@ def _lists(owners: IntArray, n: int) -> tuple[IntArray, IntArray]:
     order = np.argsort(owners, kind="stable")
     kept = order[np.count_nonzero(owners < 0) :]
     counts = np.bincount(owners[kept], minlength=n)
-    return frozen(offsets_of(counts)), frozen(kept)
+    return freeze(offsets_of(counts)), freeze(kept)

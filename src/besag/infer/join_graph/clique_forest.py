@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from besag.arrays import BoolArray, IntArray, frozen, offsets_of
+from besag.arrays import BoolArray, IntArray, freeze, offsets_of
 from besag.infer.join_graph.tables import Algebra, Scope
 from besag.infer.orders.kernels.cliques import clique_entries, make_cliques
-from besag.infer.orders.search import best_order, bounded_order, neighbours
+from besag.infer.orders.search import bound_order, find_neighbours_of, find_order
 from besag.kernels.compile import kernel_of
 
 ROUNDING = 1e-9  # of sums of log2 K
@@ -107,14 +107,14 @@ class ScopeGraph:
     def _bounded(
         self, cards: IntArray, first: IntArray, others: IntArray, bits: float, keep: BoolArray | None = None
     ) -> tuple[IntArray, bool]:
-        return bounded_order(cards, first, others, bits, keep=keep, compile=self.compile)
+        return bound_order(cards, first, others, bits, keep=keep, compile=self.compile)
 
     def _best(self, cards: IntArray, first: IntArray, others: IntArray, keep: BoolArray | None = None) -> IntArray:
-        return best_order(cards, first, others, keep=keep, effort=0.0, compile=self.compile).variables
+        return find_order(cards, first, others, keep=keep, effort=0.0, compile=self.compile).variables
 
     def _linked(self, n: int, offsets: IntArray, flat: IntArray) -> tuple[IntArray, IntArray]:
-        return neighbours(n, frozen(offsets), frozen(flat), compile=self.compile)
+        return find_neighbours_of(n, freeze(offsets), freeze(flat), compile=self.compile)
 
     def _cliques(self, order: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
         """See `besag.infer.orders.kernels.cliques`."""
-        return kernel_of(make_cliques, compile=self.compile)(frozen(order), self.first, self.others)
+        return kernel_of(make_cliques, compile=self.compile)(freeze(order), self.first, self.others)

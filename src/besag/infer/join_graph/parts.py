@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen, offsets_of
+from besag.arrays import Array, IntArray, freeze, offsets_of
 from besag.infer.join_graph.ahead import Ahead
 from besag.infer.join_graph.calibration import TooWideError
 from besag.infer.join_graph.stages import Chain, OutOfTimeError
@@ -24,7 +24,7 @@ from besag.infer.join_graph.tables import Algebra, Scope
 from besag.infer.orders.kernels.first_runs import NO_LIMIT
 from besag.infer.orders.kernels.greedy_run import LOG_UNIT
 from besag.infer.orders.kernels.sweep import make_sweep
-from besag.infer.orders.search import neighbours
+from besag.infer.orders.search import find_neighbours_of
 from besag.infer.prepared import Setting
 from besag.kernels.compile import kernel_of
 
@@ -220,11 +220,11 @@ class Part:
         cards = np.array(self.cardinalities, np.int64)
         flat = np.array([v for scope in self.logs for v in scope], np.int64)
         offsets = offsets_of(np.array([len(scope) for scope in self.logs], np.int64))
-        first, others = neighbours(n, frozen(offsets), frozen(flat), compile=compile)
+        first, others = find_neighbours_of(n, freeze(offsets), freeze(flat), compile=compile)
         order = np.empty(n, np.int64)
         logs = np.rint(np.log2(cards) / LOG_UNIT).astype(np.int64)
-        kept, simple = frozen(np.zeros(n, np.bool_)), frozen(np.zeros(0, np.int64))
-        structure = (frozen(cards.astype(np.float64)), frozen(logs), kept, first, others, simple)
+        kept, simple = freeze(np.zeros(n, np.bool_)), freeze(np.zeros(0, np.int64))
+        structure = (freeze(cards.astype(np.float64)), freeze(logs), kept, first, others, simple)
         kernel_of(make_sweep, compile=compile)(*structure, math.inf, NO_LIMIT, NO_LIMIT, order)
         return [int(v) for v in order]
 

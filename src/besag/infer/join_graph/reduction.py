@@ -61,7 +61,7 @@ class _Clique:
     entropy: float | None = None
 
 
-def reduced(
+def reduce_cliques(
     algebra: Algebra,
     forest: CliqueForest,
     beliefs: Tables,
@@ -78,7 +78,9 @@ def reduced(
     return work.result()
 
 
-def torn(algebra: Algebra, forest: CliqueForest, beliefs: Tables, needed: frozenset[int]) -> tuple[Reduced, Tables]:
+def tear_apart(
+    algebra: Algebra, forest: CliqueForest, beliefs: Tables, needed: frozenset[int]
+) -> tuple[Reduced, Tables]:
     """Every variable that is needed on its own, in no time; the loss is that of all variables of the forest."""
     alone = algebra.marginals(beliefs, list(forest.homes.values()), algebra.scopes([(v,) for v in forest.homes]))
     shared = algebra.marginals(beliefs, range(len(beliefs)), algebra.scopes(forest.separators))

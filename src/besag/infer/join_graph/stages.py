@@ -35,7 +35,7 @@ import numpy as np
 
 from besag.infer.join_graph.calibration import Calibration
 from besag.infer.join_graph.clique_forest import CliqueForest, ScopeGraph
-from besag.infer.join_graph.reduction import Reduced, reduced, torn
+from besag.infer.join_graph.reduction import Reduced, reduce_cliques, tear_apart
 from besag.infer.join_graph.tables import Algebra, Scope, Scopes, Table, Tables
 
 GAP_BITS = 3.0  # between the cliques of T and those of A
@@ -157,9 +157,9 @@ class Chain:
     def _approximate(self, stage: Stage, beliefs: Tables, needed: frozenset[int], bits: float) -> Tables:
         self.check()
         if self.hurry():
-            stage.small, marginals = torn(self.algebra, stage.forest, beliefs, needed)
+            stage.small, marginals = tear_apart(self.algebra, stage.forest, beliefs, needed)
         else:
-            stage.small, marginals = reduced(self.algebra, stage.forest, beliefs, needed, bits, self.check)
+            stage.small, marginals = reduce_cliques(self.algebra, stage.forest, beliefs, needed, bits, self.check)
         self._take(CLIQUE_BYTES * len(marginals) + MESSAGES * self.dtype.itemsize * len(marginals.values))
         stage.forward = self._kept(stage, self.algebra.conditionals(marginals, stage.small.separators))
         return stage.forward

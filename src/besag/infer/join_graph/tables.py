@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, frozen, offsets_of
+from besag.arrays import AnyArray, Array, IntArray, freeze, offsets_of
 from besag.infer.join_graph.kernels.losses import make_entropy, make_information, make_losses
 from besag.infer.join_graph.kernels.passes import TINY
 from besag.infer.join_graph.kernels.tables import make_conditionals, make_marginal, make_marginals
@@ -86,7 +86,7 @@ class Algebra:
         self, cardinalities: Sequence[int], *, log: bool = False, compile: bool = True, n_threads: int | None = None
     ) -> None:
         self.cardinalities = list(cardinalities)
-        self.cards = frozen(np.array(self.cardinalities, np.int64))
+        self.cards = freeze(np.array(self.cardinalities, np.int64))
         self.logs = [math.log2(k) for k in cardinalities]
         self.log, self.compile, self.n_threads = log, compile, n_threads
         self._marginal = self.kernel(make_marginal)
@@ -113,7 +113,7 @@ class Algebra:
         first = offsets_of(np.array([len(scope) for scope in each], np.int64))
         variables = np.fromiter(chain.from_iterable(each), np.int64, int(first[-1]))
         entries = offsets_of(np.array([self.size(scope) for scope in each], np.int64))
-        return Scopes(list(each), frozen(first), frozen(variables), frozen(entries))
+        return Scopes(list(each), freeze(first), freeze(variables), freeze(entries))
 
     def tables(self, each: Sequence[Table]) -> Tables:
         """Many tables from single ones."""
@@ -133,13 +133,13 @@ class Algebra:
         if len(scope) == len(table.scope):
             return table
         out = np.empty(self.size(scope))
-        self._marginal(self.cards, _array(table.scope), frozen(table.values), _array(scope), out)
+        self._marginal(self.cards, _array(table.scope), freeze(table.values), _array(scope), out)
         return Table(scope, out)
 
     def marginals(self, tables: Tables, source: Sequence[int], scopes: Scopes) -> Tables:
         """On each scope, the sum of the table with that number over what is not in it."""
-        chosen = frozen(np.array(source, np.int64))
-        work, values, out = tables.scopes.sizes[chosen], frozen(tables.values), np.empty(int(scopes.entries[-1]))
+        chosen = freeze(np.array(source, np.int64))
+        work, values, out = tables.scopes.sizes[chosen], freeze(tables.values), np.empty(int(scopes.entries[-1]))
         fixed = (self.cards, tables.scopes.arrays, values, chosen, scopes.arrays)
         self.in_chunks(work, lambda start, stop: self._marginals(*fixed, start, stop, out))
         return Tables(scopes, out)
@@ -204,13 +204,13 @@ class Algebra:
 
     def entropy(self, table: Table) -> float:
         """In nats; zeros count nothing."""
-        return float(self._entropy(frozen(table.values)))  # type: ignore[arg-type]
+        return float(self._entropy(freeze(table.values)))  # type: ignore[arg-type]
 
     def loss_entropies(self, table: Table, tried: Sequence[tuple[int, frozenset[int]]]) -> Array:
         """(n, 3): H(v, R), H(C - v) and H(R) of a table on C, for each v and R."""
         found, scopes = np.empty((len(tried), 3)), [sorted(beside) for _, beside in tried]
         leaving, beside = _array([v for v, _ in tried]), _array([v for scope in scopes for v in scope])
-        given = (self.cards, _array(table.scope), frozen(table.values))
+        given = (self.cards, _array(table.scope), freeze(table.values))
         first = _array([0, *accumulate(map(len, scopes))])
         n, n_threads = (len(tried), self.n_threads) if len(table.values) >= CHUNK_ENTRIES else (1, 1)
 
@@ -225,7 +225,7 @@ class Algebra:
         found = [np.full((len(table.scope), len(table.scope)), -1.0) for table in tables]
 
         def find(i: int) -> None:
-            self._information(self.cards, _array(tables[i].scope), frozen(tables[i].values), found[i])
+            self._information(self.cards, _array(tables[i].scope), freeze(tables[i].values), found[i])
 
         large = sum(len(table.values) for table in tables) >= CHUNK_ENTRIES
         run_chunks(find, len(tables), self.n_threads if large else 1)
@@ -233,4 +233,4 @@ class Algebra:
 
 
 def _array(scope: Sequence[int]) -> IntArray:
-    return np.asarray(frozen(np.array(scope, np.int64)))
+    return np.asarray(freeze(np.array(scope, np.int64)))

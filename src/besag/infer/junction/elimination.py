@@ -20,15 +20,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.junction.engine import JunctionTree
-from besag.infer.junction.plan import Plan, plan
+from besag.infer.junction.plan import Plan, make_plan
 from besag.infer.junction.propagate import Given
-from besag.infer.junction.relevance import relevant, separated
+from besag.infer.junction.relevance import find_relevant, find_separated
 from besag.infer.junction.remaining import Remaining
-from besag.infer.junction.roots import Left, eliminated, states_left
+from besag.infer.junction.roots import Left, eliminate, find_states_left
 from besag.infer.junction.run import Run, setting_key, variable_groups
 from besag.infer.result import Result
 from besag.kernels.compile import worth_compiling
@@ -86,11 +86,11 @@ class Buckets(Run):
         answer = np.zeros((self.problem.evidence.n_rows, int(offsets[-1])))
         of_rows = possible if graph.n_instances == 1 else np.ones(1, np.bool_)
         for kept in self._batches(targets, possible):
-            used = separated(self.problem, relevant(self.problem, kept), kept)
+            used = find_separated(self.problem, find_relevant(self.problem, kept), kept)
             parts = [part.alone() for part in self.eliminate(kept, used=used)]
             for i, v in enumerate(kept.tolist()):
                 tables = np.concatenate([part[i].joint() for part in parts])
-                answer[of_rows, offsets[v] : offsets[v + 1]] = normalised(tables[of_rows])
+                answer[of_rows, offsets[v] : offsets[v + 1]] = normalise_logs(tables[of_rows])
         return answer
 
     def _batches(self, targets: list[int], possible: BoolArray) -> Iterator[IntArray]:
@@ -105,13 +105,13 @@ class Buckets(Run):
 
     def eliminate(self, kept: IntArray, *, used: BoolArray | None = None, width: int = 1) -> Iterator[Remaining]:
         """What is left on the kept variables, in slabs of rows; `width`: entries that the caller needs for a row."""
-        made = self._planned_for(kept, relevant(self.problem, kept) if used is None else used)
+        made = self._planned_for(kept, find_relevant(self.problem, kept) if used is None else used)
         rows = self.problem.evidence.n_rows
         compile = worth_compiling(made.sketch.entries.sum() * rows)
         sizes = np.diff(made.join.message_offsets)[made.join.parent < 0]
         for start, stop in self.slabs(max(width, self.graph.n_variables, int(sizes.sum()))):
             given = self.evidence_rows(start, stop)
-            left = eliminated(made, self.factors, given, n_threads=self.n_threads, compile=compile)
+            left = eliminate(made, self.factors, given, n_threads=self.n_threads, compile=compile)
             yield self._remaining(made, left, given, kept)
 
     def _planned_for(self, kept: IntArray, used: BoolArray) -> Plan:
@@ -119,17 +119,17 @@ class Buckets(Run):
         keep = nothing.copy()
         keep[kept] = True
         setting = self.setting(nothing, used, False)
-        setting = replace(setting, keep=frozen(keep), soft=frozen(setting.soft & ~keep))
+        setting = replace(setting, keep=freeze(keep), soft=freeze(setting.soft & ~keep))
         setting, drawn = self.with_states(setting, self.sketch(setting))
         self.refuse(drawn)
         self.told.update(width=drawn.order.width, entries=float(drawn.entries.sum()))
         compile = worth_compiling(drawn.entries.sum())
         key = ("elimination", *setting_key(setting))
-        return self.graph.plans.get(key, lambda: plan(self.factors, setting, drawn, compile=compile))
+        return self.graph.plans.get(key, lambda: make_plan(self.factors, setting, drawn, compile=compile))
 
     def _remaining(self, made: Plan, left: Left, given: Given, kept: IntArray) -> Remaining:
         """The tables by position among the kept variables, with those of the evidence on them."""
-        states = [[states_left(made.sketch, v, codes) for v in kept.tolist()] for codes in left.codes]
+        states = [[find_states_left(made.sketch, v, codes) for v in kept.tolist()] for codes in left.codes]
         position = np.zeros(self.graph.n_variables, np.int64)
         position[kept] = np.arange(len(kept))
         scopes, tables = [position[scope] for scope in left.scopes], list(left.tables)
@@ -150,7 +150,7 @@ class Buckets(Run):
         return weights
 
 
-def normalised(tables: Array) -> Array:
+def normalise_logs(tables: Array) -> Array:
     """exp of logarithms, made to sum to one over all axes but the first; each row has a finite entry."""
     axes = tuple(range(1, tables.ndim))
     p = np.exp(tables - tables.max(axis=axes, keepdims=True))

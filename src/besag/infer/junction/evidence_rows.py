@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring, frozen
+from besag.arrays import Array, IntArray, Semiring, freeze
 from besag.infer.junction.kernels.lanes import LANES, LaneWork, make_lanes
 from besag.infer.junction.kernels.rows import Rows, Work
 from besag.infer.junction.numbers import Numbers
@@ -46,17 +46,17 @@ class Bound:
         self._weigh_fixed()
         self._weigh_outside()
         self.rows = Rows(
-            frozen(self.codes),
+            freeze(self.codes),
             plan.fixed_offsets,
             plan.fixed_variables,
             plan.fixed_strides,
             numbers.bases,
             numbers.spans,
-            frozen(soft),
+            freeze(soft),
             plan.n_messages,
             plan.of_evidence,
-            frozen(soft_spans),
-            frozen(self.constants),
+            freeze(soft_spans),
+            freeze(self.constants),
             numbers.group_of_clique,
             numbers.cliques,
         )
@@ -164,9 +164,9 @@ class Bound:
         bases[plan.of_factors] -= self.numbers.table_start
         moved = np.repeat(np.arange(len(bases)), np.diff(plan.fixed_offsets))  # by variables that have one state left
         np.add.at(bases, moved, plan.fixed_strides * self.codes[0, plan.fixed_variables])
-        rows = self.rows._replace(bases=frozen(bases))
+        rows = self.rows._replace(bases=freeze(bases))
         propagate = kernel_of(make_lanes, LANES, compile=compile)
-        values, columns = frozen(self.numbers.values), frozen(evidence_of)
+        values, columns = freeze(self.numbers.values), freeze(evidence_of)
 
         def chunk(_: Work, first: int, last: int) -> bool:
             work = LaneWork(

@@ -13,12 +13,12 @@ import numpy as np
 
 from besag.arrays import IntArray, Semiring
 from besag.errors import TooLargeError
-from besag.infer.bounds.narrowing import Fits, bound_bytes, narrowed
+from besag.infer.bounds.narrowing import Fits, bound_bytes, narrow_states
 from besag.infer.engine import Want
 from besag.infer.junction import propagate
-from besag.infer.junction.outlook import is_hopeless, linked
+from besag.infer.junction.outlook import is_hopeless, link_variables
 from besag.infer.orders.kernels.cliques import clique_entries
-from besag.infer.orders.search import SEARCH_STEPS, within
+from besag.infer.orders.search import SEARCH_STEPS, fits_within
 from besag.infer.purpose import Purpose
 from besag.kernels.compile import worth_compiling
 
@@ -33,18 +33,18 @@ TRIES, SECONDS_A_STEP = 6, 2e-8  # greedy orders of what bounds leave, and a ste
 SECONDS_A_LINK = 2e-7  # between a factor and a variable, of what is done before a first bound and before each order
 
 
-def best_of_few_states(run: Run) -> dict[str, Any] | None:
+def search_few_states(run: Run) -> dict[str, Any] | None:
     """The labelling of least energy where a large tree can be made much smaller by bounds, else None."""
     if run.problem.evidence.n_rows > 1:
         return None
     if is_hopeless(run, run.asked(MAP), HOPELESS_ENTRIES):
-        return best_without_a_tree(run)
+        return search_without_a_tree(run)
     try:
         if run.ready(MAP) is not None:
             return None
         setting, drawn = run.drawn(MAP)
     except TooLargeError:
-        return best_without_a_tree(run)
+        return search_without_a_tree(run)
     if drawn.total < BOUND_ABOVE:
         return None
 
@@ -54,7 +54,7 @@ def best_of_few_states(run: Run) -> dict[str, Any] | None:
     return _narrowed(run, setting, fits, drawn.total)
 
 
-def best_without_a_tree(run: Run) -> dict[str, Any] | None:
+def search_without_a_tree(run: Run) -> dict[str, Any] | None:
     """The same without a look at the tree of all states; None too where the run has no time or memory to try."""
     seconds = math.inf if run.time_limit is None else SHARE * run.time_limit
     hasty = SECONDS_A_LINK * len(run.graph.scope_variables) > seconds
@@ -62,11 +62,11 @@ def best_without_a_tree(run: Run) -> dict[str, Any] | None:
         return None
     setting = run.asked(MAP)
     setting = run.under_evidence(setting) or setting
-    _, first, others = linked(run, setting)
+    _, first, others = link_variables(run, setting)
     steps = int(min(SEARCH_STEPS, seconds / (TRIES * SECONDS_A_STEP)))
 
     def fits(counts: IntArray, most: float) -> bool:
-        return within(counts, first, others, most, most_steps=steps)
+        return fits_within(counts, first, others, most, most_steps=steps)
 
     return _narrowed(run, setting, fits, math.inf, seconds)
 
@@ -89,5 +89,5 @@ def _narrowed(run: Run, setting: Purpose, fits: Fits, total: float, seconds: flo
     base = np.zeros(int(offsets[-1])) if evidence.log_weights is None else evidence.log_weights[0].copy()
     base[~run.seen_states(setting.allowed)] = -np.inf
     compile = worth_compiling(total)
-    found = narrowed(run.factors, setting, fits, total, base, solve, seconds=seconds, compile=compile)
+    found = narrow_states(run.factors, setting, fits, total, base, solve, seconds=seconds, compile=compile)
     return None if found is None else run.labelled(found[1], np.zeros(run.graph.n_instances))

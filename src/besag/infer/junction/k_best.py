@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
+from besag.arrays import Array, IntArray, Semiring, freeze, offsets_of
 from besag.graph.problem import Problem
 from besag.infer.brute import most_labellings
 from besag.infer.junction.evidence_rows import Bound, Given
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from besag.infer.junction.run import Run
 
 
-def several_best(run: Run, plan: Plan, k: int) -> tuple[IntArray, Array]:
+def find_k_best(run: Run, plan: Plan, k: int) -> tuple[IntArray, Array]:
     """Codes and energies of the k best; no more than there are labellings."""
     graph = run.graph
     k = int(min(k, most_labellings(graph)))
@@ -66,9 +66,9 @@ def k_best(
     bound, n_groups = Bound(numbers, given), numbers.groups.n
     n_rows, n = given.observed.shape
     groups = numbers.group_of_clique[::-1]
-    cliques = frozen((len(groups) - 1 - np.argsort(groups, kind="stable")).astype(np.int64))
+    cliques = freeze((len(groups) - 1 - np.argsort(groups, kind="stable")).astype(np.int64))
     sizes = np.bincount(groups, minlength=n_groups)
-    offsets, longest = frozen(offsets_of(sizes)), int(sizes.max(initial=0))
+    offsets, longest = freeze(offsets_of(sizes)), int(sizes.max(initial=0))
     values, digits = np.full((n_rows, n_groups, k), -np.inf), np.zeros((n_rows, k, n), np.int64)
     kernel = kernel_of(make_k_best, compile=compile)
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
+from besag.arrays import Array, IntArray, Semiring, freeze, offsets_of
 from besag.infer.junction.kernels.rows import Walk
 from besag.infer.junction.plan import Plan
 from besag.kernels.compile import compiled, entry_of
-from besag.kernels.domain import Linear, linear
+from besag.kernels.domain import Linear, to_linear
 from besag.kernels.factors import Factors
 
 
@@ -32,7 +32,7 @@ class Groups(NamedTuple):
 
 def one_group(n_variables: int) -> Groups:
     """All variables together."""
-    return Groups(frozen(np.zeros(n_variables, np.int64)), 1)
+    return Groups(freeze(np.zeros(n_variables, np.int64)), 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +84,7 @@ def numbers_of(
     soft_offsets = offsets_of(plan.sketch.counts[plan.soft])
     spans, constants, values = np.zeros(len(plan.bases)), np.zeros(groups.n), factors.log_potentials
     if semiring == Semiring.SUM:
-        scaled = linear(factors) if scaled is None else scaled
+        scaled = to_linear(factors) if scaled is None else scaled
         values = scaled.values
         spans[plan.of_factors] = scaled.spans[tables]
         taken_out = scaled.largest[tables]
@@ -103,11 +103,11 @@ def numbers_of(
         groups,
         values,
         constants,
-        frozen(bases),
-        frozen(spans),
+        freeze(bases),
+        freeze(spans),
         soft_offsets,
-        frozen(groups.of[plan.axes[plan.axis_offsets[:-1]]]),
-        frozen(np.arange(len(plan.join.parent))),
+        freeze(groups.of[plan.axes[plan.axis_offsets[:-1]]]),
+        freeze(np.arange(len(plan.join.parent))),
         Walk(plan.axis_offsets, plan.axes, plan.splits, plan.sketch.counts),
         int((plan.join.shape[:, 1] * plan.join.shape[:, 2]).max(initial=1)),
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring, frozen
+from besag.arrays import Array, IntArray, Semiring, freeze
 from besag.infer.junction.kernels.pieces import (
     make_bind,
     make_climb_all,
@@ -73,7 +73,7 @@ class WideRow:
             if c in stages.large:
                 if self._climb_pieces(c):
                     return True
-            elif climb_all(join, frozen(np.array([c])), work, self._tile()):
+            elif climb_all(join, freeze(np.array([c])), work, self._tile()):
                 return True
         self._kernel(make_turn)(join, self.rows, 0, work, log_z, down)
         return False
@@ -100,7 +100,7 @@ class WideRow:
                 piece(join, c, *tiles, work, self._tile(), sums[i], 0, 0, size)
 
             run_chunks(share, n_pieces, self.n_threads)
-            self._kernel(make_join_pieces)(frozen(sums), work.store, start)
+            self._kernel(make_join_pieces)(freeze(sums), work.store, start)
         narrow: bool = self._kernel(make_finish_climb)(join, c, work)
         return narrow
 
@@ -122,7 +122,7 @@ class WideRow:
                 beliefs = self._sink_pieces(c)
                 self._kernel(make_settle)(join, reads, c, work, beliefs, *outputs)
             else:
-                below(frozen(np.array([c])))
+                below(freeze(np.array([c])))
         run_chunks(lambda h: below(stages.subtrees[h]), len(stages.subtrees), self.n_threads)
 
     def _sink_pieces(self, c: int) -> Array:
@@ -138,5 +138,5 @@ class WideRow:
             piece(join, reads, c, *tiles, work, self._tile(), self._tile(), sums[i])
 
         run_chunks(part, n_pieces, self.n_threads)
-        self._kernel(make_join_pieces)(frozen(sums), beliefs, 0)
+        self._kernel(make_join_pieces)(freeze(sums), beliefs, 0)
         return beliefs

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from besag.arrays import BoolArray, IntArray, frozen, offsets_of
+from besag.arrays import BoolArray, IntArray, freeze, offsets_of
 from besag.graph.graph import Graph
-from besag.infer.orders.search import neighbours, within
+from besag.infer.orders.search import find_neighbours_of, fits_within
 from besag.infer.purpose import Purpose
 from besag.infer.trees.engine import forest_of
 
@@ -46,24 +46,24 @@ def is_hopeless(run: Run, setting: Purpose, entries: float) -> bool:
 
 
 def _exceeds(run: Run, setting: Purpose, entries: float) -> bool:
-    counts, first, others = linked(run, setting)
+    counts, first, others = link_variables(run, setting)
     closed = counts <= 1
     near = near_to(int(np.argmax(np.where(closed, 0, np.diff(first)))), first, others, NEAR, closed)
-    return not within(counts[near], *induced(near, first, others), entries)
+    return not fits_within(counts[near], *induce_graph(near, first, others), entries)
 
 
-def linked(run: Run, setting: Purpose) -> tuple[IntArray, IntArray, IntArray]:
+def link_variables(run: Run, setting: Purpose) -> tuple[IntArray, IntArray, IntArray]:
     """The states that are left of each variable (V,), and its neighbours by the factors in use."""
     graph = run.graph
     left = np.add.reduceat(setting.allowed, graph.state_offsets[:-1], dtype=np.int64)
     counts = np.where(setting.fixed, 1, left)
     if setting.used.all():
         scopes = (graph.n_variables, graph.scope_offsets, graph.scope_variables)
-        return counts, *graph.plans.get("all neighbours", lambda: neighbours(*scopes))
+        return counts, *graph.plans.get("all neighbours", lambda: find_neighbours_of(*scopes))
     sizes = np.diff(graph.scope_offsets)
     inside = np.repeat(setting.used, sizes)
-    offsets = frozen(offsets_of(np.where(setting.used, sizes, 0)))
-    return counts, *neighbours(graph.n_variables, offsets, frozen(graph.scope_variables[inside]))
+    offsets = freeze(offsets_of(np.where(setting.used, sizes, 0)))
+    return counts, *find_neighbours_of(graph.n_variables, offsets, freeze(graph.scope_variables[inside]))
 
 
 def near_to(start: int, first: IntArray, others: IntArray, size: int, closed: BoolArray) -> IntArray:
@@ -79,14 +79,14 @@ def near_to(start: int, first: IntArray, others: IntArray, size: int, closed: Bo
     return np.sort(np.concatenate(found))
 
 
-def induced(kept: IntArray, first: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
+def induce_graph(kept: IntArray, first: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
     """The neighbours of some variables among themselves, numbered anew."""
     number = np.full(len(first) - 1, -1, np.int64)
     number[kept] = np.arange(len(kept))
     ends = number[others[_places(kept, first)]]
     owner = np.repeat(np.arange(len(kept)), first[kept + 1] - first[kept])
     counts = np.bincount(owner[ends >= 0], minlength=len(kept))
-    return frozen(offsets_of(counts)), frozen(ends[ends >= 0])
+    return freeze(offsets_of(counts)), freeze(ends[ends >= 0])
 
 
 def _places(some: IntArray, first: IntArray) -> IntArray:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen, sealed
+from besag.arrays import Array, BoolArray, IntArray, freeze, seal
 from besag.infer.junction.kernels.clique_tree import make_outline, make_tree
 from besag.infer.junction.kernels.index import Index, make_index
 from besag.infer.junction.kernels.passes import Reads
 from besag.infer.junction.kernels.tiles import Join
-from besag.infer.junction.stages import Stages, cut
-from besag.infer.orders.search import Order, best_order
+from besag.infer.junction.stages import Stages, cut_tree
+from besag.infer.orders.search import Order, find_order
 from besag.infer.purpose import Purpose
 from besag.kernels.compile import COMPILE_ABOVE, kernel_of
 from besag.kernels.factors import Factors
@@ -61,7 +61,7 @@ class Sketch:
         object.__setattr__(self, "bytes", float(taken))
 
 
-def sketch(factors: Factors, setting: Purpose, *, compile: bool = True) -> Sketch:
+def make_sketch(factors: Factors, setting: Purpose, *, compile: bool = True) -> Sketch:
     """The best order that is found in a time in proportion to the work, and its cliques."""
     made = kernel_of(make_outline, compile=compile)(
         factors.state_offsets,
@@ -71,22 +71,22 @@ def sketch(factors: Factors, setting: Purpose, *, compile: bool = True) -> Sketc
         setting.fixed,
         setting.allowed,
     )
-    counts, codes, digit_offsets, scope_offsets, scopes, first, others = sealed(made)
+    counts, codes, digit_offsets, scope_offsets, scopes, first, others = seal(made)
     effort = EFFORT if setting.cells or setting.read.any() else EFFORT_UPWARDS
-    order = _order(counts, first, others, frozen(setting.keep | (counts <= 1)), effort, compile)
+    order = _order(counts, first, others, freeze(setting.keep | (counts <= 1)), effort, compile)
     tree = kernel_of(make_tree, compile=compile)(
         order.variables, counts, scope_offsets, scopes, first, others, setting.used
     )
-    return Sketch(order, counts, codes, digit_offsets, *sealed(tree))
+    return Sketch(order, counts, codes, digit_offsets, *seal(tree))
 
 
 def _order(counts: IntArray, first: IntArray, others: IntArray, keep: BoolArray, effort: float, compile: bool) -> Order:
     """The best order; a search in plain Python ends with the first orders, and is left to compiled code if it pays."""
     if not compile:
-        order = best_order(counts, first, others, keep=keep, effort=0.0, compile=False)
+        order = find_order(counts, first, others, keep=keep, effort=0.0, compile=False)
         if order.entries <= COMPILE_ABOVE:
             return order
-    return best_order(counts, first, others, keep=keep, effort=effort)
+    return find_order(counts, first, others, keep=keep, effort=effort)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -122,7 +122,7 @@ class Plan:
         return int(self.join.message_offsets[-1])
 
 
-def plan(factors: Factors, setting: Purpose, drawn: Sketch, *, compile: bool = True) -> Plan:
+def make_plan(factors: Factors, setting: Purpose, drawn: Sketch, *, compile: bool = True) -> Plan:
     """Index maps for a sketch."""
     offsets, parent = drawn.member_offsets, drawn.parent
     tree = (offsets, drawn.members, drawn.n_separator, parent, drawn.clique_of, drawn.clique_of_factor, drawn.entries)
@@ -132,13 +132,13 @@ def plan(factors: Factors, setting: Purpose, drawn: Sketch, *, compile: bool = T
             tree,
             (drawn.counts, drawn.codes, drawn.digit_offsets),
             (factors.state_offsets, factors.scope_offsets, factors.scope_variables),
-            frozen(sizes),
+            freeze(sizes),
             setting.soft,
             setting.read,
         )
     )
     for arrays in found[:-1]:
-        sealed(arrays)
+        seal(arrays)
     axes, splits = found.tree
     bases, outputs, of_factors, which, of_evidence, soft, single = found.places
     free_digits, free_states = found.free
@@ -163,7 +163,7 @@ def plan(factors: Factors, setting: Purpose, drawn: Sketch, *, compile: bool = T
         free_digits=None if all_free else free_digits,
         free_states=None if all_free else free_states,
         outputs=outputs,
-        stages=cut(parent, drawn.entries),
+        stages=cut_tree(parent, drawn.entries),
         largest_tile=found.largest[0],
         largest_room=found.largest[1],
     )

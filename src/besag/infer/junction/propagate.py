@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring, frozen
+from besag.arrays import Array, IntArray, Semiring, freeze
 from besag.infer.junction.evidence_rows import Bound, Given
 from besag.infer.junction.kernels.lanes import LANES, MOST_LANE_MESSAGES, lanes_serve
 from besag.infer.junction.kernels.rows import Work, make_decode, make_draw, make_propagate
@@ -121,7 +121,7 @@ def _propagate(
     if cell_offsets is not None:
         out_bases = out_bases.copy()
         out_bases[plan.of_factors] = cell_offsets[plan.factors]
-        out_bases = frozen(out_bases)
+        out_bases = freeze(out_bases)
     serves = bound.semiring == Semiring.SUM and cell_offsets is None
     if serves and lanes_serve(plan.setting.fixed, n_rows, plan.n_messages):
         if bound.run_lanes(out_bases, wanted, marginals, n_threads, compile):

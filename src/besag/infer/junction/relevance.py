@@ -23,7 +23,7 @@ from besag.arrays import BoolArray, IntArray
 from besag.graph.problem import Problem
 
 
-def relevant(problem: Problem, targets: IntArray | None) -> BoolArray:
+def find_relevant(problem: Problem, targets: IntArray | None) -> BoolArray:
     """(F,): the factors that the marginals of the targets and log Z need, the barren ones left out."""
     needed = np.ones(problem.graph.n_factors, np.bool_)
     if targets is not None and problem.children is not None:
@@ -64,7 +64,7 @@ def _barren(problem: Problem, children: IntArray, kept: BoolArray) -> list[int]:
     return barren
 
 
-def separated(problem: Problem, factors_mask: BoolArray, targets: IntArray | None) -> BoolArray:
+def find_separated(problem: Problem, factors_mask: BoolArray, targets: IntArray | None) -> BoolArray:
     """(F,): those of the factors of a mask that reach a target without passing a variable observed in every row."""
     graph = problem.graph
     free = ~np.asarray((problem.evidence.observed >= 0).all(axis=0))

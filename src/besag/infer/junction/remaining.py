@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring, frozen, joined, offsets_of
+from besag.arrays import Array, IntArray, Semiring, concatenate, freeze, offsets_of
 from besag.infer.junction import propagate
 from besag.infer.junction.numbers import numbers_of, one_group
-from besag.infer.junction.plan import Sketch, plan, sketch
+from besag.infer.junction.plan import Sketch, make_plan, make_sketch
 from besag.infer.purpose import Purpose
 from besag.kernels.compile import worth_compiling
 from besag.kernels.factors import Factors
@@ -68,17 +68,19 @@ class Remaining:
         """(R,) the largest entry of the joint table, and where it is: codes (R, n). `refuse` looks at the cost."""
         factors = self._factors()
         n = len(self.cardinalities)
-        nothing, states = frozen(np.zeros(n, np.bool_)), frozen(np.ones(int(factors.state_offsets[-1]), np.bool_))
-        used = frozen(np.ones(len(self.scopes), np.bool_))
+        nothing, states = freeze(np.zeros(n, np.bool_)), freeze(np.ones(int(factors.state_offsets[-1]), np.bool_))
+        used = freeze(np.ones(len(self.scopes), np.bool_))
         setting = Purpose(used, nothing, states, soft=nothing, read=nothing, keep=nothing)
-        drawn = sketch(factors, setting, compile=worth_compiling(20.0 * len(factors.scope_variables)))
+        drawn = make_sketch(factors, setting, compile=worth_compiling(20.0 * len(factors.scope_variables)))
         refuse(drawn)
         compile = worth_compiling(drawn.entries.sum() * len(self.constants))
-        made = plan(factors, setting, drawn, compile=compile)
-        given = propagate.Given(frozen(np.full((1, n), -1)))
+        made = make_plan(factors, setting, drawn, compile=compile)
+        given = propagate.Given(freeze(np.full((1, n), -1)))
         values, found = np.array(self.constants), np.empty((len(self.constants), n), np.int64)
         for b, left in enumerate(self.states):
-            of_row = factors._replace(log_potentials=frozen(joined([table[b] for table in self.tables], np.float64)))
+            of_row = factors._replace(
+                log_potentials=freeze(concatenate([table[b] for table in self.tables], np.float64))
+            )
             numbers = numbers_of(made, of_row, Semiring.MAX, one_group(n))
             value, digits = propagate.max_product(numbers, given, n_threads=1, compile=compile)
             values[b] += value[0, 0]
@@ -91,9 +93,9 @@ class Remaining:
         return Factors.of(
             offsets_of(self.counts),
             offsets_of(np.array([len(scope) for scope in self.scopes], np.int64)),
-            joined(self.scopes, np.int64),
+            concatenate(self.scopes, np.int64),
             np.zeros(len(sizes), np.int64),
             np.arange(len(sizes)),
             offsets_of(sizes),
-            joined([table[0] for table in self.tables], np.float64),
+            concatenate([table[0] for table in self.tables], np.float64),
         )

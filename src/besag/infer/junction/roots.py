@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring, frozen
+from besag.arrays import Array, IntArray, Semiring, freeze
 from besag.infer.junction.evidence_rows import Bound, Given
 from besag.infer.junction.kernels.roots import make_roots
 from besag.infer.junction.kernels.rows import Work
@@ -36,7 +36,7 @@ class Left:
     codes: IntArray  # (R, V) of variables with one state left
 
 
-def eliminated(
+def eliminate(
     plan: Plan, factors: Factors, given: Given, *, n_threads: int | None = None, compile: bool = True
 ) -> Left:
     """What is left when everything that the plan does not keep is summed out; all rows are one group."""
@@ -66,7 +66,7 @@ def _split(plan: Plan, factors: Factors) -> tuple[IntArray, IntArray]:
     free = plan.sketch.counts > 1
     scopes = [factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]] for f in outside]
     kept = np.array([free[scope].any() for scope in scopes], np.bool_)
-    return frozen(outside[~kept]), frozen(outside[kept])
+    return freeze(outside[~kept]), freeze(outside[kept])
 
 
 def _risen(bound: Bound, n_threads: int | None, compile: bool) -> tuple[Array, Array] | None:
@@ -104,11 +104,11 @@ def _sliced(bound: Bound, f: int) -> tuple[IntArray, Array]:
     t = factors.table_of_factor[f]
     table = factors.log_potentials[factors.table_offsets[t] : factors.table_offsets[t + 1]]
     table = table.reshape(np.diff(factors.state_offsets)[scope])
-    slices = [table[np.ix_(*(states_left(drawn, v, codes) for v in scope.tolist()))] for codes in bound.codes]
+    slices = [table[np.ix_(*(find_states_left(drawn, v, codes) for v in scope.tolist()))] for codes in bound.codes]
     return free, np.stack(slices).reshape(len(slices), *drawn.counts[free])
 
 
-def states_left(drawn: Sketch, v: int, codes: IntArray) -> IntArray:
+def find_states_left(drawn: Sketch, v: int, codes: IntArray) -> IntArray:
     """The states that a plan leaves of a variable, under the codes (V,) of a row."""
     if drawn.counts[v] == 1:
         return codes[v : v + 1]

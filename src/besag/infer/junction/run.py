@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, frozen, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, freeze, offsets_of
 from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import Want
 from besag.infer.junction import propagate
-from besag.infer.junction.few_states import best_of_few_states
-from besag.infer.junction.k_best import several_best
+from besag.infer.junction.few_states import search_few_states
+from besag.infer.junction.k_best import find_k_best
 from besag.infer.junction.numbers import Groups, Numbers, numbers_of
 from besag.infer.junction.outlook import HOPELESS, HOPELESS_REASON, is_hopeless
-from besag.infer.junction.plan import PER_ENTRY, Plan, Sketch, plan, sketch
-from besag.infer.junction.relevance import relevant
+from besag.infer.junction.plan import PER_ENTRY, Plan, Sketch, make_plan, make_sketch
+from besag.infer.junction.relevance import find_relevant
 from besag.infer.memory import (
     SMALL,
     Answers,
@@ -39,8 +39,8 @@ from besag.infer.memory import (
 from besag.infer.purpose import Purpose
 from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.kernels.compile import worth_compiling
-from besag.kernels.domain import linear
-from besag.kernels.support import allowed_states
+from besag.kernels.domain import to_linear
+from besag.kernels.support import propagate_support
 
 if TYPE_CHECKING:
     from besag.infer.junction.engine import JunctionTree
@@ -58,7 +58,7 @@ SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out stat
 
 def variable_groups(graph: Graph) -> Groups:
     """The instances of a union."""
-    return Groups(frozen(np.repeat(np.arange(graph.n_instances), np.diff(graph.instance_offsets))), graph.n_instances)
+    return Groups(freeze(np.repeat(np.arange(graph.n_instances), np.diff(graph.instance_offsets))), graph.n_instances)
 
 
 class Run:
@@ -106,9 +106,9 @@ class Run:
 
     def setting(self, read: BoolArray, used: BoolArray, cells: bool) -> Purpose:
         """What is to be planned for."""
-        allowed = frozen(self._without_children(self._support(), used))
-        keep = frozen(np.zeros(self.graph.n_variables, np.bool_))
-        return Purpose(frozen(used), frozen(self.fixed), allowed, frozen(self.soft), frozen(read), keep, cells)
+        allowed = freeze(self._without_children(self._support(), used))
+        keep = freeze(np.zeros(self.graph.n_variables, np.bool_))
+        return Purpose(freeze(used), freeze(self.fixed), allowed, freeze(self.soft), freeze(read), keep, cells)
 
     def _without_children(self, allowed: BoolArray, used: BoolArray) -> BoolArray:
         """(S,): the same with one state of each child whose factor is left out: it is summed out and must not count.
@@ -131,9 +131,9 @@ class Run:
         values = self.problem.log_potentials
 
         def make() -> BoolArray:
-            allowed = frozen(np.ones(int(self.graph.state_offsets[-1]), np.bool_))
+            allowed = freeze(np.ones(int(self.graph.state_offsets[-1]), np.bool_))
             if (values == -np.inf).any():
-                allowed = frozen(allowed_states(self.factors, allowed, compile=worth_compiling(len(values))))
+                allowed = freeze(propagate_support(self.factors, allowed, compile=worth_compiling(len(values))))
             return allowed
 
         allowed = self.graph.plans.get_for("support", values, make)
@@ -167,7 +167,7 @@ class Run:
         return self.graph.plans.get(("junction", *setting_key(setting)), lambda: self._new_plan(setting, drawn))
 
     def _new_plan(self, setting: Purpose, drawn: Sketch) -> Plan:
-        return plan(self.factors, setting, drawn, compile=worth_compiling(drawn.total))
+        return make_plan(self.factors, setting, drawn, compile=worth_compiling(drawn.total))
 
     def drawn(self, want: frozenset[Want]) -> tuple[Purpose, Sketch]:
         """What a want is planned for, and the order and cliques that it will have, which say what it takes."""
@@ -192,7 +192,7 @@ class Run:
             if targets is not None:
                 read[:] = False
                 read[targets] = True
-                used = relevant(self.problem, targets)
+                used = find_relevant(self.problem, targets)
         elif not want & {"variables", "factors", "moments"}:
             read[:] = False
         return self.setting(read, used, bool(want & {"factors", "moments"}))
@@ -218,7 +218,7 @@ class Run:
 
         def search() -> Sketch:
             self._refuse_hopeless(setting)
-            return sketch(self.factors, setting, compile=compile)
+            return make_sketch(self.factors, setting, compile=compile)
 
         return self.graph.plans.get(("sketch", *setting_key(setting)), search)
 
@@ -232,14 +232,16 @@ class Run:
         allowed = self.seen_states(self._support())
         if evidence.log_weights is not None:
             allowed &= evidence.log_weights[0] > -np.inf
-        left = allowed_states(self.factors, frozen(allowed), compile=worth_compiling(len(self.factors.log_potentials)))
+        left = propagate_support(
+            self.factors, freeze(allowed), compile=worth_compiling(len(self.factors.log_potentials))
+        )
         if not np.logical_or.reduceat(left, offsets[:-1]).all():
             return None
         left = self._without_children(left, setting.used)
         free = np.repeat(~self.fixed, np.diff(offsets))
         if (left == setting.allowed)[free].all():
             return None
-        return replace(setting, allowed=frozen(left | ~free & setting.allowed))
+        return replace(setting, allowed=freeze(left | ~free & setting.allowed))
 
     def seen_states(self, allowed: BoolArray) -> BoolArray:
         """(S,): the allowed states that one row of evidence leaves, likelihoods apart."""
@@ -345,7 +347,7 @@ class Run:
         def make() -> Numbers:
             scaled = None
             if semiring == Semiring.SUM:
-                scaled = graph.plans.get_for("linear", values, lambda: linear(self.factors))
+                scaled = graph.plans.get_for("linear", values, lambda: to_linear(self.factors))
             return numbers_of(made, self.factors, semiring, variable_groups(graph), scaled)
 
         return graph.plans.get_for(("numbers", semiring, made), values, make)
@@ -379,9 +381,9 @@ class Run:
         """The labelling of least energy, or the k of least energy, for each row."""
         want: frozenset[Want] = frozenset({"map"})
         if k > 1:
-            several, energies = several_best(self, self.plan(want), k)
+            several, energies = find_k_best(self, self.plan(want), k)
             return {"codes": several, "energies": energies}
-        narrow = best_of_few_states(self)
+        narrow = search_few_states(self)
         if narrow is not None:
             return narrow
         made = self.plan(want)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Semiring, frozen
+from besag.arrays import Array, IntArray, Semiring, freeze
 from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.junction.engine import JunctionTree
@@ -40,7 +40,7 @@ from besag.infer.junction.kernels.session import (
     make_ask,
 )
 from besag.infer.junction.numbers import numbers_of, one_group
-from besag.infer.junction.plan import Plan, Sketch, plan
+from besag.infer.junction.plan import Plan, Sketch, make_plan
 from besag.infer.junction.run import Run
 from besag.kernels.compile import entry_of, kernel_of, worth_compiling
 
@@ -74,7 +74,7 @@ class Incremental:
         given = Given(np.full((1, n), -1, np.int64))
         bound = Bound(numbers_of(self.plan, self.factors, semiring, one_group(n)), given)
         self.constant = float(bound.constants.sum())
-        self.places = self.places._replace(bases=frozen(_moved(self.plan, bound.rows.bases, bound.codes[0])))
+        self.places = self.places._replace(bases=freeze(_moved(self.plan, bound.rows.bases, bound.codes[0])))
         self.held = _held(self.plan, bound)
         self.entry: Callable[..., bool] | None = None  # of the compiled kernel
         self.changed = np.empty(2 * len(self.plan.join.parent), np.int64)
@@ -181,10 +181,10 @@ def _plan_for_any(run: Run) -> Plan:
     """The plan in which every variable may be observed and asked for; TooLargeError where it would not fit."""
     every = np.ones(run.graph.n_variables, np.bool_)
     free = run.setting(every, np.ones(run.graph.n_factors, np.bool_), False)
-    setting = replace(free, soft=frozen(every))
+    setting = replace(free, soft=freeze(every))
     drawn = run.sketch(setting)
     _refuse(drawn, run.limit)
-    return plan(run.factors, setting, drawn, compile=worth_compiling(drawn.entries.sum()))
+    return make_plan(run.factors, setting, drawn, compile=worth_compiling(drawn.entries.sum()))
 
 
 def _refuse(drawn: Sketch, limit: int) -> None:
@@ -214,7 +214,7 @@ def _places(made: Plan) -> Places:
     outputs = np.flatnonzero(join.kinds == VARIABLE)
     clique = np.searchsorted(join.table_offsets, outputs, side="right") - 1
     readings[join.numbers[outputs], 1:3] = np.stack([clique, outputs], axis=1)
-    return Places(made.bases, frozen(tree), frozen(readings), drawn.digit_offsets)
+    return Places(made.bases, freeze(tree), freeze(readings), drawn.digit_offsets)
 
 
 def _moved(made: Plan, bases: IntArray, codes: IntArray) -> IntArray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen
+from besag.arrays import Array, IntArray, freeze
 
 WIDE = 2**21  # table entries from which it pays
 SHARES = 16
@@ -28,7 +28,7 @@ class Stages:
     large: frozenset[int]
 
 
-def cut(parents: IntArray, sizes: Array) -> Stages | None:
+def cut_tree(parents: IntArray, sizes: Array) -> Stages | None:
     """The stages of a tree, cliques of these parents (C,) and table entries (C,); None where it is not worth it."""
     if sizes.sum() < WIDE:
         return None
@@ -57,7 +57,7 @@ def cut(parents: IntArray, sizes: Array) -> Stages | None:
             tasks[bins[number]].append(c)
     top = tuple(c for c, number in enumerate(task) if number < 0)
     return Stages(
-        tuple(frozen(np.array(members, np.int64)) for members in tasks if members),
+        tuple(freeze(np.array(members, np.int64)) for members in tasks if members),
         top,
         frozenset(c for c in top if entries[c] > LARGE),
     )

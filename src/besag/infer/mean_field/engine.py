@@ -35,10 +35,10 @@ from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse_late
-from besag.infer.mean_field.naive import Naive, linked_factors
-from besag.infer.mean_field.starts import given_start, normalised, random_start, uniform_start, warm_start
+from besag.infer.mean_field.naive import Naive, find_linked
+from besag.infer.mean_field.starts import normalise_weights, random_start, read_start, uniform_start, warm_start
 from besag.infer.mean_field.trees import Trees
-from besag.infer.memory import linked_entries, refuse
+from besag.infer.memory import count_linked, refuse
 from besag.infer.prepared import Setting
 from besag.infer.result import Result, factor_offsets
 
@@ -163,13 +163,13 @@ class Ascent:
         if warm is not None:
             return warm_start(self.setting, warm)
         if isinstance(engine.init, Given):
-            return given_start(self.setting, engine.init.values)
+            return read_start(self.setting, engine.init.values)
         return uniform_start(self.setting) if self.uniform else random_start(self.setting, self.rng)
 
     def _refuse(self, n_starts: int, of_start: int) -> None:
         """TooLargeError where the order of sweeps, and starts of so many bytes a row, would not fit."""
         graph, rows, size = self.setting.graph, self.setting.n_rows, int(self.setting.graph.state_offsets[-1])
-        planned = 8 * linked_entries(graph) + 2 * graph.n_variables
+        planned = 8 * count_linked(graph) + 2 * graph.n_variables
         of_row = 4 * size + graph.n_factors + graph.n_variables  # base, the answer, and what its bound takes
         self.needed = needed = 8 * (planned + rows * of_row) + n_starts * rows * of_start
         what, least = f"{n_starts} starts of {rows * size} probabilities", (16 * size + n_starts * of_start) * rows
@@ -199,7 +199,7 @@ class Ascent:
             return False
         tilt = STIR * self.rng.standard_normal(settled.shape)
         tilt[:, offsets[:-1]] += TILT
-        moved = normalised(self.setting, settled * np.exp(tilt))
+        moved = normalise_weights(self.setting, settled * np.exp(tilt))
         added = np.where(tied[:, None], moved, settled).astype(self.family.dtype)
         with_added = np.concatenate([self.q, added])
         self.family.add_rows(with_added)  # takes time: Ctrl-C here leaves what there was
@@ -212,7 +212,7 @@ class Ascent:
 
     def _linked_variables(self) -> IntArray:
         factors = self.setting.factors
-        linked = np.repeat(linked_factors(self.setting), np.diff(factors.scope_offsets))
+        linked = np.repeat(find_linked(self.setting), np.diff(factors.scope_offsets))
         return np.unique(factors.scope_variables[linked])
 
     def bounds(self) -> Array:
@@ -221,7 +221,7 @@ class Ascent:
         for start, known in enumerate(self.known):
             if known is None:
                 rows = np.arange(start * n_rows, (start + 1) * n_rows)
-                self.known[start] = self.family.bounds(normalised(self.setting, self.q[rows]), rows)
+                self.known[start] = self.family.bounds(normalise_weights(self.setting, self.q[rows]), rows)
         return np.stack([known for known in self.known if known is not None])
 
     def answer(self, want: frozenset[Want]) -> Result:
@@ -236,7 +236,7 @@ class Ascent:
             best = setting.spread(np.argmax(bounds, axis=0))
             return np.asarray(np.take_along_axis(by_start, best[None], axis=0)[0])
 
-        p = np.where(setting.spread(setting.possible), normalised(setting, pick(self.q)), 0.0)
+        p = np.where(setting.spread(setting.possible), normalise_weights(setting, pick(self.q)), 0.0)
         result = replace(
             setting.empty("exact" if self.family.exact else "lower"),
             log_partitions=None if bounds is None or "log_partition" not in want else bounds.max(axis=0),

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from besag import recycled
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, frozen, index_type, inverse
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, freeze, index_type, invert
 from besag.infer.mean_field.kernels.general import make_means, make_sweep
 from besag.infer.mean_field.kernels.pairs import (
     make_binary_sweep,
@@ -27,7 +27,7 @@ from besag.infer.mean_field.kernels.pairs import (
 )
 from besag.infer.mean_field.schedule import CHUNK_WORK, Schedule, make_schedule
 from besag.infer.prepared import Setting
-from besag.infer.products import add_product_moments, product_marginals
+from besag.infer.products import add_product_moments, multiply_marginals
 from besag.kernels.colouring import colours_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
@@ -41,7 +41,7 @@ WORTH_PAIRS = 2**12  # the same for two states, whose kernel is compiled once fo
 FACTORS_PER_CHUNK = 1 << 15
 
 
-def linked_factors(setting: Setting) -> BoolArray:
+def find_linked(setting: Setting) -> BoolArray:
     """(F,): those of two or more variables."""
     return np.asarray(np.diff(setting.factors.scope_offsets) >= 2)
 
@@ -58,11 +58,11 @@ def is_hard(setting: Setting, used: BoolArray) -> bool:
 
 def factor_means(setting: Setting, used: BoolArray, p: Array, n_threads: int | None) -> Array:
     """(R, F): E_p[log-potential] of the used factors under a product distribution (R, S), zero for the others."""
-    out, p, factors = np.zeros((len(p), len(used))), frozen(p), setting.factors
+    out, p, factors = np.zeros((len(p), len(used))), freeze(p), setting.factors
     pairs = used & (np.diff(factors.scope_offsets) == 2) & (factors.kinds == Kind.TABLE)
     for make, chosen in ((make_pair_means, pairs), (make_means, used & ~pairs)):
         kernel = kernel_of(make, int(is_hard(setting, chosen)), compile=setting.compile)
-        _in_chunks(kernel, factors, frozen(np.flatnonzero(chosen)), p, out, n_threads)
+        _in_chunks(kernel, factors, freeze(np.flatnonzero(chosen)), p, out, n_threads)
     return out
 
 
@@ -88,7 +88,7 @@ class Naive:
 
     def __init__(self, setting: Setting, dtype: type[np.floating[Any]], n_threads: int | None) -> None:
         self.setting, self.dtype, self.n_threads = setting, dtype, n_threads
-        self.linked = linked_factors(setting)
+        self.linked = find_linked(setting)
         self.hard = is_hard(setting, self.linked)
         self.size = self._common_size()
         self.schedule = setting.graph.plans.get(("mean_field", self.size == 2), self._schedule)
@@ -99,7 +99,7 @@ class Naive:
     @cached_property
     def base(self) -> AnyArray:
         """(R, S), in the dtype of q."""
-        return frozen(self.setting.base.astype(self.dtype, copy=False))
+        return freeze(self.setting.base.astype(self.dtype, copy=False))
 
     @cached_property
     def values(self) -> AnyArray:
@@ -108,7 +108,7 @@ class Naive:
         if values.dtype == self.dtype:
             return values
         key = ("mean_field values", np.dtype(self.dtype).name)
-        return self.setting.graph.plans.get_for(key, values, lambda: frozen(recycled.copied(values, self.dtype)))
+        return self.setting.graph.plans.get_for(key, values, lambda: freeze(recycled.copy_array(values, self.dtype)))
 
     def _common_size(self) -> int:
         """K where all variables have K states and all linked factors two variables and the same kind, else 0."""
@@ -119,7 +119,7 @@ class Naive:
 
     def _schedule(self) -> Schedule:
         factors, compile = self.setting.factors, self.setting.compile
-        colours = self.setting.graph.plans.get("colours", lambda: frozen(colours_of(*factors[:3], compile=compile)))
+        colours = self.setting.graph.plans.get("colours", lambda: freeze(colours_of(*factors[:3], compile=compile)))
         return make_schedule(factors, colours, self.linked, merged=self.size != 2)
 
     def _general_kernel(self) -> Callable[..., None]:
@@ -156,8 +156,8 @@ class Naive:
             table = 2 * np.where(number < 0, -1 - number, number) * n * n + (table & 1)
         else:
             values = self.values
-        heard = frozen(np.where(slot < 0, slot + n - 1, slot))
-        fixed = (plan.order, plan.first, source, frozen(table), heard, values, self.base)
+        heard = freeze(np.where(slot < 0, slot + n - 1, slot))
+        fixed = (plan.order, plan.first, source, freeze(table), heard, values, self.base)
         sweep, tell = (kernel_of(make_table_sweep, n, only, compile=True) for only in (0, 1))
 
         def call(kernel: Callable[..., None]) -> Callable[..., None]:
@@ -177,7 +177,7 @@ class Naive:
         factors, plan, size = self.setting.factors, self.schedule, self.size**2
         slot = self.setting.graph.plans.get("mean_field slots", self._slots)
         read = plan.factor[slot < 0]
-        starts = frozen(factors.table_offsets[factors.table_of_factor[read]])
+        starts = freeze(factors.table_offsets[factors.table_of_factor[read]])
         out, kernel = recycled.empty((len(read) * size,), self.dtype), kernel_of(make_gathered, compile=True)
         n = max(1, CHUNK_WORK // size)
 
@@ -185,17 +185,17 @@ class Naive:
             kernel(size, factors.log_potentials, starts, i * n, min((i + 1) * n, len(read)), out)
 
         run_chunks(chunk, -(-len(read) // n), self.n_threads)
-        return frozen(out)
+        return freeze(out)
 
     def _slots(self) -> AnyArray:
         """(I,): the number of the factor, as tables are read, -1 minus that for the variable that goes last."""
         factors, plan = self.setting.factors, self.schedule
-        place = inverse(plan.order)
+        place = invert(plan.order)
         other = factors.scope_variables[factors.scope_offsets[plan.factor] + 1 - plan.axis]
         last = place[other] < np.repeat(np.arange(len(plan.order)), np.diff(plan.first))
         number = np.zeros(len(self.linked), np.int64)
         number[plan.factor[last]] = np.arange(np.count_nonzero(last))
-        return frozen(np.where(last, -1 - number[plan.factor], number[plan.factor]))
+        return freeze(np.where(last, -1 - number[plan.factor], number[plan.factor]))
 
     def _pairs(self) -> tuple[AnyArray, AnyArray]:
         """Where the states of the other variable begin, and twice the place of the table plus the variable's axis."""
@@ -203,7 +203,7 @@ class Naive:
         other = factors.scope_variables[factors.scope_offsets[plan.factor] + 1 - plan.axis]
         table = 2 * factors.table_offsets[factors.table_of_factor[plan.factor]] + plan.axis
         dtype = index_type(max(2 * len(factors.log_potentials), int(factors.state_offsets[-1])))
-        return frozen(factors.state_offsets[other].astype(dtype)), frozen(table.astype(dtype))
+        return freeze(factors.state_offsets[other].astype(dtype)), freeze(table.astype(dtype))
 
     @property
     def _is_potts(self) -> bool:
@@ -216,7 +216,7 @@ class Naive:
         *pairs, told = self.setting.graph.plans.get_for(key, values, self._couplings)
         with np.errstate(invalid="ignore"):  # no state is left: NaN
             bias = (base[:, 1::2] - base[:, 0::2])[:, self.schedule.order] + told
-        return (*pairs, frozen(bias.astype(self.dtype)))
+        return (*pairs, freeze(bias.astype(self.dtype)))
 
     def _couplings(self) -> tuple[AnyArray, ...]:
         """Order, first, source and coupling (I,), and what the tables add to the bias (V,), by position."""
@@ -230,8 +230,8 @@ class Naive:
             coupling = values[place + 3] - values[place + 1 + axis] - constant
         position = np.repeat(np.arange(len(plan.order)), np.diff(plan.first))
         told = np.bincount(position, constant, minlength=len(plan.order))
-        order, first = (frozen(array.astype(source.dtype)) for array in (plan.order, plan.first))
-        return order, first, source, frozen(coupling.astype(self.dtype)), told
+        order, first = (freeze(array.astype(source.dtype)) for array in (plan.order, plan.first))
+        return order, first, source, freeze(coupling.astype(self.dtype)), told
 
     @property
     def bytes_of_row(self) -> int:
@@ -250,7 +250,7 @@ class Naive:
             return
         told = np.zeros((len(q), self.told.shape[1]), self.dtype)
         told[: len(self.told)] = self.told
-        self.told, tell, chunks, rows = told, self.tell, self.schedule.chunks, frozen(new)
+        self.told, tell, chunks, rows = told, self.tell, self.schedule.chunks, freeze(new)
         change = np.zeros((len(chunks) - 1, len(new)))
 
         def task(chunk: int) -> None:
@@ -260,7 +260,7 @@ class Naive:
 
     def sweep(self, q: AnyArray, rows: IntArray) -> Array:
         """One sweep of some rows of q, in their place; how much each changed."""
-        plan, rows = self.schedule, frozen(rows)
+        plan, rows = self.schedule, freeze(rows)
         change = np.zeros((len(plan.chunks) - 1, len(rows)))
         size = max(1, CHUNK_WORK // plan.work) if len(plan.stages) == 1 else 1
         n_blocks = -(-len(rows) // size)
@@ -282,7 +282,7 @@ class Naive:
 
     def factor_marginals(self, p: Array, pick: Pick, out: Array) -> None:
         """Writes factor marginals (R, .)."""
-        product_marginals(self.setting.problem, p, np.ones(len(self.linked), np.bool_), out)
+        multiply_marginals(self.setting.problem, p, np.ones(len(self.linked), np.bool_), out)
 
     def add_moments(self, p: Array, pick: Pick, out: Array) -> None:
         """Adds moments (L,) of the expanded problem."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import BoolArray, IntArray, frozen, offsets_of
+from besag.arrays import BoolArray, IntArray, freeze, offsets_of
 from besag.kernels.factors import TABLE, Factors
 
 CHUNK_WORK = 1 << 19  # table entries: a task of less costs more than it gives
@@ -55,11 +55,11 @@ def make_schedule(factors: Factors, colours: IntArray, used: BoolArray, *, merge
     work = np.diff(np.concatenate([[0], np.cumsum(entries)])[first]) + VARIABLE_WORK
     chunks, stages = _stages(colours[order], np.cumsum(work), merged)
     return Schedule(
-        order=frozen(order),
-        first=frozen(first),
-        factor=frozen(factor[by_position]),
-        axis=frozen(axis[by_position]),
-        chunks=frozen(chunks),
+        order=freeze(order),
+        first=freeze(first),
+        factor=freeze(factor[by_position]),
+        axis=freeze(axis[by_position]),
+        chunks=freeze(chunks),
         stages=stages,
         work=int(work.sum()),
     )

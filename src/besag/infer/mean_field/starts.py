@@ -21,7 +21,7 @@ from besag.infer.zeros.kernels.box import find_box, is_box
 LOWEST = 1e-300  # of a probability, so that it has a logarithm
 
 
-def normalised(setting: Setting, weights: AnyArray) -> Array:
+def normalise_weights(setting: Setting, weights: AnyArray) -> Array:
     """(R, S) weights as probabilities: zero at states that are ruled out, uniform where a variable has no weight."""
     allowed = setting.base > -np.inf
     kept = np.where(allowed, weights, 0.0)
@@ -35,17 +35,17 @@ def normalised(setting: Setting, weights: AnyArray) -> Array:
 def uniform_start(setting: Setting) -> Array:
     """(R, S)."""
     shape = setting.base.shape
-    return feasible(setting, normalised(setting, np.ones(shape)), np.zeros(shape))
+    return feasible(setting, normalise_weights(setting, np.ones(shape)), np.zeros(shape))
 
 
 def random_start(setting: Setting, rng: np.random.Generator) -> Array:
     """(R, S)."""
     shape = setting.base.shape
-    q = normalised(setting, rng.standard_exponential(shape))
+    q = normalise_weights(setting, rng.standard_exponential(shape))
     return feasible(setting, q, rng.gumbel(size=shape) if setting.has_zeros else q)
 
 
-def given_start(setting: Setting, given: AnyArray) -> Array:
+def read_start(setting: Setting, given: AnyArray) -> Array:
     """(R, S) from an array of (S,), (R, S), (V, K) or a grid's (H, W, K), one row for all where it has one."""
     rows, n_states = setting.base.shape
     values = np.asarray(given, np.float64)
@@ -55,7 +55,7 @@ def given_start(setting: Setting, given: AnyArray) -> Array:
         )
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise CapabilityError("init must be probabilities: finite numbers from 0 on")
-    q = normalised(setting, np.broadcast_to(values.reshape(-1, n_states), (rows, n_states)))
+    q = normalise_weights(setting, np.broadcast_to(values.reshape(-1, n_states), (rows, n_states)))
     return feasible(setting, q, np.log(np.maximum(q, LOWEST)))
 
 
@@ -70,7 +70,7 @@ def warm_start(setting: Setting, warm: Result) -> Array:
             f"init is of another model or another number of rows: its marginals have shape {np.shape(own)}, "
             f"expected {setting.base.shape}"
         )
-    return given_start(setting, own)
+    return read_start(setting, own)
 
 
 def feasible(setting: Setting, q: Array, bonus: Array) -> Array:
@@ -81,4 +81,4 @@ def feasible(setting: Setting, q: Array, bonus: Array) -> Array:
     for box, base, extra in zip(boxes, setting.base, bonus, strict=True):
         if not is_box(setting.factors, box, compile=setting.compile):
             box[:] = find_box(setting.factors, base, extra, base > -np.inf, compile=setting.compile)
-    return normalised(setting, np.where(boxes, np.maximum(q, LOWEST), 0.0))
+    return normalise_weights(setting, np.where(boxes, np.maximum(q, LOWEST), 0.0))

@@ -20,17 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, frozen, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, freeze, offsets_of
 from besag.infer.mean_field.kernels.general import make_tilt
-from besag.infer.mean_field.kernels.induced import induced_forest
-from besag.infer.mean_field.naive import Pick, factor_means, is_hard, linked_factors
+from besag.infer.mean_field.kernels.induced import induce_forest
+from besag.infer.mean_field.naive import Pick, factor_means, find_linked, is_hard
 from besag.infer.mean_field.schedule import Schedule, make_schedule
 from besag.infer.memory import message_entries
 from besag.infer.prepared import Setting
-from besag.infer.products import add_product_moments, product_marginals
+from besag.infer.products import add_product_moments, multiply_marginals
 from besag.infer.result import factor_offsets
 from besag.infer.trees import sums
-from besag.infer.trees.plan import Forest, plan
+from besag.infer.trees.plan import Forest, plan_forest
 from besag.kernels.colouring import colours_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
@@ -62,10 +62,10 @@ class Cover:
 
 def cover_of(setting: Setting) -> Cover:
     """The forest of the strongest factors of a problem."""
-    factors, linked = setting.factors, linked_factors(setting)
+    factors, linked = setting.factors, find_linked(setting)
     candidates = np.flatnonzero(linked)
     strongest_first = np.argsort(-_strengths(factors)[candidates], kind="stable")
-    inside, tree_of = induced_forest(factors, candidates[strongest_first], compile=setting.compile)
+    inside, tree_of = induce_forest(factors, candidates[strongest_first], compile=setting.compile)
     colours = colours_of(*factors[:3], tree_of, compile=setting.compile)[tree_of]
     schedule = make_schedule(factors, colours, linked & ~inside, merged=False)
     of_factor = colours[factors.scope_variables[factors.scope_offsets[:-1]]]
@@ -104,7 +104,7 @@ def _part(factors: Factors, variables: IntArray, numbers: IntArray) -> Part:
         table_offsets,
         factors.log_potentials[entries],
     )
-    forest = plan(*own[:3])
+    forest = plan_forest(*own[:3])
     assert forest is not None
     component = np.repeat(forest.component, np.diff(state_offsets))
     return Part(forest, own, variables, states, numbers, entries, component)
@@ -156,7 +156,7 @@ class Trees:
         """One sweep of some rows of q, in their place; how much each changed."""
         change = np.zeros(len(rows))
         for part, (first, last) in zip(self.cover.parts, self.cover.schedule.stages, strict=True):
-            self._tell(q, frozen(rows), first, last)
+            self._tell(q, freeze(rows), first, last)
             np.maximum(change, self._fit(part, q, rows), out=change)
         return change
 
@@ -197,7 +197,7 @@ class Trees:
 
     def factor_marginals(self, p: Array, pick: Pick, out: Array) -> None:
         """Writes factor marginals (R, .); products where a tree has no labelling."""
-        product_marginals(self.setting.problem, p, np.ones(len(self.cover.inside), np.bool_), out)
+        multiply_marginals(self.setting.problem, p, np.ones(len(self.cover.inside), np.bool_), out)
         offsets, tilted = factor_offsets(self.setting.graph), pick(self.tilted)
         for part in self.cover.parts:
             places, own_offsets = _gathered(offsets, part.numbers)

@@ -61,7 +61,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of, sealed
+from besag.arrays import Array, BoolArray, IntArray, freeze, offsets_of, seal
 from besag.infer.orders.kernels.first_runs import (
     BETTER,
     FILL,
@@ -134,15 +134,15 @@ class _Found(NamedTuple):
     run: Run
 
 
-def neighbours(
+def find_neighbours_of(
     n_variables: int, scope_offsets: IntArray, scope_variables: IntArray, *, compile: bool = True
 ) -> tuple[IntArray, IntArray]:
     """Who shares a factor with whom, (first (V + 1,), others (A,)), each neighbour once."""
     kernel = kernel_of(make_neighbours, compile=compile)
-    return sealed(kernel(n_variables, frozen(scope_offsets), frozen(scope_variables)))
+    return seal(kernel(n_variables, freeze(scope_offsets), freeze(scope_variables)))
 
 
-def best_order(
+def find_order(
     cardinalities: IntArray,
     first: IntArray,
     others: IntArray,
@@ -175,7 +175,7 @@ def best_order(
             best = found
     _, entries, largest, _, width, _, _ = best.run
     return Order(
-        variables=frozen(best.variables),
+        variables=freeze(best.variables),
         entries=float(entries),
         largest=float(largest),
         width=int(width),
@@ -185,7 +185,7 @@ def best_order(
     )
 
 
-def within(
+def fits_within(
     cardinalities: IntArray,
     first: IntArray,
     others: IntArray,
@@ -203,7 +203,7 @@ def within(
     return bool(found.run[0] == DONE)
 
 
-def bounded_order(
+def bound_order(
     cardinalities: IntArray,
     first: IntArray,
     others: IntArray,
@@ -231,7 +231,7 @@ def _given(cardinalities: IntArray, first: IntArray, others: IntArray, keep: Boo
     if np.diff(first)[single].any():
         first, others = _without(single, first, others)
     kept = np.zeros(len(cardinalities), np.bool_) if keep is None else keep
-    return frozen(cardinalities), frozen(first), frozen(others), frozen(kept)
+    return freeze(cardinalities), freeze(first), freeze(others), freeze(kept)
 
 
 def _prepared(
@@ -243,7 +243,7 @@ def _prepared(
 
 def _graph(given: _Given, shared: Prepared) -> _Graph:
     _, first, others, kept = given
-    counts, logs, weights, sums, scores, sizes = sealed(shared)
+    counts, logs, weights, sums, scores, sizes = seal(shared)
     return _Graph(first, others, kept, counts, logs, weights, sums, scores, sizes)
 
 
@@ -276,7 +276,7 @@ def _tried(
         graph.scores[row],
         graph.sizes,
         rule == WEIGHT,
-        frozen(factors),
+        freeze(factors),
         *limits,
         most_steps,
         variables,
@@ -286,7 +286,7 @@ def _tried(
 
 def _swept(graph: _Graph, best: _Found, compile: bool) -> _Found:
     """The sweep, which is given up when it is not much better than the best greedy run."""
-    simple = frozen(best.variables[: best.run[5]])
+    simple = freeze(best.variables[: best.run[5]])
     variables = np.empty(len(best.variables), np.int64)
     structure = (graph.cardinalities, graph.logs, graph.kept, graph.first, graph.others)
     limits = (*_limits(best.run, SWEEP_TIMES), SEARCH_STEPS)

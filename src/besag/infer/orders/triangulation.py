@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import BoolArray, IntArray, frozen
+from besag.arrays import BoolArray, IntArray, freeze
 from besag.graph.graph import Graph
 from besag.infer.orders.kernels.cliques import make_cliques
-from besag.infer.orders.search import neighbours
+from besag.infer.orders.search import find_neighbours_of
 from besag.kernels.compile import kernel_of, worth_compiling
 
 
@@ -35,17 +35,17 @@ class Triangulation:
     fill_in: IntArray  # (M, 2) the lower variable first, in order
 
 
-def triangulated(graph: Graph, order: IntArray, free: BoolArray) -> Triangulation:
+def triangulate(graph: Graph, order: IntArray, free: BoolArray) -> Triangulation:
     """The triangulation of the graph on the free variables (V,) by an order (n,) of them."""
     compile = worth_compiling(20.0 * len(graph.scope_variables))
     inside = free[graph.scope_variables]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])[graph.scope_offsets]
-    scopes = frozen(graph.scope_variables[inside])
-    first, others = neighbours(graph.n_variables, frozen(starts), scopes, compile=compile)
-    found = kernel_of(make_cliques, compile=compile)(frozen(order), first, others)
-    offsets, members, n_separator, parent, _ = (frozen(part) for part in found)
+    scopes = freeze(graph.scope_variables[inside])
+    first, others = find_neighbours_of(graph.n_variables, freeze(starts), scopes, compile=compile)
+    found = kernel_of(make_cliques, compile=compile)(freeze(order), first, others)
+    offsets, members, n_separator, parent, _ = (freeze(part) for part in found)
     added = _fill_in(offsets, members, n_separator, first, others)
-    return Triangulation(offsets, members, n_separator, parent, frozen(added))
+    return Triangulation(offsets, members, n_separator, parent, freeze(added))
 
 
 def _fill_in(

@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number
@@ -44,8 +44,8 @@ from besag.infer.prepared import Setting
 from besag.infer.result import Result
 from besag.infer.sampling.gibbs import check_count
 from besag.infer.sampling.kernels.single_site import make_totals
-from besag.infer.sampling.single_site import LANES, links_in, prepared, sampler_bytes, single_site
-from besag.infer.zeros.starts import drawn_at_once, drawn_codes
+from besag.infer.sampling.single_site import LANES, links_in, prepare_sampling, sampler_bytes, single_site
+from besag.infer.zeros.starts import count_drawn, draw_codes
 from besag.kernels.compile import kernel_of
 from besag.kernels.random import sweep_key
 from besag.kernels.threads import run_chunks
@@ -128,7 +128,7 @@ class Annealing:
         rng = np.random.default_rng(0) if rng is None else rng
         self.engine = engine
         self.end, self.clock = math.inf if time_limit is None else began + time_limit, clock
-        self.setting = setting = prepared(problem, engine.memory_limit, engine.n_chains, engine.n_temperatures)
+        self.setting = setting = prepare_sampling(problem, engine.memory_limit, engine.n_chains, engine.n_temperatures)
         graph = setting.graph
         self._refuse()
         codes = self._begin(rng, began)
@@ -146,7 +146,7 @@ class Annealing:
         """TooLargeError where the chains would not fit: their states twice, as drawn and as kept, and conditionals."""
         setting, graph, n_chains = self.setting, self.setting.graph, self.engine.n_chains
         rows, n_states = setting.n_rows, int(graph.state_offsets[-1])
-        drawn = rows * n_chains * graph.n_variables + drawn_at_once(rows * n_chains, n_states)
+        drawn = rows * n_chains * graph.n_variables + count_drawn(rows * n_chains, n_states)
         kept = rows * n_chains * (n_states + 3 * graph.n_variables) + 2 * min(AT_ONCE, rows * n_chains * n_states)
         tables = 4 * len(setting.problem.log_potentials)  # at a temperature
         needed = sampler_bytes(setting) + 8 * (max(drawn, kept) + tables)
@@ -158,10 +158,10 @@ class Annealing:
         """(R, C, V): where the chains begin; of a large problem only so many as there is time for."""
         base, offsets, n_chains = self.setting.base, self.setting.graph.state_offsets, self.engine.n_chains
         step = n_chains if self.end == math.inf else LANES * max(1, DRAWN // (LANES * base.size))
-        parts = [drawn_codes(base, offsets, min(step, n_chains), rng)]
+        parts = [draw_codes(base, offsets, min(step, n_chains), rng)]
         until = began + START * (self.end - began)
         while (n := sum(part.shape[1] for part in parts)) < n_chains and self.clock() < until:
-            parts.append(drawn_codes(base, offsets, min(step, n_chains - n), rng))
+            parts.append(draw_codes(base, offsets, min(step, n_chains - n), rng))
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     @property
@@ -172,11 +172,11 @@ class Annealing:
     def _totals(self) -> tuple[Array, Array]:
         """F and N of every chain, (R, C, N)."""
         setting, graph = self.setting, self.setting.graph
-        states = frozen(self.sampler.codes().reshape(-1, graph.n_variables))
+        states = freeze(self.sampler.codes().reshape(-1, graph.n_variables))
         finite, violated = (np.zeros((len(states), graph.n_instances)) for _ in range(2))
         kernel = kernel_of(make_totals, compile=setting.compile)
-        factors = type(setting.factors)(*(frozen(array) for array in setting.factors))
-        strides, instance = links_in(graph, setting).strides, frozen(graph.factor_instances)
+        factors = type(setting.factors)(*(freeze(array) for array in setting.factors))
+        strides, instance = links_in(graph, setting).strides, freeze(graph.factor_instances)
         step = max(1, (1 << 18) // max(1, graph.n_factors))
 
         def task(number: int) -> None:

@@ -19,17 +19,17 @@ from typing import TypedDict
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, frozen, offsets_of
+from besag.arrays import Array, IntArray, freeze, offsets_of
 from besag.errors import CapabilityError
 from besag.infer.iterate import Look, no_look
-from besag.infer.memory import linked_entries
+from besag.infer.memory import count_linked
 from besag.infer.prepared import Setting
 from besag.infer.sampling.kernels.forest_cover import make_cover
 from besag.infer.sampling.kernels.swendsen_wang import make_clusters
 from besag.infer.sampling.scan import WORTH_THREADS
 from besag.infer.sampling.single_site import Layout, ends_of, pairs_of
 from besag.infer.trees import sums
-from besag.infer.trees.plan import Forest, plan
+from besag.infer.trees.plan import Forest, plan_forest
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import POTTS, Factors
 from besag.kernels.incidence import make_incidence
@@ -65,8 +65,8 @@ class TreeBlocks(Layout):
     def __init__(self, setting: Setting, n_chains: int, n_threads: int | None, n_kept: int) -> None:
         super().__init__(setting, n_chains)
         self.n_threads, self.n_kept = n_threads, n_kept
-        scopes = tuple(frozen(array) for array in setting.factors[:3])
-        self.incidence = tuple(frozen(a) for a in kernel_of(make_incidence, compile=setting.compile)(*scopes))
+        scopes = tuple(freeze(array) for array in setting.factors[:3])
+        self.incidence = tuple(freeze(a) for a in kernel_of(make_incidence, compile=setting.compile)(*scopes))
         self.covers: dict[int, list[Block]] = {}
         self.base = np.repeat(setting.base, n_chains, axis=0)
 
@@ -100,7 +100,7 @@ class TreeBlocks(Layout):
         order = np.random.default_rng(number).permutation(graph.n_variables)
         block_of = np.full(graph.n_variables, -1, np.int64)
         cover = kernel_of(make_cover, compile=self.setting.compile)
-        n_blocks = cover(frozen(order), *self.incidence, graph.n_factors, block_of)
+        n_blocks = cover(freeze(order), *self.incidence, graph.n_factors, block_of)
         for b in range(n_blocks):
             look()
             blocks.append(self._block(block_of == b))
@@ -129,7 +129,7 @@ class TreeBlocks(Layout):
             whole.table_offsets,
             whole.log_potentials,
         )
-        forest = plan(*factors[:3], compile=self.setting.compile)
+        forest = plan_forest(*factors[:3], compile=self.setting.compile)
         assert forest is not None
         sizes = cards[variables]
         starts = offsets_of(sizes)
@@ -148,7 +148,7 @@ class TreeBlocks(Layout):
 
 def cover_bytes(setting: Setting) -> int:
     """What a cover takes."""
-    return 8 * COVER_OF_ENTRY * linked_entries(setting.graph)
+    return 8 * COVER_OF_ENTRY * count_linked(setting.graph)
 
 
 class Clusters(Layout):
@@ -157,15 +157,15 @@ class Clusters(Layout):
     def __init__(self, setting: Setting, n_chains: int, n_threads: int | None) -> None:
         super().__init__(setting, n_chains)
         self.n_threads = n_threads
-        self.ends = frozen(ends_of(setting.graph))
+        self.ends = freeze(ends_of(setting.graph))
         coupling, base = agreeing(setting)
-        self.coupling, self.base = frozen(coupling), frozen(base)
+        self.coupling, self.base = freeze(coupling), freeze(base)
 
     def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
         """One sweep: bonds, then labels."""
         kernel = kernel_of(make_clusters, compile=self.setting.compile)
         scores = np.zeros((len(self.states), 1))
-        offsets = frozen(self.setting.graph.state_offsets)
+        offsets = freeze(self.setting.graph.state_offsets)
 
         def task(u: int) -> None:
             look()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.errors import TooLargeError
 from besag.infer.engine import Want
 from besag.infer.prepared import Setting
@@ -27,7 +27,7 @@ class Counts:
     def __init__(self, setting: Setting, want: frozenset[Want], n_chains: int, possible: BoolArray) -> None:
         self.setting, self.n_chains, graph = setting, n_chains, setting.graph
         union = graph.n_instances > 1
-        self.alive = frozen(np.ones(1, np.bool_) if union else possible)
+        self.alive = freeze(np.ones(1, np.bool_) if union else possible)
         self.ones = possible[graph.factor_instances].astype(np.float64) if union else np.ones(graph.n_factors)
         self.cells = np.zeros((0, 0))
         if "factors" in want:
@@ -43,15 +43,15 @@ class Counts:
     def add(self, codes: IntArray) -> None:
         """One more sweep, (R, C, V)."""
         setting, graph = self.setting, self.setting.graph
-        factors = type(setting.factors)(*(frozen(array) for array in setting.factors))
+        factors = type(setting.factors)(*(freeze(array) for array in setting.factors))
         count = kernel_of(make_counts, compile=setting.compile)
-        states = frozen(codes.reshape(-1, graph.n_variables))
+        states = freeze(codes.reshape(-1, graph.n_variables))
         shared = (factors, links_in(graph, setting).strides, states, self.n_chains, self.alive)
         if self.cells.size:
-            count(*shared, frozen(factor_offsets(graph)[:-1]), frozen(self.ones), False, self.cells)
+            count(*shared, freeze(factor_offsets(graph)[:-1]), freeze(self.ones), False, self.cells)
         if self.table_cells.size:
-            starts = frozen(factors.table_offsets[factors.table_of_factor])
-            count(*shared, starts, frozen(self._weights()), True, self.table_cells)
+            starts = freeze(factors.table_offsets[factors.table_of_factor])
+            count(*shared, starts, freeze(self._weights()), True, self.table_cells)
 
     def _weights(self) -> Array:
         weights = self.setting.problem.weights

@@ -33,7 +33,7 @@ from besag.infer.iterate import Clock, Limits, each_step, iterate
 from besag.infer.result import Result
 from besag.infer.sampling.diagnostics import LEAST, MOST, effective_size, r_hat
 from besag.infer.sampling.scan import SCANS
-from besag.infer.sampling.single_site import prepared
+from besag.infer.sampling.single_site import prepare_sampling
 from besag.infer.sampling.walk import Walk
 
 ALL_SCANS = (*SCANS, "tree", "swendsen_wang")
@@ -82,7 +82,7 @@ class Gibbs:
         check_wants(self, want)
         walk, limits = self._walk(problem, want, warm, rng, Clock(time_limit, began), time_limit)
         result = iterate("gibbs", walk, want, limits, began, on_step)
-        return judged(result, walk)
+        return judge(result, walk)
 
     def steps(
         self,
@@ -96,7 +96,7 @@ class Gibbs:
         began, want = time.perf_counter(), frozenset[Want]({"variables"})
         walk, limits = self._walk(problem, want, warm, rng, Clock(time_limit, began), time_limit)
         for result in each_step("gibbs", walk, want, limits, began):
-            yield result if result.diagnostics["stopped"] is None else judged(result, walk)
+            yield result if result.diagnostics["stopped"] is None else judge(result, walk)
 
     def _walk(
         self,
@@ -109,7 +109,7 @@ class Gibbs:
     ) -> tuple[Walk, Limits]:
         per_chain = 1 if self.n_draws is None else -(-self.n_draws // self.n_chains)
         engine = replace(self, n_samples=max(self.n_samples, per_chain))
-        setting = prepared(problem, self.memory_limit, self.n_chains, engine.n_samples + self.burn_in)
+        setting = prepare_sampling(problem, self.memory_limit, self.n_chains, engine.n_samples + self.burn_in)
         walk = Walk(engine, setting, want, warm, np.random.default_rng(0) if rng is None else rng, clock)
         return walk, Limits(walk.burn_in + engine.n_samples, None, time_limit)
 
@@ -122,7 +122,7 @@ def check_count(name: str, value: object, least: int) -> None:
         raise CapabilityError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
-def judged(result: Result, walk: Walk) -> Result:
+def judge(result: Result, walk: Walk) -> Result:
     """The result with what its chains say of themselves."""
     x = walk.watched()
     worst = float(r_hat(x).max(initial=1.0)) if x.shape[2] else np.inf

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from besag.arrays import IntArray, frozen, index_type
+from besag.arrays import IntArray, freeze, index_type
 from besag.infer.iterate import Look, no_look
 from besag.infer.prepared import Setting
 from besag.kernels.colouring import colours_of
@@ -42,13 +42,13 @@ class Scan:
         self.stages = [[(start, min(start + LONGEST, len(free)))] for start in range(0, max(len(free), 1), LONGEST)]
         if kind == "chromatic":
             self._by_colour(setting, free)
-        self.order = frozen(self.order)
+        self.order = freeze(self.order)
         self.n_pieces = sum(len(stage) for stage in self.stages)
 
     def _by_colour(self, setting: Setting, free: IntArray) -> None:
         graph = setting.graph
         scopes = (graph.state_offsets, graph.scope_offsets, graph.scope_variables)
-        colours = graph.plans.get("colours", lambda: frozen(colours_of(*scopes, compile=setting.compile)))
+        colours = graph.plans.get("colours", lambda: freeze(colours_of(*scopes, compile=setting.compile)))
         self.order = free[np.argsort(colours[free], kind="stable")]
         sizes = np.bincount(colours[free])
         if len(free) < SMALL_COLOUR * len(sizes):
@@ -67,7 +67,7 @@ class Scan:
         For a sampler that keeps its arrays in that order.
         """
         n_variables, visited = self.n_variables, self.order
-        self.order = frozen(np.arange(len(visited), dtype=index_type(n_variables)))
+        self.order = freeze(np.arange(len(visited), dtype=index_type(n_variables)))
         left = np.ones(n_variables, np.bool_)
         left[visited] = False
         return np.concatenate([visited, np.flatnonzero(left)])
@@ -78,7 +78,7 @@ class Scan:
         """One sweep of all units, each of so many lanes."""
         order = self.order
         if self.kind == "random":
-            order = frozen(order[np.random.default_rng(key % 2**63).permutation(len(order))])
+            order = freeze(order[np.random.default_rng(key % 2**63).permutation(len(order))])
         part = 0
         for stage in self.stages:
             longest = max(stop - start for start, stop in stage)

@@ -18,11 +18,11 @@ from typing import Protocol
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, Kind, frozen, index_type, inverse, offsets_of
+from besag.arrays import AnyArray, Array, IntArray, Kind, freeze, index_type, invert, offsets_of
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.iterate import Look, no_look
-from besag.infer.memory import linked_entries
+from besag.infer.memory import count_linked
 from besag.infer.prepared import Setting
 from besag.infer.sampling.kernels.binary import BLOCK, Neighbours, make_binary_sweep
 from besag.infer.sampling.kernels.pairs import Pairs, make_pairs_sweep
@@ -64,7 +64,7 @@ class Sampler(Protocol):
         """Means (R, Q), or their standard errors, for each state: (R, S)."""
 
 
-def prepared(problem: Problem, memory_limit: int | None, n_chains: int, n_sweeps: int) -> Setting:
+def prepare_sampling(problem: Problem, memory_limit: int | None, n_chains: int, n_sweeps: int) -> Setting:
     """A problem made ready for so many sweeps of so many chains of each row."""
     setting = Setting(problem, KINDS, memory_limit)
     drawn = float(n_sweeps) * setting.n_rows * n_chains * max(problem.graph.n_variables, problem.graph.n_factors)
@@ -77,7 +77,7 @@ def sampler_bytes(setting: Setting) -> int:
     graph = setting.graph
     rows = setting.n_rows * (4 * int(graph.state_offsets[-1]) + 2 * graph.n_variables)
     tables = 3 * len(setting.problem.log_potentials)
-    return 8 * (rows + 6 * linked_entries(graph) + 4 * graph.n_factors + 4 * graph.n_variables + tables)
+    return 8 * (rows + 6 * count_linked(graph) + 4 * graph.n_factors + 4 * graph.n_variables + tables)
 
 
 def links_in(graph: Graph, setting: Setting) -> Links:
@@ -121,13 +121,13 @@ class SingleSite(Layout):
     def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
         super().__init__(setting, n_chains)
         self.scan, self.n_threads, self.dtype = Scan(scan, setting, 1), n_threads, setting.number_type(dtype)
-        factors = type(setting.factors)(*(frozen(array) for array in setting.factors))
+        factors = type(setting.factors)(*(freeze(array) for array in setting.factors))
         self.factors = factors._replace(log_potentials=self._read(factors.log_potentials))
         self.links = links_in(setting.graph, setting)
         self.base = self._read(setting.base)
 
     def _read(self, values: Array) -> AnyArray:
-        return frozen(values.astype(self.dtype, copy=False))
+        return freeze(values.astype(self.dtype, copy=False))
 
     def temper(self, beta: float, hard: float) -> None:
         """Take log-potentials of factors of several variables beta times, and `hard` for those that are -inf."""
@@ -167,7 +167,7 @@ class PairwiseStates(SingleSite):
 
     def _rows(self) -> AnyArray:
         values = self.factors.log_potentials
-        return np.asarray(frozen(np.concatenate([values, values[self.transposed]])))
+        return np.asarray(freeze(np.concatenate([values, values[self.transposed]])))
 
     def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
         """One sweep."""
@@ -196,7 +196,7 @@ class Binary:
         self.lanes = next(lanes for lanes in (LANES, 2, 1) if n_chains % lanes == 0)
         self.scan = Scan(scan, setting, BLOCK // self.lanes)
         self.visits = self.scan.renumber()
-        self.places = inverse(self.visits)
+        self.places = invert(self.visits)
         self.n_groups = n_chains // self.lanes
         n_units, n_variables = setting.n_rows * self.n_groups, setting.graph.n_variables
         self.states = np.zeros((n_units, n_variables * self.lanes), np.int8)
@@ -209,10 +209,10 @@ class Binary:
 
     def temper(self, beta: float, hard: float) -> None:
         """Take the log-potentials of pairwise factors beta times; there are no hard zeros among them."""
-        self.coupling = frozen((beta * self.pair_coupling[self.edge]).astype(self.dtype, copy=False))
+        self.coupling = freeze((beta * self.pair_coupling[self.edge]).astype(self.dtype, copy=False))
         certain = np.copysign(CERTAIN + beta * self.reach, self.own)
         field = np.where(np.isinf(self.own), certain, self.own) + beta * self.shift
-        self.field = frozen(field[:, self.visits].astype(self.dtype, copy=False))
+        self.field = freeze(field[:, self.visits].astype(self.dtype, copy=False))
 
     def start(self, codes: IntArray) -> None:
         """Begin at labellings (R, C, V)."""
@@ -283,7 +283,7 @@ def _oriented(setting: Setting, n_states: int) -> tuple[Pairs, IntArray]:
     owner = np.repeat(np.arange(graph.n_variables), np.diff(neighbours.first))
     leads = ends_of(graph)[edge, 0] == owner  # on the first axis: it reads columns of the table
     table = np.where(potts[edge], -1 - start[edge], start[edge] + n_entries * leads)
-    return Pairs(neighbours.first, neighbours.other, frozen(table)), frozen(transposed)
+    return Pairs(neighbours.first, neighbours.other, freeze(table)), freeze(transposed)
 
 
 def pairs_of(graph: Graph) -> IntArray:
@@ -315,7 +315,7 @@ def _neighbours(graph: Graph) -> tuple[Neighbours, IntArray]:
     by_variable = np.argsort(variable, kind="stable")
     first = offsets_of(np.bincount(variable, minlength=graph.n_variables))
     edge = np.tile(np.arange(len(ends)), 2)[by_variable]
-    return Neighbours(frozen(first), frozen(other[by_variable])), frozen(edge)
+    return Neighbours(freeze(first), freeze(other[by_variable])), freeze(edge)
 
 
 def _visited(graph: Graph, visits: IntArray, places: IntArray) -> tuple[Neighbours, IntArray]:
@@ -325,7 +325,7 @@ def _visited(graph: Graph, visits: IntArray, places: IntArray) -> tuple[Neighbou
     ends = offsets_of(sizes)
     taken = np.repeat(first[visits] - ends[:-1], sizes) + np.arange(len(other))
     index = index_type(max(len(other), graph.n_variables))
-    return Neighbours(frozen(ends.astype(index)), frozen(places[other[taken]].astype(index))), edge[taken]
+    return Neighbours(freeze(ends.astype(index)), freeze(places[other[taken]].astype(index))), edge[taken]
 
 
 def _linear(setting: Setting) -> tuple[Array, Array, Array]:

@@ -26,7 +26,7 @@ from besag.infer.sampling.blocks import N_COVERS, WORK_OF_STATE, Clusters, TreeB
 from besag.infer.sampling.counts import Counts
 from besag.infer.sampling.means import Running
 from besag.infer.sampling.single_site import Sampler, sampler_bytes, single_site
-from besag.infer.zeros.starts import drawn_at_once, given_codes, start_codes
+from besag.infer.zeros.starts import count_drawn, draw_starts, read_codes
 from besag.kernels.random import sweep_key
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Walk:
         units = rows * engine.n_chains
         of_chain = 3 * n_states + 3 * graph.n_variables  # three sums, and states as they are drawn and kept
         kept = units * of_chain + 6 * rows * n_states
-        drawn = drawn_at_once(units, n_states) + units * (n_states + graph.n_variables)
+        drawn = count_drawn(units, n_states) + units * (n_states + graph.n_variables)
         needed = sampler_bytes(setting) + 8 * max(kept, drawn)
         if engine.scan == "tree":
             needed += cover_bytes(setting) + 8 * WORK_OF_STATE * units * n_states
@@ -96,7 +96,7 @@ class Walk:
         """Puts the chains where they begin; how many sweeps they have behind them."""
         shape = (self.setting.n_rows, self.n_chains, self.setting.graph.n_variables)
         self.possible = np.array(self.setting.possible)
-        given = None if warm is None or self._continues(warm) else given_codes(self.setting, warm, self.n_chains)
+        given = None if warm is None or self._continues(warm) else read_codes(self.setting, warm, self.n_chains)
         if given is not None:
             self.sampler.start(given)
             self._refuse_impossible_start(given)
@@ -105,7 +105,7 @@ class Walk:
         if state is not None:
             self.sampler.start(np.asarray(state["codes"], np.int64))
             return int(state["sweeps"])
-        codes, self.possible = start_codes(self.setting, self.n_chains, rng)
+        codes, self.possible = draw_starts(self.setting, self.n_chains, rng)
         self.sampler.start(codes)
         return 0
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Semiring, frozen
+from besag.arrays import Array, BoolArray, IntArray, Semiring, freeze
 from besag.infer.trees.plan import Forest
 from besag.kernels.factors import POTTS, Factors
 from besag.kernels.semiring import limits
@@ -43,7 +43,7 @@ def prepare_tables(factors: Factors, forest: Forest, semiring: Semiring) -> Tabl
     log_potentials, offsets = factors.log_potentials, factors.table_offsets
     n_tables = len(offsets) - 1
     if semiring != Semiring.SUM or len(forest.order) == 0:
-        return Tables(frozen(log_potentials), frozen(np.zeros(n_tables)), 0.0, 1.0, False)
+        return Tables(freeze(log_potentials), freeze(np.zeros(n_tables)), 0.0, 1.0, False)
     delta, window = limits(forest.max_arity)
     potts = np.zeros(n_tables, np.bool_)
     potts[factors.table_of_factor[factors.kinds == POTTS]] = True
@@ -60,7 +60,7 @@ def prepare_tables(factors: Factors, forest: Forest, semiring: Semiring) -> Tabl
     with np.errstate(under="ignore"):
         values = np.exp(log_potentials - np.repeat(shifts, sizes))
     values[np.repeat(potts, sizes)] = log_potentials[np.repeat(potts, sizes)]
-    return Tables(frozen(values), frozen(shifts), delta, window, False)
+    return Tables(freeze(values), freeze(shifts), delta, window, False)
 
 
 def _extent(log_potentials: Array, offsets: IntArray, potts: BoolArray) -> tuple[Array, Array]:
@@ -85,15 +85,15 @@ def _hides(
 def prepare_base(base: Array, state_offsets: IntArray, semiring: Semiring, delta: float, max_arity: int) -> Base:
     """Base (R, S) in the domain of the semiring."""
     if semiring != Semiring.SUM:
-        return Base(frozen(base), frozen(np.zeros((0, 0))), False)
+        return Base(freeze(base), freeze(np.zeros((0, 0))), False)
     n_variables = len(state_offsets) - 1
     # A factor multiplies up to max_arity vectors before anything is rescaled: none may leave its share of the range.
     benign = min(BENIGN, -0.5 * math.log(limits(max_arity)[0]))
     with np.errstate(under="ignore"):
         if np.all((np.abs(base) <= benign) | (base == -math.inf)):
-            return Base(frozen(np.exp(base)), frozen(np.zeros((len(base), n_variables))), False)
+            return Base(freeze(np.exp(base)), freeze(np.zeros((len(base), n_variables))), False)
         scale = np.maximum.reduceat(base, state_offsets[:-1], axis=1)
         scale = np.where(scale == -math.inf, 0.0, np.rint(scale))
         relative = base - np.repeat(scale, np.diff(state_offsets), axis=1)
         narrow = delta > 0.0 and bool(np.any((relative < math.log(delta)) & (relative > -math.inf)))
-        return Base(frozen(np.exp(relative)), frozen(scale), narrow)
+        return Base(freeze(np.exp(relative)), freeze(scale), narrow)

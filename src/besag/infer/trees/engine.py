@@ -32,7 +32,7 @@ from besag.infer.memory import (
 from besag.infer.result import Diagnostics, Result, factor_offsets
 from besag.infer.trees import pairs, sums
 from besag.infer.trees.messages import MessageLog, send_all
-from besag.infer.trees.plan import Forest, plan
+from besag.infer.trees.plan import Forest, plan_forest
 from besag.infer.trees.sums import Marginals
 from besag.infer.unary import add_unary_moments, base_blocks, base_rows, copy_unary_marginals
 
@@ -46,7 +46,7 @@ WORK_OF_PAIRS = 3  # those for each state in the fast kernel
 def forest_of(graph: Graph, root: int | None = None) -> Forest | None:
     """The plan of message passing on a graph, hung from a root; None where the factor graph has a cycle."""
     return graph.plans.get(
-        ("forest", root), lambda: plan(graph.state_offsets, graph.scope_offsets, graph.scope_variables, root)
+        ("forest", root), lambda: plan_forest(graph.state_offsets, graph.scope_offsets, graph.scope_variables, root)
     )
 
 

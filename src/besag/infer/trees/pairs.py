@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from besag import recycled
-from besag.arrays import Array, IntArray, Semiring, frozen
+from besag.arrays import Array, IntArray, Semiring, freeze
 from besag.infer.trees.base import BENIGN, SAFE_RANGE
 from besag.infer.trees.kernels.pair_passes import DELTA, make_beyond, make_downward, make_shift, make_upward
 from besag.infer.trees.plan import Forest, accumulators
@@ -69,12 +69,12 @@ def plan_pairs(factors: Factors, forest: Forest, *, worthwhile: int | None = Non
     return PairPlan(
         forest=forest,
         n_states=n,
-        tables=frozen(tables),
-        entries=frozen(factors.table_offsets[tables][:, None] + np.arange(n * n)),
-        matrix=frozen(2 * number + forest.parent_axis),
+        tables=freeze(tables),
+        entries=freeze(factors.table_offsets[tables][:, None] + np.arange(n * n)),
+        matrix=freeze(2 * number + forest.parent_axis),
         slot=slot,
         table_of_slot=table_of_slot,
-        n_factors=frozen(np.bincount(forest.component, minlength=len(forest.roots)) - 1),
+        n_factors=freeze(np.bincount(forest.component, minlength=len(forest.roots)) - 1),
         shared=4 * len(tables) <= len(number),
     )
 
@@ -108,8 +108,8 @@ def sum_product(
     out, log_z = recycled.empty((len(forest.variables), n)), numbers.shift * plan.n_factors.astype(np.float64)
     sums = np.zeros((len(plan.table_of_slot) if want_moments else 0, n, n))
     cells = recycled.empty((1, 0 if factor_offsets is None else int(factor_offsets[-1])))
-    offsets = frozen(np.zeros(1, np.int64) if factor_offsets is None else factor_offsets)
-    outputs = (frozen(np.empty(0) if weights is None else weights), plan.slot, sums, forest.order, offsets, cells[0])
+    offsets = freeze(np.zeros(1, np.int64) if factor_offsets is None else factor_offsets)
+    outputs = (freeze(np.empty(0) if weights is None else weights), plan.slot, sums, forest.order, offsets, cells[0])
     constants = (n if n <= MAX_CONSTANT else 0, int(plan.shared), int(numbers.checked))
     upward = kernel_of(make_upward, *constants, compile=compile)
     downward = kernel_of(make_downward, *constants, compile=compile)
@@ -155,7 +155,7 @@ def _linear_tables(plan: PairPlan, log_potentials: Array) -> _Weights | None:
     with np.errstate(under="ignore"):
         tables = np.exp(logs, out=logs)
     both = np.stack([tables, tables.transpose(0, 2, 1)], axis=1).reshape(-1, n, n) if plan.shared else tables
-    return _Weights(tables, frozen(both), shift, checked)
+    return _Weights(tables, freeze(both), shift, checked)
 
 
 def _linear_base(
@@ -169,7 +169,7 @@ def _linear_base(
     def fill(first: int, last: int) -> bool:
         for a in range(first, last, max(1, BLOCK // n)):
             b = min(a + max(1, BLOCK // n), last)
-            block, here = frozen(base(a, b)), out[a:b]
+            block, here = freeze(base(a, b)), out[a:b]
             if not checked and beyond(block, BENIGN) == 0:
                 np.exp(block, out=here)
                 continue

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import IntArray, frozen, offsets_of
+from besag.arrays import IntArray, freeze, offsets_of
 from besag.infer.trees.kernels.plan import make_explore, make_layout
 from besag.kernels.compile import kernel_of
 from besag.kernels.incidence import make_incidence
@@ -57,7 +57,7 @@ class Forest:
         return len(self.chunk_roots) - 1
 
 
-def plan(
+def plan_forest(
     state_offsets: IntArray,
     scope_offsets: IntArray,
     scope_variables: IntArray,
@@ -72,25 +72,25 @@ def plan(
     n_linked = int(np.count_nonzero(arities >= 2))
     if n_linked and len(scope_variables) - np.count_nonzero(arities == 1) >= n_variables + n_linked:
         return None  # a forest has more nodes than edges
-    graph = (frozen(state_offsets), frozen(scope_offsets), frozen(scope_variables))
+    graph = (freeze(state_offsets), freeze(scope_offsets), freeze(scope_variables))
     first, linked = kernel_of(make_incidence, compile=compile)(*graph)
     explored = np.empty((4, n_variables), np.int64)
     n_components = kernel_of(make_explore, compile=compile)(
-        *graph, frozen(first), frozen(linked), -1 if root is None else root, explored
+        *graph, freeze(first), freeze(linked), -1 if root is None else root, explored
     )
     if n_components < 0:
         return None
-    roots, n_states, work = (frozen(row[:n_components]) for row in explored[:3])
+    roots, n_states, work = (freeze(row[:n_components]) for row in explored[:3])
     chunk_roots = _bundle(n_states, work)
     variables, component, child_factors = (np.empty(n, np.int64) for n in (n_variables, n_variables, n_variables + 1))
     order, parent_axis, message_sizes = (np.empty(n_linked, np.int64) for _ in range(3))
     chunk_ends = np.zeros((2, len(chunk_roots)), np.int64)
     kernel_of(make_layout, compile=compile)(
         *graph,
-        frozen(first),
-        frozen(linked),
+        freeze(first),
+        freeze(linked),
         roots,
-        frozen(chunk_roots),
+        freeze(chunk_roots),
         variables,
         component,
         child_factors,
@@ -101,15 +101,15 @@ def plan(
     )
     return Forest(
         roots=roots,
-        component=frozen(component),
-        variables=frozen(variables),
-        child_factors=frozen(child_factors),
-        order=frozen(order),
-        parent_axis=frozen(parent_axis),
-        message_offsets=frozen(offsets_of(message_sizes)),
-        chunk_roots=frozen(chunk_roots),
-        chunk_variables=frozen(chunk_ends[0]),
-        chunk_factors=frozen(chunk_ends[1]),
+        component=freeze(component),
+        variables=freeze(variables),
+        child_factors=freeze(child_factors),
+        order=freeze(order),
+        parent_axis=freeze(parent_axis),
+        message_offsets=freeze(offsets_of(message_sizes)),
+        chunk_roots=freeze(chunk_roots),
+        chunk_variables=freeze(chunk_ends[0]),
+        chunk_factors=freeze(chunk_ends[1]),
         max_arity=int(np.diff(scope_offsets)[order].max(initial=1)),
         max_children=int(np.diff(child_factors).max(initial=0)),
         work=int(work.sum()),
@@ -125,7 +125,7 @@ def accumulators(forest: Forest, table_of_factor: IntArray, n_tables: int) -> tu
     """
     chunk = np.repeat(np.arange(forest.n_chunks), np.diff(forest.chunk_factors))
     slots, slot = np.unique(chunk * n_tables + table_of_factor[forest.order], return_inverse=True)
-    return frozen(slot.astype(np.int64)), frozen(slots % max(n_tables, 1))
+    return freeze(slot.astype(np.int64)), freeze(slots % max(n_tables, 1))
 
 
 def _bundle(n_states: IntArray, work: IntArray) -> IntArray:

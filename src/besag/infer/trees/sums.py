@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from besag import recycled
-from besag.arrays import Array, IntArray, Semiring, frozen, offsets_of
+from besag.arrays import Array, IntArray, Semiring, freeze, offsets_of
 from besag.infer.trees.base import Tables, prepare_base, prepare_tables
 from besag.infer.trees.kernels.assign import make_decode, make_sample
 from besag.infer.trees.kernels.passes import Graph, Links, Sizes, Span, Work, make_downward, make_upward
@@ -114,8 +114,8 @@ def sum_product(
     base = _rows(base)
     wants = _Wants(
         want_variables,
-        frozen(np.ones(len(base)) if row_weights is None else row_weights),
-        frozen(np.ones(len(factors.state_offsets) - 1) if weights is None else weights),
+        freeze(np.ones(len(base)) if row_weights is None else row_weights),
+        freeze(np.ones(len(factors.state_offsets) - 1) if weights is None else weights),
         *_moment_slots(factors, forest, want_moments),
         factor_offsets,
     )
@@ -181,12 +181,12 @@ class _Wants(NamedTuple):
 
 def _moment_slots(factors: Factors, forest: Forest, wanted: bool) -> tuple[IntArray, IntArray | None]:
     if not wanted:
-        return frozen(np.zeros(len(forest.order), np.int64)), None
+        return freeze(np.zeros(len(forest.order), np.int64)), None
     slot, table = accumulators(forest, factors.table_of_factor, len(factors.table_offsets) - 1)
     sizes = np.diff(factors.table_offsets)[table]
     starts = offsets_of(sizes)
     source = np.arange(starts[-1]) + np.repeat(factors.table_offsets[table] - starts[:-1], sizes)
-    return frozen(starts[slot]), source
+    return freeze(starts[slot]), source
 
 
 def _marginals(run: _Run, wants: _Wants) -> Marginals | None:
@@ -198,7 +198,7 @@ def _marginals(run: _Run, wants: _Wants) -> Marginals | None:
     sums = np.zeros((run.slab, 0 if source is None else len(source)))
     moments = np.zeros(len(run.graph.values))
     weights = (wants.row_weights, wants.weights, wants.slots)
-    starts = frozen(np.zeros(1, np.int64) if offsets is None else offsets)
+    starts = freeze(np.zeros(1, np.int64) if offsets is None else offsets)
 
     def finish(span: Span, work: Work, number: int) -> bool:
         return downward(*run.problem, span, *run.base, work, variables, *weights, sums[number], starts, cells)
@@ -328,12 +328,12 @@ class _Run:
 
 def _graph(factors: Factors, tables: Tables) -> Graph:
     return Graph(
-        frozen(factors.state_offsets),
-        frozen(factors.scope_offsets),
-        frozen(factors.scope_variables),
-        frozen(factors.kinds),
-        frozen(factors.table_of_factor),
-        frozen(factors.table_offsets),
+        freeze(factors.state_offsets),
+        freeze(factors.scope_offsets),
+        freeze(factors.scope_variables),
+        freeze(factors.kinds),
+        freeze(factors.table_of_factor),
+        freeze(factors.table_offsets),
         tables.values,
         tables.shifts,
     )

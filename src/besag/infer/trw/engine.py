@@ -48,7 +48,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, Kind, frozen
+from besag.arrays import AnyArray, Array, Kind, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number, is_whole
@@ -56,10 +56,10 @@ from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse
 from besag.infer.memory import message_entries, refuse
 from besag.infer.prepared import Setting
 from besag.infer.result import Result, factor_offsets
-from besag.infer.trw.forests import Scopes, spread_out
+from besag.infer.trw.forests import Scopes, spread_weights
 from besag.infer.trw.kernels.beliefs import Averages, make_beliefs
 from besag.infer.trw.kernels.messages import make_evaluate, make_refresh, make_sweep
-from besag.infer.trw.plan import CHUNK_WORK, plan_of, planned_bytes, reweighted
+from besag.infer.trw.plan import CHUNK_WORK, count_bytes, plan_of, reweigh_tables
 from besag.infer.trw.reweighing import Reweighing
 from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.kernels.compile import kernel_of, worth_compiling
@@ -153,7 +153,7 @@ class Sweeps:
         self.engine, self.clock = engine, Clock() if clock is None else clock
         self.setting = setting = Setting(problem, frozenset({int(Kind.POTTS)}), engine.memory_limit)
         self.dtype = np.dtype(setting.number_type(engine.dtype))
-        self.needed = planned_bytes(setting.problem, setting.n_rows)
+        self.needed = count_bytes(setting.problem, setting.n_rows)
         least = setting.n_rows * self.dtype.itemsize * message_entries(problem.graph)
         advice = "use more memory, ask for fewer rows at a time, or take bp or mean_field"
         refuse("all messages", self.needed, setting.limit, advice, least=least)
@@ -161,7 +161,7 @@ class Sweeps:
         refuse_late("trw", SECONDS_A_LINK * n_links + SECONDS_A_STATE * n_states, self.clock)
         self.graph, self.plan = problem.graph, plan_of(problem.graph)
         self.constants = self._constants()
-        self.base = frozen(np.where(setting.spread(setting.possible), setting.base, -np.inf))
+        self.base = freeze(np.where(setting.spread(setting.possible), setting.base, -np.inf))
         offsets = self.graph.state_offsets
         n_left = np.add.reduceat(self.base > -np.inf, offsets[:-1], axis=1, dtype=np.int64)
         self.fixed = np.asarray((n_left <= 1).all(axis=0))
@@ -192,7 +192,7 @@ class Sweeps:
             self.n_forests, rho = state["n_forests"], state["rho"]
         else:
             half = self.clock.left / 2
-            rho, self.n_forests = spread_out(
+            rho, self.n_forests = spread_weights(
                 self.scopes, self.engine.n_forests, rng, compile=self._compiled(), enough=lambda: self.clock.left < half
             )
         self.set_rho(rho)
@@ -205,8 +205,8 @@ class Sweeps:
 
     def set_rho(self, rho: Array) -> None:
         """Other weights for the factors."""
-        self.rho = frozen(rho)
-        self.tables = reweighted(
+        self.rho = freeze(rho)
+        self.tables = reweigh_tables(
             self.setting.factors, self.plan.order, self.rho, compile=self._compiled(), n_threads=self.engine.n_threads
         )
         self.shares = self._shares()
@@ -216,9 +216,9 @@ class Sweeps:
         """(G,): how much of its way a message goes."""
         links, most = self.plan.links, 1.0 - self.engine.damping
         if (self.rho == 1.0).all():
-            return np.asarray(frozen(np.full(len(self.rho), most)))
+            return np.asarray(freeze(np.full(len(self.rho), most)))
         free = np.bincount(self.plan.owners, weights=~self.fixed[links.variables], minlength=len(self.rho))
-        return np.asarray(frozen(most * np.minimum(1.0, 2.0 / np.maximum(free, 1.0))))
+        return np.asarray(freeze(most * np.minimum(1.0, 2.0 / np.maximum(free, 1.0))))
 
     def move(self, rho: Array) -> None:
         """Other weights, with the messages that leave every total as it is."""
@@ -232,7 +232,7 @@ class Sweeps:
     def refresh(self, variables: AnyArray) -> None:
         """total = base + sum rho m for these variables and their copies."""
         plan, offsets, kernel = self.plan, self.graph.state_offsets, kernel_of(make_refresh, compile=self._compiled())
-        parts = [frozen(part) for part in np.array_split(variables, -(-len(variables) // VARIABLES_OF_CHUNK) or 1)]
+        parts = [freeze(part) for part in np.array_split(variables, -(-len(variables) // VARIABLES_OF_CHUNK) or 1)]
 
         def part(c: int) -> None:
             kernel(
@@ -260,7 +260,7 @@ class Sweeps:
 
     def step(self) -> float:
         """One sweep; rows that have converged rest."""
-        active = frozen(self.residuals > self.engine.tolerance if self.engine.tolerance > 0 else self.residuals >= 0)
+        active = freeze(self.residuals > self.engine.tolerance if self.engine.tolerance > 0 else self.residuals >= 0)
         changed = np.zeros((self.plan.n_chunks, self.setting.n_rows))
         backwards = self.iterations % 2 == 1
 
@@ -296,7 +296,7 @@ class Sweeps:
         upper, lower = (np.zeros((self.setting.n_rows, self.graph.n_factors)) for _ in range(2))
 
         def call(kernel: Any, rows: tuple[int, int], positions: tuple[int, int], h: int) -> None:
-            state = (frozen(log_z), self.totals, self.messages, upper, lower)
+            state = (freeze(log_z), self.totals, self.messages, upper, lower)
             kernel(self.plan.links, self.tables, self.plan.order, rows, positions, *state)
 
         self._each_chunk(make_evaluate, call)
@@ -331,9 +331,9 @@ class Sweeps:
     def _state(self) -> dict[str, Any]:
         return {
             "engine": "trw",
-            "messages": frozen(self.messages.copy()),
+            "messages": freeze(self.messages.copy()),
             "rho": self.rho,
-            "fixed": frozen(self.fixed),
+            "fixed": freeze(self.fixed),
             "n_forests": self.n_forests,
         }
 
@@ -346,7 +346,7 @@ class Sweeps:
             refuse("all factor marginals", self.needed + least, self.setting.limit, advice, least=least)
             cells, starts = np.zeros((self.setting.n_rows, int(offsets[-1]))), offsets[self.plan.order]
         if want & {"factors", "moments"}:
-            averages = self.averages(frozen(starts), cells)
+            averages = self.averages(freeze(starts), cells)
         if "moments" in want:
             add_unary_moments(problem, p, averages.moments)
             result = replace(result, table_moments=self.setting.given.contracted(problem, averages.moments))
@@ -360,7 +360,7 @@ class Sweeps:
         weights, order = self.setting.problem.weights, self.plan.order
         by_factor = np.ones(len(order)) if weights is None else weights[self.graph.factor_instances[order]]
         n_entries = len(self.setting.problem.log_potentials)
-        averages = Averages(frozen(by_factor), np.zeros(n_entries), np.zeros(len(order)))
+        averages = Averages(freeze(by_factor), np.zeros(n_entries), np.zeros(len(order)))
         kernel_of(make_beliefs, compile=self._compiled())(
             self.plan.links, self.tables, self.totals, self.messages, averages, starts, cells, self.plan.max_size
         )
@@ -370,7 +370,7 @@ class Sweeps:
         """(G,): I_f, summed over rows, at converged messages."""
         _, log_ratio, _ = self._terms()
         _, p = self._variables()
-        expected = self.averages(frozen(np.zeros(0, np.int64)), np.empty((1, 0))).expected
+        expected = self.averages(freeze(np.zeros(0, np.int64)), np.empty((1, 0))).expected
         sent = np.einsum("rm,rm->m", p[:, self.plan.message_states], self.messages)
         by_factor = np.bincount(self.plan.message_owners, weights=sent, minlength=len(self.rho))
         return np.asarray((expected - log_ratio[:, self.plan.order].sum(axis=0)) / self.rho - by_factor)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.infer.trw.kernels.spanning import make_grow
 from besag.kernels.compile import kernel_of
 
@@ -35,15 +35,15 @@ class Scopes(NamedTuple):
     fixed: BoolArray
 
 
-def grown(scopes: Scopes, order: IntArray, *, compile: bool) -> BoolArray:
+def grow_forest(scopes: Scopes, order: IntArray, *, compile: bool) -> BoolArray:
     """(G,): the factors that Kruskal's algorithm takes in this order."""
     chosen = np.zeros(len(scopes.starts) - 1, np.bool_)
     grow = kernel_of(make_grow, compile=compile)
-    grow(frozen(order), frozen(scopes.starts), frozen(scopes.variables), frozen(scopes.fixed), chosen)
+    grow(freeze(order), freeze(scopes.starts), freeze(scopes.variables), freeze(scopes.fixed), chosen)
     return chosen
 
 
-def spread_out(
+def spread_weights(
     scopes: Scopes,
     n_forests: int,
     rng: np.random.Generator,
@@ -60,7 +60,7 @@ def spread_out(
     while (counts == 0).any() or (n < n_forests and not (n and enough())):
         order = _shuffled(n_factors, rng)
         ranks = np.minimum(counts[order], MAX_COUNT).astype(np.int16)
-        counts += grown(scopes, order[np.argsort(ranks, kind="stable")], compile=compile)
+        counts += grow_forest(scopes, order[np.argsort(ranks, kind="stable")], compile=compile)
         n += 1
         if n == 1 and counts.all():
             return np.ones(n_factors), 1
@@ -76,4 +76,4 @@ def _shuffled(n: int, rng: np.random.Generator) -> IntArray:
 
 def heaviest(scopes: Scopes, weights: Array, *, compile: bool) -> BoolArray:
     """(G,): a forest of large total weight."""
-    return grown(scopes, np.argsort(-weights, kind="stable"), compile=compile)
+    return grow_forest(scopes, np.argsort(-weights, kind="stable"), compile=compile)

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from besag import recycled
-from besag.arrays import Array, IntArray, frozen, index_type, offsets_of
+from besag.arrays import Array, IntArray, freeze, index_type, offsets_of
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
-from besag.infer.memory import linked_entries, message_entries
+from besag.infer.memory import count_linked, message_entries
 from besag.infer.trees.engine import forest_of
 from besag.infer.trw.kernels.messages import Links, Tables
 from besag.kernels.compile import kernel_of
@@ -64,10 +64,10 @@ def plan_of(graph: Graph) -> Plan:
     return graph.plans.get("trw", lambda: _plan(graph))
 
 
-def planned_bytes(problem: Problem, n_rows: int) -> int:
+def count_bytes(problem: Problem, n_rows: int) -> int:
     """What sweeps take with their plan, at the most: while the plan is made, or while bounds are."""
     graph = problem.graph
-    entries, messages, factors = linked_entries(graph), message_entries(graph), graph.n_factors
+    entries, messages, factors = count_linked(graph), message_entries(graph), graph.n_factors
     states = int(graph.state_offsets[-1])
     of_plan = 8 * entries + 2 * messages + 8 * factors + 2 * len(problem.log_potentials)
     return 8 * (of_plan + n_rows * (2 * messages + 7 * states + 2 * factors + graph.n_variables))
@@ -90,24 +90,24 @@ def _plan(graph: Graph) -> Plan:
     within = np.arange(messages[-1]) - np.repeat(messages[:-1], sizes)
     alike = len(sizes) > 0 and bool((arity == 2).all() and (sizes == sizes[0]).all())
     return Plan(
-        order=frozen(order),
+        order=freeze(order),
         links=Links(
-            frozen(starts),
-            frozen(variables),
-            frozen(sizes),
-            frozen(homes),
-            frozen(messages[:-1]),
+            freeze(starts),
+            freeze(variables),
+            freeze(sizes),
+            freeze(homes),
+            freeze(messages[:-1]),
             int(arity.max(initial=1)),
             int(states.max(initial=1)),
         ),
-        owners=frozen(owners),
-        incident=frozen(offsets_of(np.bincount(variables, minlength=graph.n_variables))),
-        entries=frozen(np.argsort(variables, kind="stable")),
-        message_states=frozen(np.repeat(graph.state_offsets[variables], sizes) + within),
-        message_owners=frozen(np.repeat(owners, sizes)),
-        chunks=frozen(chunks),
-        between=frozen(between),
-        copied=frozen(copied),
+        owners=freeze(owners),
+        incident=freeze(offsets_of(np.bincount(variables, minlength=graph.n_variables))),
+        entries=freeze(np.argsort(variables, kind="stable")),
+        message_states=freeze(np.repeat(graph.state_offsets[variables], sizes) + within),
+        message_owners=freeze(np.repeat(owners, sizes)),
+        chunks=freeze(chunks),
+        between=freeze(between),
+        copied=freeze(copied),
         work=float(work.sum()),
         max_size=int(table_sizes.max(initial=1)),
         n_states=int(sizes[0]) if alike else 0,
@@ -155,7 +155,9 @@ def _numbered(keys: IntArray, n: int) -> tuple[IntArray, IntArray]:
     return np.flatnonzero(met), number[keys].astype(np.int64) - 1
 
 
-def reweighted(factors: Factors, order: IntArray, rho: Array, *, compile: bool, n_threads: int | None = None) -> Tables:
+def reweigh_tables(
+    factors: Factors, order: IntArray, rho: Array, *, compile: bool, n_threads: int | None = None
+) -> Tables:
     """exp(lp / rho) of all factors at their positions, once for each pair of a table and a rho."""
     levels, level = np.unique(rho, return_inverse=True)
     keys, pair = np.unique(factors.table_of_factor[order] * max(len(levels), 1) + level, return_inverse=True)
@@ -167,14 +169,14 @@ def reweighted(factors: Factors, order: IntArray, rho: Array, *, compile: bool, 
     highs, linear = np.empty(len(table)), recycled.empty((int(weights[-1]),))
     kernel, n_chunks = kernel_of(make_linear, compile=compile), max(1, int(weights[-1]) // ENTRIES_OF_CHUNK)
     cuts = np.searchsorted(weights, weights[-1] * np.arange(n_chunks + 1) / n_chunks).tolist()
-    given = (frozen(factors.log_potentials), frozen(potts[table]), frozen(starts), frozen(weights), frozen(of_pair))
+    given = (freeze(factors.log_potentials), freeze(potts[table]), freeze(starts), freeze(weights), freeze(of_pair))
     run_chunks(lambda c: kernel(*given, cuts[c], cuts[c + 1], highs, linear), n_chunks, n_threads)
     return Tables(
-        kinds=frozen(factors.kinds[order]),
-        rho=frozen(rho),
-        logs=frozen(starts[pair]),
-        weights=frozen(weights[:-1][pair]),
-        highs=frozen(highs[pair]),
-        log_potentials=frozen(factors.log_potentials),
-        linear=frozen(linear),
+        kinds=freeze(factors.kinds[order]),
+        rho=freeze(rho),
+        logs=freeze(starts[pair]),
+        weights=freeze(weights[:-1][pair]),
+        highs=freeze(highs[pair]),
+        log_potentials=freeze(factors.log_potentials),
+        linear=freeze(linear),
     )

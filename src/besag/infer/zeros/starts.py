@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.errors import CapabilityError
 from besag.infer.prepared import Setting
 from besag.infer.result import Result
@@ -24,10 +24,10 @@ BUDGETS = (100, 400, 1600)  # dead ends of each try
 
 def independent_codes(setting: Setting, n_chains: int, rng: np.random.Generator) -> IntArray:
     """(R, C, V): each variable by exp(base)."""
-    return drawn_codes(setting.base, setting.graph.state_offsets, n_chains, rng)
+    return draw_codes(setting.base, setting.graph.state_offsets, n_chains, rng)
 
 
-def drawn_codes(base: Array, state_offsets: IntArray, n_chains: int, rng: np.random.Generator) -> IntArray:
+def draw_codes(base: Array, state_offsets: IntArray, n_chains: int, rng: np.random.Generator) -> IntArray:
     """(R, C, V) from base (R, S), by the largest of log-weight plus Gumbel noise; state 0 where there is none."""
     n_units, n_states = len(base) * n_chains, base.shape[1]
     sizes = np.diff(state_offsets)
@@ -43,22 +43,22 @@ def drawn_codes(base: Array, state_offsets: IntArray, n_chains: int, rng: np.ran
     return codes.reshape(len(base), n_chains, len(sizes))
 
 
-def drawn_at_once(n_units: int, n_states: int) -> int:
+def count_drawn(n_units: int, n_states: int) -> int:
     """Numbers that come and go while so many labellings are drawn."""
     return 6 * min(max(n_states, SLAB), n_units * n_states)
 
 
-def start_codes(setting: Setting, n_chains: int, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
+def draw_starts(setting: Setting, n_chains: int, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
     """(R, C, V), and which rows (R,) or instances (N,) have a labelling; CapabilityError where that stays unknown."""
     codes, possible = independent_codes(setting, n_chains, rng), np.array(setting.possible)
     if not _has_hard_factors(setting):
         return codes, possible
     key = int(rng.integers(2**62))
     base = np.where(setting.spread(possible), setting.base, -np.inf)
-    first, linked = kernel_of(make_incidence, compile=setting.compile)(*(frozen(a) for a in setting.factors[:3]))
+    first, linked = kernel_of(make_incidence, compile=setting.compile)(*(freeze(a) for a in setting.factors[:3]))
     for row in range(setting.n_rows):
         if possible[row] or len(possible) > setting.n_rows:
-            found = _search_row(setting, row, base[row], codes[row], key, (frozen(first), frozen(linked)))
+            found = _search_row(setting, row, base[row], codes[row], key, (freeze(first), freeze(linked)))
             possible[row : len(possible) if len(possible) > setting.n_rows else row + 1] &= found
     return codes, possible
 
@@ -77,9 +77,9 @@ def _search_row(
 ) -> bool:
     """Puts the chains (C, V) of a row on labellings; False where there is provably none."""
     search = kernel_of(make_search, compile=setting.compile)
-    factors = type(setting.factors)(*(frozen(array) for array in setting.factors))
+    factors = type(setting.factors)(*(freeze(array) for array in setting.factors))
     found: list[int] = []
-    base = frozen(base)
+    base = freeze(base)
     for chain in range(len(codes)):
         for attempt, budget in enumerate(BUDGETS):
             allowed = base > -np.inf
@@ -109,7 +109,7 @@ def _read(setting: Setting, allowed: BoolArray, codes: IntArray) -> None:
     codes[decided] = states - offsets[:-1][decided]
 
 
-def given_codes(setting: Setting, warm: Result, n_chains: int) -> IntArray | None:
+def read_codes(setting: Setting, warm: Result, n_chains: int) -> IntArray | None:
     """(R, C, V) from a Result that has an assignment, the same for every chain; None where it has none."""
     if warm.codes is None or warm.codes.shape[::2] != (setting.n_rows, setting.graph.n_variables):
         return None

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from besag.errors import ParseError
-from besag.io.bif.tables import LabelOrders, Order, Table, arranged, spaced
+from besag.io.bif.tables import LabelOrders, Order, Table, arrange_tables, space_numbers
 from besag.io.bif.text import (
     BLOCK,
     DISCRETE,
@@ -47,15 +47,15 @@ from besag.io.bif.text import (
     STATEMENT,
     labels_of,
     metadata_of,
-    shown,
-    unquoted,
+    show_piece,
+    unquote,
     without_comments,
 )
 from besag.io.bif.write import write
 from besag.io.formats import Source
 from besag.io.shared.budget import Room
 from besag.io.shared.files import is_number, line_of, text_of
-from besag.io.shared.tables import MAX_ARITY, TableError, energies_of, model_of, normalised
+from besag.io.shared.tables import MAX_ARITY, TableError, energies_of, model_of, normalise_rows
 from besag.model.dag import CycleError, topological
 from besag.model.model import Model
 from besag.model.variable import NameList, Variables
@@ -108,12 +108,12 @@ class _Reader:
             topological(variables, [table.scope[:-1] for table in tables])
         except CycleError as error:
             raise self._fail(min(tables[v].block for v in error.cycle), str(error)) from None
-        found = arranged(tables)
+        found = arrange_tables(tables)
         if found is None:
             raise self._bad_numbers(tables)
         pools, weights = found
         try:
-            weights = normalised(variables, pools, weights)
+            weights = normalise_rows(variables, pools, weights)
         except TableError as error:
             raise self._fail(tables[error.position].block, str(error)) from None
         return model_of(variables, pools, *energies_of(weights), conditional=True, metadata=of_model)
@@ -125,13 +125,13 @@ class _Reader:
         found: dict[str, Any] = {}
         properties: list[str] = []
         for block, head, body in blocks:
-            name = unquoted(head.strip())
+            name = unquote(head.strip())
             if name and head.strip() != NAMELESS:
                 found.setdefault("name", name)
             for number, (_, _, keyword, content, rest) in enumerate(STATEMENT.findall(body.rstrip())):
                 if keyword != "property":
                     raise self._no_statement(block, number, rest, "property")
-                properties.append(unquoted(content.strip()))
+                properties.append(unquote(content.strip()))
         return found | ({"properties": tuple(properties)} if properties else {})
 
     def _keep_comments(self, of_model: dict[str, Any], variables: list[Block], tables: list[Table]) -> None:
@@ -162,7 +162,7 @@ class _Reader:
             raise ParseError("expected at least one variable block, but the file ends", path=self.path, line=line)
         known: dict[str, tuple[str, ...]] = {}  # by the text of the block, which often is the same
         for block, head, body in blocks:
-            name = unquoted(head.strip())
+            name = unquote(head.strip())
             if not name or name in self.index:
                 message = f"variable {name!r} is declared twice" if name else "expected the name of a variable"
                 raise self._fail(block, message)
@@ -183,7 +183,7 @@ class _Reader:
             if keyword == "type":
                 types.append(content)
             elif keyword == "property":
-                properties.append(unquoted(content.strip()))
+                properties.append(unquote(content.strip()))
             else:
                 raise self._no_statement(block, number, rest, "type or property")
         if len(types) != 1:
@@ -193,13 +193,13 @@ class _Reader:
     def _states(self, block: int, name: str, text: str) -> tuple[str, ...]:
         match = DISCRETE.fullmatch(text)
         if match is None:
-            raise self._fail(block, f"variable {name!r}: expected {TYPE_FORM}, got type {shown(text)}", 0, "type")
+            raise self._fail(block, f"variable {name!r}: expected {TYPE_FORM}, got type {show_piece(text)}", 0, "type")
         count = None if match.group(1) is None else int(match.group(1))
         states = labels_of(match.group(2), count)
         if count is not None and len(states) != count:
             raise self._fail(block, f"variable {name!r} must have {count} states, got {len(states)}", 0, "type")
         if not states or not all(states) or len(set(states)) != len(states):
-            message = f"states of {name!r} must be one or more distinct names, got {shown(match.group(2))}"
+            message = f"states of {name!r} must be one or more distinct names, got {show_piece(match.group(2))}"
             raise self._fail(block, message, 0, "type")
         return tuple(states)
 
@@ -215,7 +215,7 @@ class _Reader:
             table = found[scope[-1]] = self._table(block, scope, body)
             if table.properties:
                 own = self.metadata.setdefault(scope[-1], {})
-                own["bif"] = {"properties": tuple(unquoted(text.strip()) for text in table.properties)}
+                own["bif"] = {"properties": tuple(unquote(text.strip()) for text in table.properties)}
         tables = [table for table in found if table is not None]
         if len(tables) < len(found):
             child = found.index(None)
@@ -226,7 +226,7 @@ class _Reader:
         """( child | parent, ... ) -> [parents, child]."""
         inside = head.strip()
         if not (inside.startswith("(") and inside.endswith(")")):
-            raise self._fail(block, f"expected probability ( child | parents ), got {shown(head)}")
+            raise self._fail(block, f"expected probability ( child | parents ), got {show_piece(head)}")
         inside = inside[1:-1]
         child, bar, parents = inside.partition("|")
         try:
@@ -235,7 +235,7 @@ class _Reader:
         except KeyError:
             scope = self._odd_scope(block, inside)
         if len(set(scope)) != len(scope):
-            raise self._fail(block, f"({shown(inside)}) names a variable twice")
+            raise self._fail(block, f"({show_piece(inside)}) names a variable twice")
         if len(scope) > MAX_ARITY:
             raise self._fail(block, f"a variable may have {MAX_ARITY - 1} parents, got {len(scope) - 1}")
         return scope
@@ -246,7 +246,7 @@ class _Reader:
         bars = [i for i, (_, _, bar) in enumerate(words) if bar]
         names = [quoted or plain for quoted, plain, bar in words if not bar]
         if not names or bars not in ([], [1]) or bars == [len(words) - 1]:
-            raise self._fail(block, f"expected probability ( child | parents ), got ({shown(inside)})")
+            raise self._fail(block, f"expected probability ( child | parents ), got ({show_piece(inside)})")
         for name in names:
             if name not in self.index:
                 raise self._fail(block, f"no variable is named {name!r}; {len(self.index)} are declared")
@@ -335,13 +335,13 @@ class _Reader:
         labels = labels_of(text, len(parents))
         if len(labels) != len(parents):
             expected = ", ".join(map(self._name, parents))
-            message = f"expected a row with a state of each of ({expected}), got ({shown(text)})"
+            message = f"expected a row with a state of each of ({expected}), got ({show_piece(text)})"
             raise self._fail(table.block, message, number, "(")
         where = 0
         for parent, label in zip(parents, labels, strict=True):
             code = self._codes(parent).get(f'"{label}"')
             if code is None:
-                states = shown(", ".join(self.states[parent]))
+                states = show_piece(", ".join(self.states[parent]))
                 message = f"{self._name(parent)!r} has no state {label!r}; it has {states}"
                 raise self._fail(table.block, message, number, "(")
             where = where * len(self.states[parent]) + code
@@ -355,8 +355,10 @@ class _Reader:
                 row = table.row(i)
                 whole = "table" if table.order is Order.TABLE else "default"
                 what = f"the {whole}" if row is None else self._row_name(table, row)
-                words = spaced(text).split()
-                wrong = next((f"expected a number, got {shown(w.decode())}" for w in words if not is_number(w)), "")
+                words = space_numbers(text).split()
+                wrong = next(
+                    (f"expected a number, got {show_piece(w.decode())}" for w in words if not is_number(w)), ""
+                )
                 if not wrong and len(words) != table.length:
                     wrong = f"expected {table.length} numbers, got {len(words)}"
                 if wrong:
@@ -404,8 +406,8 @@ class _Reader:
         keyword = KEYWORD.match(rest)
         expected = "a network, variable or probability block" if keyword is None else "a block { ... } with its end"
         line = line_of(self.text, len(self.text) - len(rest))
-        return ParseError(f"expected {expected}, got {shown(rest)}", path=self.path, line=line)
+        return ParseError(f"expected {expected}, got {show_piece(rest)}", path=self.path, line=line)
 
     def _no_statement(self, block: int, number: int, rest: str, expected: str) -> ParseError:
-        wanted = f"a statement that ends in ;, got {shown(rest)}" if rest else expected
+        wanted = f"a statement that ends in ;, got {show_piece(rest)}" if rest else expected
         return self._fail(block, f"expected {wanted}", number)

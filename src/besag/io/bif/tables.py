@@ -105,7 +105,7 @@ def _row_labels(spaces: tuple[tuple[str, ...], ...], order: Order) -> list[str]:
     return rows
 
 
-def arranged(tables: Sequence[Table]) -> tuple[list[Pool], Array] | None:
+def arrange_tables(tables: Sequence[Table]) -> tuple[list[Pool], Array] | None:
     """The tables of each shape, and all CPTs in that order; None where a statement has not the numbers it must have."""
     members: dict[tuple[int, ...], list[int]] = {}
     alike: dict[tuple[tuple[int, ...], Order, int], list[int]] = {}
@@ -115,7 +115,7 @@ def arranged(tables: Sequence[Table]) -> tuple[list[Pool], Array] | None:
         alike.setdefault((table.shape, table.order, alone), []).append(child)
     texts = [text for children in alike.values() for child in children for text in tables[child].texts]
     try:
-        numbers = floats(spaced(END.join(texts) + END))
+        numbers = floats(space_numbers(END.join(texts) + END))
     except ValueError:
         return None
     pools = _pools(tables, members)
@@ -136,7 +136,7 @@ def _pools(tables: Sequence[Table], members: dict[tuple[int, ...], list[int]]) -
     return pools
 
 
-def spaced(numbers: str) -> bytes:
+def space_numbers(numbers: str) -> bytes:
     """Numbers with spaces for commas; what is not ASCII becomes "?", which is no number."""
     return numbers.replace(",", " ").encode("ascii", "replace")
 

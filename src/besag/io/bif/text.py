@@ -80,12 +80,12 @@ def comment_lines(comment: str, indent: str = "") -> list[str]:
 # Names and states ----------------------------------------------------------------------------------------------------
 
 
-def unquoted(name: str) -> str:
+def unquote(name: str) -> str:
     """A name, or any text, without its quotes."""
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' and '"' not in name[1:-1] else name
 
 
-def quoted(name: str, what: str) -> str:
+def quote(name: str, what: str) -> str:
     """A name or state as the file has it, in quotes where it needs them; ModelError where quotes do not help.
 
     >>> quoted("<5", "state"), quoted("not, so", "state")
@@ -113,7 +113,7 @@ def labels_of(text: str, count: int | None) -> list[str]:
     return found if by_comma else text.replace(",", " ").split()
 
 
-def shown(text: str) -> str:
+def show_piece(text: str) -> str:
     """A piece of the file for a message."""
     line = " ".join(text[:200].split())
     return line if len(line) <= 60 else f"{line[:57]}..."
@@ -145,11 +145,11 @@ def property_lines(properties: Sequence[str], where: str, indent: str = "  ") ->
 
 
 def _property(text: str, where: str) -> str:
-    if text == unquoted(text.strip()) and _LOOSE.fullmatch(text):
+    if text == unquote(text.strip()) and _LOOSE.fullmatch(text):
         return text
     if '"' in text or "\0" in text:
         raise ModelError(
-            f"BIF cannot hold the property {shown(text)!r} of {where}: it has double quotes beside ; or braces; "
+            f"BIF cannot hold the property {show_piece(text)!r} of {where}: it has double quotes beside ; or braces; "
             "change it with model.with_metadata"
         )
     return f'"{text}"'

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import joined
+from besag.arrays import concatenate
 from besag.errors import ModelError
-from besag.io.bif.text import NAMELESS, comment_lines, property_lines, quoted
+from besag.io.bif.text import NAMELESS, comment_lines, property_lines, quote
 from besag.io.shared.metadata import Kept
 from besag.io.shared.nodes import Node, nodes_of
 from besag.io.shared.numbers import number_text
@@ -37,12 +37,12 @@ from besag.model.model import Model
 def write(model: Model) -> bytes:
     """The content of a BIF file; ModelError where the model is no Bayesian network, or BIF cannot hold a name."""
     nodes = nodes_of(model, "BIF")
-    names = [quoted(node.name, "name") for node in nodes]
-    words = {states: [quoted(state, "state") for state in states] for states in {node.states for node in nodes}}
+    names = [quote(node.name, "name") for node in nodes]
+    words = {states: [quote(state, "state") for state in states] for states in {node.states for node in nodes}}
     lines = _network(model.metadata)
     for name, node in zip(names, nodes, strict=True):
         lines += _variable(name, words[node.states], node)
-    numbers = iter(number_text(joined([node.table for node in nodes], np.float64)))
+    numbers = iter(number_text(concatenate([node.table for node in nodes], np.float64)))
     for name, node in zip(names, nodes, strict=True):
         parents = [names[parent] for parent in node.parents]
         lines.append(f"probability ( {' | '.join([name, ', '.join(parents)] if parents else [name])} ) {{")
@@ -57,7 +57,7 @@ def write(model: Model) -> bytes:
 
 
 def _network(metadata: Mapping[str, Any]) -> list[str]:
-    name = quoted(metadata.get("name") or NAMELESS, "name of the model")
+    name = quote(metadata.get("name") or NAMELESS, "name of the model")
     if metadata.get("name") == NAMELESS:
         name = f'"{NAMELESS}"'
     properties = property_lines(metadata.get("properties", ()), "the model")

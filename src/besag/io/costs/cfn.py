@@ -36,10 +36,10 @@ from besag.io.costs.shared import SPARE_STATES, CostFunction, model_of_costs
 from besag.io.formats import Source
 from besag.io.shared.budget import Room
 from besag.io.shared.files import is_number, text_of
-from besag.io.shared.relaxed_json import Nested, WordList, nested, without_comments
+from besag.io.shared.relaxed_json import Nested, WordList, parse_nested, without_comments
 from besag.io.shared.tables import MAX_ARITY
 from besag.model.model import Model
-from besag.model.variable import NameList, RangeNames, Variables, numbered_states
+from besag.model.variable import NameList, RangeNames, Variables, number_states
 
 _START = re.compile(r"\s*[{\[]\s*\"?problem\b")
 _MUST_BE = re.compile(r"\s*([<>])\s*(\S+)\s*")
@@ -54,7 +54,7 @@ def matches(head: bytes) -> bool:
 
 def read(source: Source) -> Model:
     """A Model from the content of a CFN file."""
-    return _Reader(nested(text_of(source.data, source.path), source.path)).model()
+    return _Reader(parse_nested(text_of(source.data, source.path), source.path)).model()
 
 
 class _Item(NamedTuple):
@@ -146,7 +146,7 @@ class _Reader:
             raise self._fail(f"a variable has {max(sizes)} states, more than this file can mean", given)
         distinct: dict[int | tuple[str, ...], int] = {}
         space_of = [distinct.setdefault(self._space(v, domain), len(distinct)) for v, domain in enumerate(domains)]
-        spaces = [numbered_states(space) if isinstance(space, int) else space for space in distinct]
+        spaces = [number_states(space) if isinstance(space, int) else space for space in distinct]
         codes = [
             {} if isinstance(space, int) else {state: code for code, state in enumerate(space)} for space in distinct
         ]

@@ -25,7 +25,7 @@ from besag.io.costs.shared import (
     Sparse,
     dense_tables,
     model_of_costs,
-    numbered_variables,
+    number_variables,
     too_many_states,
 )
 from besag.io.formats import Source
@@ -89,7 +89,7 @@ class _Reader:
             message = f"variable {labels[absurd]} has {cardinalities[absurd]} states, but the file has "
             raise self.numbers.fail(0, f"{message}{len(self.numbers)} numbers")
         gapless = labels[-1] == len(labels) - 1
-        return numbered_variables(RangeNames(len(labels)) if gapless else NameList(map(str, labels)), cardinalities)
+        return number_variables(RangeNames(len(labels)) if gapless else NameList(map(str, labels)), cardinalities)
 
     def _factor(self, number: int) -> list[int]:
         """The labels of the next factor; its table is noted, and made when the whole file is known to be sound."""

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, joined
+from besag.arrays import Array, BoolArray, IntArray, concatenate
 from besag.io.shared.files import Numbers
 from besag.model.metadata import NONE
 from besag.model.model import FactorGroup, Model
 from besag.model.template import Template
-from besag.model.variable import Names, Variables, numbered_states
+from besag.model.variable import Names, Variables, number_states
 
 SPARE_STATES = 1 << 16  # of variables that no table mentions
 
@@ -92,10 +92,10 @@ def too_many_states(cardinalities: IntArray, n_numbers: int) -> int | None:
     return int(np.argmax(cardinalities))
 
 
-def numbered_variables(names: Names, cardinalities: IntArray) -> Variables:
+def number_variables(names: Names, cardinalities: IntArray) -> Variables:
     """Variables whose states are "0".."K-1"."""
     distinct, space_of = np.unique(cardinalities, return_inverse=True)
-    return Variables(names, [numbered_states(k) for k in distinct.tolist()], space_of)
+    return Variables(names, [number_states(k) for k in distinct.tolist()], space_of)
 
 
 def model_of_costs(
@@ -115,7 +115,7 @@ def model_of_costs(
         groups.append(group)
         tables += own
         uses += counts
-    theta = joined(tables, np.float64)
+    theta = concatenate(tables, np.float64)
     support = _allowed(theta, np.array([table.size for table in tables], np.int64), np.array(uses), limit)
     theta[~support] = 0.0
     known = dict(metadata or NONE) | ({"energy_limit": limit} if np.isfinite(limit) else {})

@@ -36,7 +36,7 @@ from besag.io.costs.shared import (
     Sparse,
     dense_tables,
     model_of_costs,
-    numbered_variables,
+    number_variables,
     too_many_states,
 )
 from besag.io.formats import Source
@@ -164,7 +164,7 @@ class _Reader:
                 f"variable {absurd} has {cardinalities[absurd]} states, but the file has {len(self.numbers)} numbers",
             )
         self.cardinalities, self.at = cardinalities.tolist(), end
-        return numbered_variables(RangeNames(self.n_variables), cardinalities)
+        return number_variables(RangeNames(self.n_variables), cardinalities)
 
     def functions(self) -> list[CostFunction]:
         """All cost functions, to the end of the file."""

@@ -35,9 +35,9 @@ from besag.io.formats import Source
 from besag.io.native.arrays_beside import ArrayReader, ArrayWriter, archive_name, read_archive
 from besag.io.native.read import Document, Fields, model_of_document
 from besag.io.native.write import document_of
-from besag.io.shared.files import PACKED, column_of, is_device, line_of, packed, read_bytes, text_of, write_atomically
+from besag.io.shared.files import PACKED, column_of, is_device, line_of, pack, read_bytes, text_of, write_atomically
 from besag.io.shared.json_places import deepest, longest_number, second_of_a_key
-from besag.io.shared.json_text import parsed, too_many_brackets
+from besag.io.shared.json_text import parse, too_many_brackets
 from besag.model.model import Model
 
 VERSION = 1
@@ -70,7 +70,7 @@ def save(model: Model, path: Path) -> None:
         digest = hashlib.sha256(archive).hexdigest()
         name = archive_name(_stem(path), digest)
         document["arrays"] = {"file": name, "sha256": digest}
-    data = packed(_text(document | content), path)
+    data = pack(_text(document | content), path)
     before = _referred(path)
     _write_both(path, data, name, archive)
     if before is not None and before != name:
@@ -83,7 +83,7 @@ def _save_to_device(model: Model, path: Path) -> None:
     document = {"besag": VERSION, "kind": "model"} | document_of(model, arrays)
     if arrays.stored:
         raise ModelError(f"{path} is a pipe or a device: the arrays of a large model cannot be kept beside it")
-    write_atomically(path, packed(_text(document), path))
+    write_atomically(path, pack(_text(document), path))
 
 
 def _write_both(path: Path, data: bytes, name: str | None, archive: bytes) -> None:
@@ -178,7 +178,7 @@ def _parsed(text: str, path: str) -> Any:
     if brackets is not None:
         raise ParseError(f"{brackets} lists and objects in {len(text)} characters are too many to be meant", path=path)
     try:
-        return parsed(text)
+        return parse(text)
     except json.JSONDecodeError:
         raise
     except ValueError as error:  # a key that is given twice, or a number of thousands of digits

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from besag.arrays import AnyArray, joined
+from besag.arrays import AnyArray, concatenate
 from besag.errors import ModelError, ParseError
 from besag.io.native.arrays_beside import ArrayReader
 from besag.io.shared.files import line_of
@@ -215,7 +215,7 @@ def _template(fields: Fields, arrays: ArrayReader) -> Template:
 
 def _pattern(fields: Fields, arrays: ArrayReader) -> Pattern:
     rows, columns = (fields.array(key, np.int64, arrays) for key in ("rows", "columns"))
-    both = joined([rows, columns], np.int64)
+    both = concatenate([rows, columns], np.int64)
     if ((both < 0) | (both > LARGEST_COUNT)).any():
         raise fields.fail("expected numbers of inputs and of basis elements")
     return Pattern(rows, columns)
@@ -278,7 +278,7 @@ def _check_positions(document: Fields, groups: tuple[FactorGroup, ...]) -> None:
     for group in groups:
         parts.append(np.arange(start, start + len(group)) if group.positions is None else group.positions)
         start += len(group)
-    if not np.array_equal(np.sort(joined(parts, np.int64)), np.arange(start)):
+    if not np.array_equal(np.sort(concatenate(parts, np.int64)), np.arange(start)):
         raise document.fail(f"the positions of the groups must be the numbers 0 to {start - 1}, each once", "groups")
 
 
@@ -294,7 +294,7 @@ def _check_network(document: Fields, model: Model) -> None:
 
 def _check_order(document: Fields, model: Model) -> None:
     """ParseError where a variable has two CPTs, or one that needs itself."""
-    children = joined([group.scopes[:, -1] for group in model.groups], np.int64)
+    children = concatenate([group.scopes[:, -1] for group in model.groups], np.int64)
     group_of = np.repeat(np.arange(len(model.groups)), [len(group) for group in model.groups])
     first = np.unique(children, return_index=True)[1]
     if len(first) < len(children):

@@ -33,7 +33,16 @@ from besag.io.formats import Source
 from besag.io.net.write import NAME, PROPERTY, is_identifier, write
 from besag.io.shared.nodes import Node, model_of_nodes
 from besag.io.shared.tables import ROW_TOLERANCE, note_rows
-from besag.io.shared.tokens import PERCENT_OR_SLASHES, Cursor, Value, items, one_line, pieces, shown, without_comments
+from besag.io.shared.tokens import (
+    PERCENT_OR_SLASHES,
+    Cursor,
+    Value,
+    items,
+    one_line,
+    pieces,
+    show_piece,
+    without_comments,
+)
 from besag.model.model import Model
 
 __all__ = ["matches", "read", "write"]
@@ -109,7 +118,7 @@ class _Reader:
         while self.cursor.peek():
             self._element()
         if self.is_open:
-            raise self.cursor.unexpected(f"'}}' at the end of class {shown(self.class_name or '')}")
+            raise self.cursor.unexpected(f"'}}' at the end of class {show_piece(self.class_name or '')}")
         metadata = self._metadata()
         if not self.variables:
             raise self.cursor.fail("expected at least one node, but the file ends")
@@ -132,16 +141,16 @@ class _Reader:
         elif word == "class" and self.class_name is None:
             self.class_name, self.is_open = cursor.word("the name of the class"), True
             if not is_identifier(self.class_name):
-                raise cursor.fail(f"expected class NAME {{, got class {shown(self.class_name)}", at)
+                raise cursor.fail(f"expected class NAME {{, got class {show_piece(self.class_name)}", at)
             cursor.expect("{", "after the name of the class")
         elif cursor.peek() == "=" and self.is_open:
             cursor.expect("=", "")
-            self._keep(self.of_model, word, cursor.value(shown(word)))
+            self._keep(self.of_model, word, cursor.value(show_piece(word)))
         elif word in ("node", "discrete", "continuous", "chance", "decision", "utility", "function"):
             self._declaration(word, at)
         else:
             what = "one class" if word == "class" else "net, class, node or potential"
-            raise cursor.fail(f"expected {what}, got {shown(word)}", at)
+            raise cursor.fail(f"expected {what}, got {show_piece(word)}", at)
 
     # Attributes ------------------------------------------------------------------------------------------------------
 
@@ -224,7 +233,7 @@ class _Reader:
         head, _, tail = scope.text.partition("|")
         child, parents = items(head), items(tail)
         if len(child) != 1:
-            raise cursor.fail(f"expected ( child | parents ), got ({shown(scope.text)})", scope.at)
+            raise cursor.fail(f"expected ( child | parents ), got ({show_piece(scope.text)})", scope.at)
         if child[0] in self.potentials:
             raise cursor.fail(f"{child[0]!r} has two potentials", at)
         data, extra = None, []
@@ -271,7 +280,7 @@ class _Reader:
             for one in piece:
                 text = one.data.text
                 if not (text.startswith("(") and text.endswith(")") and text.count("(") == text.count(")")):
-                    message = f"expected data = ( numbers ), each '(' with its ')', got {shown(text)}"
+                    message = f"expected data = ( numbers ), each '(' with its ')', got {show_piece(text)}"
                     raise self.cursor.fail(message, one.data.at)
             numbers = self._numbers(piece)
             if numbers is None:

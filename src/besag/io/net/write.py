@@ -19,7 +19,7 @@ from besag.io.shared.identifiers import distinct_identifiers
 from besag.io.shared.metadata import Kept
 from besag.io.shared.nodes import Node, nodes_of
 from besag.io.shared.numbers import number_text
-from besag.io.shared.tokens import TEXT, quoted
+from besag.io.shared.tokens import TEXT, quote
 from besag.model.model import Model
 
 NAME, PROPERTY = "besag_name", "besag_property_"
@@ -97,8 +97,8 @@ def _lines(lines: Sequence[str]) -> str:
 def _node_blocks(nodes: Sequence[Node], names: Sequence[str]) -> list[str]:
     blocks = []
     for node, name in zip(nodes, names, strict=True):
-        lines = [] if name == node.name else [f"{NAME} = {quoted(node.name)}"]
-        lines.append(f"states = ({' '.join(map(quoted, node.states))})")
+        lines = [] if name == node.name else [f"{NAME} = {quote(node.name)}"]
+        lines.append(f"states = ({' '.join(map(quote, node.states))})")
         blocks.append(_block(f"node {name}", lines + _attributes(node.metadata, None)))
     return blocks
 
@@ -106,7 +106,7 @@ def _node_blocks(nodes: Sequence[Node], names: Sequence[str]) -> list[str]:
 def _attributes(metadata: Mapping[str, Any], name: str | None) -> list[str]:
     """The metadata that all formats share as attributes; `name`: the key of the name, where it has one."""
     keys = ({"name": name} if name else {}) | {"label": "label", "comment": "HR_Desc"}
-    lines = [f"{key} = {quoted(metadata[kept])}" for kept, key in keys.items() if kept in metadata]
+    lines = [f"{key} = {quote(metadata[kept])}" for kept, key in keys.items() if kept in metadata]
     if "position" in metadata:
         lines.append(f"position = {_position(metadata['position'])}")
     seen: set[str] = set()
@@ -114,7 +114,7 @@ def _attributes(metadata: Mapping[str, Any], name: str | None) -> list[str]:
         match = _PROPERTY.fullmatch(entry)
         key = match[1] if match and match[0].count("(") == match[0].count(")") else ""
         if not key or key in seen or key in _TAKEN or key.startswith((NAME, PROPERTY)):
-            lines.append(f"{PROPERTY}{place} = {quoted(entry)}")
+            lines.append(f"{PROPERTY}{place} = {quote(entry)}")
         else:
             lines.append(entry)
         seen.add(key)

@@ -34,7 +34,7 @@ from besag.io.formats import Source
 from besag.io.shared.budget import Room
 from besag.io.shared.files import LOOP
 from besag.io.shared.nodes import Node, model_of_nodes
-from besag.io.shared.tokens import SLASHES, Cursor, Value, items, one_line, pieces, shown, without_comments
+from besag.io.shared.tokens import SLASHES, Cursor, Value, items, one_line, pieces, show_piece, without_comments
 from besag.model.model import Model
 
 _START = re.compile(r'\s*(?:(?:belief|diagnostic|trouble)\s+network\b|network\s*"[^"]*"\s*node\b)', re.I)
@@ -101,7 +101,7 @@ class _Reader:
         kind = cursor.word("belief network")
         if kind.lower() != "network":
             if cursor.word("network").lower() != "network":
-                raise cursor.fail(f"expected belief network, got {shown(kind)}", 0)
+                raise cursor.fail(f"expected belief network, got {show_piece(kind)}", 0)
             properties += [f"network = {kind}"] if kind.lower() != "belief" else []
         name = cursor.word("the name of the network") if cursor.peek() == '"' else ""
         cursor.take(";")
@@ -121,7 +121,7 @@ class _Reader:
         elif word.lower() in ("service", "properties"):
             cursor.block(word)
         else:
-            raise cursor.fail(f"expected node or probability, got {shown(word)}", at)
+            raise cursor.fail(f"expected node or probability, got {show_piece(word)}", at)
 
     # Nodes -----------------------------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class _Reader:
                 raise cursor.not_chance(name, kind if word == "node" else word, at)
             self.left_out[name] = kind if word == "node" else word
         elif kind != "discrete":
-            raise cursor.fail(f"{name!r} has type {shown(kind)}: only discrete nodes can be read", at)
+            raise cursor.fail(f"{name!r} has type {show_piece(kind)}: only discrete nodes can be read", at)
         elif states is None:
             raise cursor.fail(f"node {name!r} has no states: expected type : discrete[K] = {{ state, ... }};", at)
         else:
@@ -152,7 +152,7 @@ class _Reader:
         while not cursor.take("}"):
             key = cursor.word(f"an attribute or '}}' at the end of node {name}")
             if not cursor.take(":") and not cursor.take("="):
-                raise cursor.unexpected(f"':' after {shown(key)}")
+                raise cursor.unexpected(f"':' after {show_piece(key)}")
             if key.lower() == "type":
                 if seen:
                     raise cursor.fail(f"node {name!r} has two types")
@@ -186,7 +186,7 @@ class _Reader:
             return kind, None
         found = cursor.states(name, states)
         if count and count != str(len(found)):
-            raise cursor.fail(f"node {name!r} must have {shown(count)} states, got {len(found)}", at)
+            raise cursor.fail(f"node {name!r} must have {show_piece(count)} states, got {len(found)}", at)
         return kind, found
 
     # Probabilities ---------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class _Reader:
         head, _, tail = scope.text.partition("|")
         child = items(head)
         if len(child) != 1:
-            raise cursor.fail(f"expected ( child | parents ), got ({shown(scope.text)})", scope.at)
+            raise cursor.fail(f"expected ( child | parents ), got ({show_piece(scope.text)})", scope.at)
         if child[0] in self.tables:
             raise cursor.fail(f"{child[0]!r} has two probability blocks", at)
         self.tables[child[0]] = _Table(items(tail), cursor.block(f"the probability block of {child[0]}"), at)
@@ -290,11 +290,13 @@ class _Rows:
         elif key == "default" and self.default is None:
             self.default = self._value(match, 4)
         elif key == "function":
-            message = f"the table of {self.name!r} is a noisy {shown(match[4])}: only tables of all rows can be read"
+            message = (
+                f"the table of {self.name!r} is a noisy {show_piece(match[4])}: only tables of all rows can be read"
+            )
             raise self._fail(match, 3, message)
         else:
             group = next(g for g in (3, 5, 6) if match[g] is not None)
-            message = f"expected a row ( states ) : numbers; or default, got {shown(match[group])}"
+            message = f"expected a row ( states ) : numbers; or default, got {show_piece(match[group])}"
             raise self._fail(match, group, message)
 
     def _fail(self, match: re.Match[str], group: int, message: str) -> ParseError:
@@ -343,7 +345,7 @@ class _Rows:
         if wrong.any():
             value = self.labels[int(np.argmax(wrong))]
             sizes = " x ".join(map(str, self.shape[:-1]))
-            message = f"expected states of the parents, {sizes}, by number from 0, got ({shown(value.text)})"
+            message = f"expected states of the parents, {sizes}, by number from 0, got ({show_piece(value.text)})"
             raise self.cursor.fail(message, value.at)
         where = np.zeros(len(index), np.int64)
         for axis, size in enumerate(self.shape[:-1]):
@@ -361,6 +363,6 @@ class _Rows:
         for number, row in enumerate(where.tolist()):
             if row in seen:
                 value = self.labels[number]
-                return self.cursor.fail(f"row ({shown(value.text)}) of {self.name!r} is given twice", value.at)
+                return self.cursor.fail(f"row ({show_piece(value.text)}) of {self.name!r} is given twice", value.at)
             seen.add(row)
         raise AssertionError("all rows differ")

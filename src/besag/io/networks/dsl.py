@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from besag.io.formats import Source
 from besag.io.shared.nodes import Node, model_of_nodes
-from besag.io.shared.tokens import SLASHES, Cursor, Value, items, one_line, shown, without_comments
+from besag.io.shared.tokens import SLASHES, Cursor, Value, items, one_line, show_piece, without_comments
 from besag.model.model import Model
 
 _START = re.compile(r"\s*net\s+[^\s{]+\s*\{")
@@ -111,15 +111,15 @@ class _Reader:
     def _entry(self, key: str, path: str, into: _Entries, inside: frozenset[str]) -> None:
         """key = value; or key = { ... }; of which only the blocks `inside` matter."""
         cursor = self.cursor
-        cursor.expect("=", f"after {shown(key)}")
+        cursor.expect("=", f"after {show_piece(key)}")
         if cursor.peek() != "{":
-            self._keep(key, path, into, cursor.value(shown(key)))
+            self._keep(key, path, into, cursor.value(show_piece(key)))
             return
         if key in inside:
             self._block(key, f"{path}{key}.", into)
         else:
-            cursor.block(shown(key))
-        cursor.expect(";", f"after the block of {shown(key)}")
+            cursor.block(show_piece(key))
+        cursor.expect(";", f"after the block of {show_piece(key)}")
 
     def _keep(self, key: str, path: str, into: _Entries, value: Value) -> None:
         if path == "USER_PROPERTIES.":
@@ -133,9 +133,9 @@ class _Reader:
     def _block(self, name: str, path: str, into: _Entries) -> None:
         """{ entries }; blocks that matter are nested three deep at most."""
         cursor = self.cursor
-        cursor.expect("{", f"before {shown(name)}")
+        cursor.expect("{", f"before {show_piece(name)}")
         while not cursor.take("}"):
-            key = cursor.word(f"a key or '}}' at the end of {shown(name)}")
+            key = cursor.word(f"a key or '}}' at the end of {show_piece(name)}")
             self._entry(key, path, into, _BLOCKS.get(name, frozenset()))
 
     def _drawn(self, entries: _Entries, name: str) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class _Reader:
         name = cursor.word("the name of a node")
         entries = _Entries({}, [])
         self._block("node", "", entries)
-        cursor.expect(";", f"after node {shown(name)}")
+        cursor.expect(";", f"after node {show_piece(name)}")
         if name in self.nodes or name in self.left_out:
             raise cursor.fail(f"node {name!r} is declared twice", at)
         kind = cursor.one(self._needed(entries, "TYPE", name, at))
@@ -164,7 +164,9 @@ class _Reader:
             given = self._needed(entries, _NAMES, name, at)
             self.nodes[name] = _Declared(entries, cursor.states(name, given), at)
         elif kind not in _LEFT_OUT:
-            raise cursor.fail(f"{name!r} is of type {shown(kind)}: only CPT can be read", entries.values["TYPE"].at)
+            raise cursor.fail(
+                f"{name!r} is of type {show_piece(kind)}: only CPT can be read", entries.values["TYPE"].at
+            )
         elif not self.ignore:
             raise cursor.not_chance(name, _LEFT_OUT[kind], at)
         else:

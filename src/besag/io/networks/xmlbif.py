@@ -32,7 +32,7 @@ from besag.io.shared.metadata import Kept
 from besag.io.shared.nodes import Node, model_of_nodes, nodes_of
 from besag.io.shared.numbers import number_text
 from besag.io.shared.positions import position_of, position_text
-from besag.io.shared.xml_tree import COMMENT, Element, as_data, from_data, numbers_of, parse, rendered
+from besag.io.shared.xml_tree import COMMENT, Element, as_data, from_data, numbers_of, parse, render
 from besag.model.model import Model
 
 HEADINGS = ("Variables", "Probability distributions")
@@ -212,7 +212,7 @@ def write(model: Model) -> bytes:
     network.children += [_variable_element(node) for node in nodes]
     network.children.append(Element(COMMENT, text=f" {HEADINGS[1]} "))
     network.children += [_definition_element(node, nodes) for node in nodes]
-    return rendered(Element("BIF", {"VERSION": "0.3"}, children=[network]), [comment.text for comment in comments])
+    return render(Element("BIF", {"VERSION": "0.3"}, children=[network]), [comment.text for comment in comments])
 
 
 def _named(tag: str, name: str) -> Element:

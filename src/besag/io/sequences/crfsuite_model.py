@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, frozen, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze, offsets_of
 from besag.errors import ParseError
 from besag.io.shared.budget import Room
 from besag.io.shared.files import read_bytes
@@ -81,7 +81,7 @@ def crfsuite_model_of(data: bytes, path: str) -> CRFsuiteModel:
     _check_refs(content, header.attribute_refs_at, b"AFRF", features, STATE, len(attributes))
     transitions = _transitions(content, features.of(TRANSITION), len(labels))
     _, *states = features.of(STATE)
-    return CRFsuiteModel(labels, attributes, frozen(transitions), *map(frozen, states))
+    return CRFsuiteModel(labels, attributes, freeze(transitions), *map(freeze, states))
 
 
 class _Content:

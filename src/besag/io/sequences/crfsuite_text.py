@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from besag.errors import ModelError, ParseError
 from besag.io.sequences.conll import Source, blocks, path_of
-from besag.io.shared.files import packed, write_atomically
+from besag.io.shared.files import pack, write_atomically
 
 Item: TypeAlias = list[str] | dict[str, float]  # attributes of weight 1 each, or with their weights
 
@@ -113,7 +113,7 @@ def write_crfsuite(path: str | PathLike[str], sequences: Iterable[tuple[Any, ...
     """
     target = Path(path)
     text = "".join(_sequence(n, LabelledSequence(*given)) for n, given in enumerate(sequences))
-    write_atomically(target, packed(text.encode(), target))
+    write_atomically(target, pack(text.encode(), target))
 
 
 def _sequence(n: int, sequence: LabelledSequence) -> str:

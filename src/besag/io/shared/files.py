@@ -86,7 +86,7 @@ def _content(path: Path) -> bytes:
         return file.read()
 
 
-def packed(data: bytes, path: str | PathLike[str]) -> bytes:
+def pack(data: bytes, path: str | PathLike[str]) -> bytes:
     """Data as a file of this name holds it: packed if it ends in .gz or .xz; the same data give the same bytes."""
     suffix = Path(path).suffix.lower()
     if suffix == ".gz":

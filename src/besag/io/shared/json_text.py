@@ -75,7 +75,7 @@ class LongList:
             at = stop + 1
 
 
-def parsed(text: str) -> Any:
+def parse(text: str) -> Any:
     """The value of a JSON text, with LongLists in it; ValueError where it is none, or a key is given twice."""
     mark = secrets.token_hex(8)
     short, spans = cut_out(text, without_escapes(text), _LONG_LISTS, mark)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from besag.errors import ModelError
-from besag.model.metadata import shown
+from besag.model.metadata import show_value
 
 
 class Kept(NamedTuple):
@@ -26,8 +26,8 @@ class Kept(NamedTuple):
     def wrong(self, expected: str) -> ModelError:
         """The error of this piece."""
         return ModelError(
-            f"metadata {self.path!r} of {self.whose}: expected {expected}, got {shown(self.value)}; change it with "
-            "model.with_metadata"
+            f"metadata {self.path!r} of {self.whose}: expected {expected}, got {show_value(self.value)}; change it "
+            "with model.with_metadata"
         )
 
     def at(self, key: str) -> Kept:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, joined
+from besag.arrays import Array, concatenate
 from besag.errors import ModelError, ParseError
 from besag.io.shared.numbers import weights_of
-from besag.io.shared.tables import MAX_ARITY, Pool, TableError, energies_of, model_of, normalised
+from besag.io.shared.tables import MAX_ARITY, Pool, TableError, energies_of, model_of, normalise_rows
 from besag.model.dag import CycleError, topological
 from besag.model.model import Model
 from besag.model.variable import NameList, Variables
@@ -55,7 +55,7 @@ def model_of_nodes(nodes: Sequence[Node], path: str, metadata: dict[str, Any] | 
         wrong = next(node for node in nodes if not np.isfinite(node.table).all())
         raise ParseError(f"the table of {wrong.name!r} must hold finite numbers", path=path, line=wrong.line)
     try:
-        weights = normalised(variables, pools, weights)
+        weights = normalise_rows(variables, pools, weights)
     except TableError as error:
         raise ParseError(str(error), path=path, line=nodes[error.position].line) from None
     return model_of(variables, pools, *energies_of(weights), conditional=True, metadata=metadata)
@@ -103,7 +103,7 @@ def _pooled(nodes: Sequence[Node]) -> tuple[list[Pool], Array]:
         Pool(shape, np.array([[*nodes[v].parents, v] for v in members], np.int64), np.array(members, np.int64))
         for shape, members in by_shape.items()
     ]
-    return pools, joined([nodes[v].table for members in by_shape.values() for v in members], np.float64)
+    return pools, concatenate([nodes[v].table for members in by_shape.values() for v in members], np.float64)
 
 
 def nodes_of(model: Model, format_name: str) -> list[Node]:

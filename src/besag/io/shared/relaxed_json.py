@@ -72,7 +72,7 @@ class Nested(NamedTuple):
         return ParseError(message, path=self.path, line=None if place is None else line_of(self.text, place))
 
 
-def nested(text: str, path: str) -> Nested:
+def parse_nested(text: str, path: str) -> Nested:
     """The one array or object of a text; ParseError where there is none."""
     text = without_comments(text)
     brackets = too_many_brackets(text, PER_BRACKET, PER_BRACKET)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, freeze, offsets_of
 from besag.errors import ModelError
 from besag.io.notes import note
 from besag.model.cpt import check_cpt
@@ -52,7 +52,7 @@ def energies_of(weights: Array) -> tuple[Array, BoolArray]:
     return np.subtract(0.0, energies, out=energies), support
 
 
-def normalised(variables: Variables, pools: Sequence[Pool], weights: Array) -> Array:
+def normalise_rows(variables: Variables, pools: Sequence[Pool], weights: Array) -> Array:
     """CPTs, pool by pool, with rows that sum to one; TableError where one does not within ROW_TOLERANCE."""
     counts = [len(pool.scopes) * prod(pool.shape[:-1]) for pool in pools]
     lengths = np.repeat([pool.shape[-1] for pool in pools], counts)
@@ -95,9 +95,9 @@ def model_of(
 ) -> Model:
     """A Model from the energies of all tables, pool by pool."""
     kind = "cpt" if conditional else "table"
-    groups, rows = [], frozen(np.arange(max((len(pool.scopes) for pool in pools), default=0)))
+    groups, rows = [], freeze(np.arange(max((len(pool.scopes) for pool in pools), default=0)))
     for pool in pools:
         n = len(pool.scopes)
         template = Template(f"{kind}[{','.join(map(str, pool.shape))}]", pool.shape, n)
-        groups.append(FactorGroup(template, frozen(pool.scopes), rows[:n], conditional, frozen(pool.positions)))
+        groups.append(FactorGroup(template, freeze(pool.scopes), rows[:n], conditional, freeze(pool.positions)))
     return Model(variables, tuple(groups), energies, None if support.all() else support, metadata=metadata or NONE)

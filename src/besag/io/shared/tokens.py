@@ -72,7 +72,7 @@ def _blank(match: re.Match[str]) -> str:
     return found if found[0] == '"' else _IN_LINE.sub(lambda line: " " * len(line[0]), found)
 
 
-def unquoted(token: str) -> str:
+def unquote(token: str) -> str:
     r"""The content of a text, or the word itself.
 
     >>> unquoted(r'"say \"yes\""'), unquoted("yes"), unquoted(r'"C:\temp"')
@@ -88,7 +88,7 @@ def _unescaped(match: re.Match[str]) -> str:
     return "" if one is None else "\n" if one == "n" else one
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     r"""A text in quotes, on one line.
 
     >>> quoted('say "yes"')
@@ -106,7 +106,7 @@ def items(text: str) -> list[str]:
     """
     if '"' not in text:
         return text.replace("(", " ").replace(")", " ").replace(",", " ").split()
-    return [unquoted(quote) if quote else word for quote, word in _ITEM.findall(text)]
+    return [unquote(quote) if quote else word for quote, word in _ITEM.findall(text)]
 
 
 def one_line(text: str) -> str:
@@ -115,7 +115,7 @@ def one_line(text: str) -> str:
     return text if one else " ".join(_TOKEN.findall(text))
 
 
-def shown(text: str) -> str:
+def show_piece(text: str) -> str:
     """A piece of a file for a message."""
     line = " ".join(text[:200].split())
     return line if len(line) <= 60 else f"{line[:57]}..."
@@ -157,7 +157,7 @@ class Cursor:
         if peeked == '"' and _TEXT.match(self.text, self.at) is None:
             return self.fail("the text that begins here has no end")
         return self.fail(
-            f"expected {expected}, got {shown(self.text[self.at : self.at + 200]) or 'the end of the file'}"
+            f"expected {expected}, got {show_piece(self.text[self.at : self.at + 200]) or 'the end of the file'}"
         )
 
     def not_chance(self, name: str, kind: str, at: int) -> ParseError:
@@ -211,7 +211,7 @@ class Cursor:
         if match is None:
             raise self.unexpected(what)
         self.at = match.end()
-        return unquoted(match[1])
+        return unquote(match[1])
 
     def value(self, key: str) -> Value:
         """All up to the next ";", which is passed over."""
@@ -219,7 +219,7 @@ class Cursor:
         start, end = _VALUE.match(self.text, self.at).span()  # type: ignore[union-attr]
         self.at = end
         if not self.take(";"):
-            raise self.unexpected(f"';' after the value of {shown(key)}")
+            raise self.unexpected(f"';' after the value of {show_piece(key)}")
         return Value(self.text[start:end].rstrip(), start)
 
     def group(self, what: str) -> Value:
@@ -248,30 +248,30 @@ class Cursor:
     def statements(self, what: str) -> Iterator[tuple[str, Value]]:
         """The keys and values of { key = value; ... }, whose "{" comes next."""
         if not self.take("{"):
-            raise self.unexpected(f"'{{' before {shown(what)}")
+            raise self.unexpected(f"'{{' before {show_piece(what)}")
         text, at = self.text, self.at
         while match := _STATEMENT.match(text, at):
             self.at = at = match.end()
             yield match[1], Value(match[2].rstrip(), match.start(2))
         if not self.take("}"):
-            raise self._no_statement(f"an attribute or '}}' at the end of {shown(what)}")
+            raise self._no_statement(f"an attribute or '}}' at the end of {show_piece(what)}")
 
     def _no_statement(self, expected: str) -> ParseError:
         """The error of this place, where a statement or the "}" of a block was expected."""
         if self.peek() == '"':
             return self.unexpected(expected)
         key = self.word(expected)
-        self.expect("=", f"after {shown(key)}")
+        self.expect("=", f"after {show_piece(key)}")
         self.value(key)
         raise AssertionError("it is a statement")
 
     def one(self, value: Value) -> str:
         """A value that is one word or text."""
         if _TEXT.fullmatch(value.text):
-            return unquoted(value.text)
+            return unquote(value.text)
         found = items(value.text)
         if len(found) != 1:
-            raise self.fail(f"expected one text, got {shown(value.text) or 'nothing'}", value.at)
+            raise self.fail(f"expected one text, got {show_piece(value.text) or 'nothing'}", value.at)
         return found[0]
 
     def position(self, value: Value) -> tuple[float, float]:
@@ -281,7 +281,7 @@ class Cursor:
             x, y = map(_coordinate, found)
             if x is not None and y is not None:
                 return x, y
-        raise self.fail(f"expected a position (x y), got {shown(value.text) or 'nothing'}", value.at)
+        raise self.fail(f"expected a position (x y), got {show_piece(value.text) or 'nothing'}", value.at)
 
     def numbers(self, value: Value, group: str = " ") -> Array:
         """The numbers of a value; parentheses and commas only separate them. `group` is put for each ")"."""
@@ -291,7 +291,7 @@ class Cursor:
             except ValueError:
                 pass  # the search below finds the word
         wrong = next(m for m in _PIECE.finditer(value.text) if not _is_finite(m.group()))
-        raise self.fail(f"expected a number, got {shown(wrong.group())}", value.at + wrong.start())
+        raise self.fail(f"expected a number, got {show_piece(wrong.group())}", value.at + wrong.start())
 
     def states(self, name: str, value: Value) -> tuple[str, ...]:
         """A value that is the states of a variable, which must be distinct names."""
@@ -300,7 +300,7 @@ class Cursor:
             return known
         found = items(value.text)
         if not found or not all(found) or len(set(found)) != len(found):
-            got = shown(", ".join(map(repr, found[:20]))) or "none"
+            got = show_piece(", ".join(map(repr, found[:20]))) or "none"
             raise self.fail(f"states of {name!r} must be one or more distinct names, got {got}", value.at)
         return self._known_states.setdefault(value.text, tuple(found))
 

@@ -196,7 +196,7 @@ def numbers_of(element: Element, path: str) -> Array:
 # Writing --------------------------------------------------------------------------------------------------------------
 
 
-def rendered(root: Element, comments: Sequence[str] = ()) -> bytes:
+def render(root: Element, comments: Sequence[str] = ()) -> bytes:
     """An XML file in UTF-8, an element a line; ModelError where a text has a character that XML cannot hold."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', *(f"<!--{_checked(text)}-->" for text in comments)]
     return ("\n".join([*lines, *_lines(root, "")]) + "\n").encode()

@@ -22,15 +22,15 @@ from math import prod
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, joined, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, concatenate, offsets_of
 from besag.errors import LossWarning, ParseError, warn
 from besag.io.formats import Source
 from besag.io.shared.files import NotANumber, Numbers, line_of
-from besag.io.shared.tables import MAX_ARITY, Pool, TableError, energies_of, model_of, normalised
+from besag.io.shared.tables import MAX_ARITY, Pool, TableError, energies_of, model_of, normalise_rows
 from besag.io.uai.write import write
 from besag.model.dag import CycleError, topological
 from besag.model.model import Model
-from besag.model.variable import RangeNames, Variables, numbered_states
+from besag.model.variable import RangeNames, Variables, number_states
 
 __all__ = ["matches", "read", "write"]
 
@@ -103,7 +103,7 @@ def _variables(numbers: Numbers) -> tuple[Variables, int]:
             1 + largest,
             f"variable {largest} has {cardinalities[largest]:.0f} states, but the file has {len(numbers)} numbers",
         )
-    return Variables(RangeNames(n), [numbered_states(k) for k in distinct.tolist()], space_of), 1 + n
+    return Variables(RangeNames(n), [number_states(k) for k in distinct.tolist()], space_of), 1 + n
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,10 +207,10 @@ def _pools(values: Array, variables: Variables, functions: _Functions) -> tuple[
         for members in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
             shape = tuple(variables.cardinalities[scopes[members[0]]].tolist())
             pools.append(Pool(shape, scopes[members], which[members]))
-    order = joined([pool.positions for pool in pools], np.int64)
+    order = concatenate([pool.positions for pool in pools], np.int64)
     starts, sizes = functions.table_starts[order].tolist(), functions.sizes[order].tolist()
     tables = [values[start : start + size] for start, size in zip(starts, sizes, strict=True)]
-    return pools, joined(tables, np.float64)
+    return pools, concatenate(tables, np.float64)
 
 
 def _markov(numbers: Numbers, variables: Variables, functions: _Functions) -> Model:
@@ -247,7 +247,7 @@ def _bayes(numbers: Numbers, variables: Variables, functions: _Functions) -> Mod
     _check_network(numbers, variables, functions)
     pools, weights = _pools(numbers.values, variables, functions)
     try:
-        weights = normalised(variables, pools, weights)
+        weights = normalise_rows(variables, pools, weights)
     except TableError as error:
         told = numbers.fail(int(functions.table_starts[error.position]), f"function {error.position}: {error}")
         warn(LossWarning(f"{told}; the file is read as a Markov network, with its numbers as they stand"))

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from besag.arrays import Array, frozen
+from besag.arrays import Array, freeze
 from besag.errors import EvidenceError, ModelError, ParseError
 from besag.io.shared.files import Numbers, line_of, read_bytes
 from besag.io.shared.numbers import number_text
@@ -281,7 +281,7 @@ def _marginals(numbers: Numbers, n: int) -> tuple[Array, ...]:
         values = numbers.values[at + 1 : at + 1 + k]
         if len(values) < k or not ((values >= 0) & (values <= 1 + 1e-6)).all():
             raise numbers.fail(at, f"expected {k} probabilities of variable {variable}")
-        found.append(frozen(values))
+        found.append(freeze(values))
         at += 1 + k
     if at < len(numbers):
         raise numbers.fail(at, f"expected the marginals of {n} variables and then the end, got more numbers")

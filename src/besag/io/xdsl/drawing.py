@@ -33,7 +33,7 @@ Position = tuple[float, float]
 # Nodes ----------------------------------------------------------------------------------------------------------------
 
 
-def shared_keys(node: Element, variable: str) -> dict[str, Any]:
+def read_shared_keys(node: Element, variable: str) -> dict[str, Any]:
     """label, comment and position of the <node> of a variable, those that it has."""
     found: dict[str, Any] = {}
     name, comment = node.first("name"), node.first("comment")
@@ -60,7 +60,7 @@ def default_node(identifier: str, variable: str, shared: Mapping[str, Any]) -> E
 
 def update_node(node: Element, variable: str, shared: Mapping[str, Any]) -> None:
     """Give the <node> of a variable the shared keys, and leave alone what already says the same."""
-    now = shared_keys(node, variable)
+    now = read_shared_keys(node, variable)
     if shared.get("label") != now.get("label"):
         _put(node, "name", shared.get("label", variable))
     if shared.get("position") != now.get("position"):
@@ -69,7 +69,7 @@ def update_node(node: Element, variable: str, shared: Mapping[str, Any]) -> None
         _put(node, "comment", shared.get("comment", ""))
 
 
-def drawn_at(position: Position) -> Position:
+def find_centre(position: Position) -> Position:
     """The centre of the rectangle that a position has, before it is rounded."""
     x, y = (max(-FAR, min(FAR, number)) for number in position)
     return x, y
@@ -90,7 +90,7 @@ def _placed(rectangle: tuple[float, ...] | None, centre: Position | None) -> str
         return ""
     left, top, right, bottom = (0, 0, WIDTH, HEIGHT) if rectangle is None else rectangle
     width, height = round(right - left), round(bottom - top)
-    x, y = (round(c - size / 2) for c, size in zip(drawn_at(centre), (width, height), strict=True))
+    x, y = (round(c - size / 2) for c, size in zip(find_centre(centre), (width, height), strict=True))
     return f"{x} {y} {x + width} {y + height}"
 
 
@@ -123,7 +123,7 @@ def _stub(variable: str) -> Element:
     return Element("node", {"id": variable})
 
 
-def stubbed(
+def stub_nodes(
     element: Element, names: Mapping[str, str], left_out: Collection[str], found: dict[str, Element]
 ) -> Element:
     """<genie> or a <submodel> with stubs; names: of the variables, by identifier.
@@ -138,18 +138,18 @@ def stubbed(
                 found[identifier] = child
                 children.append(_stub(names[identifier]))
         elif child.tag == "submodel":
-            children.append(stubbed(child, names, left_out, found))
+            children.append(stub_nodes(child, names, left_out, found))
         elif not any(child.attributes.get(key) in left_out for key in ("parent", "child")):
             children.append(child)
     return Element(element.tag, element.attributes, "", children)
 
 
-def filled(element: Element, nodes: dict[str, Element]) -> Element:
+def fill_stubs(element: Element, nodes: dict[str, Element]) -> Element:
     """The way back: for each stub the node of its variable, which is taken out of `nodes`; other stubs vanish."""
     children = []
     for child in element.children:
         if child.tag == "submodel":
-            children.append(filled(child, nodes))
+            children.append(fill_stubs(child, nodes))
         elif child.tag != "node":
             children.append(child)
         elif child.attributes.get("id") in nodes:

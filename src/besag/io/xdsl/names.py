@@ -43,7 +43,7 @@ def identifiers(names: Sequence[str]) -> list[str]:
     return distinct_identifiers(names, lambda name: _IDENTIFIER.fullmatch(name) is not None, identifier_of)
 
 
-def meant(identifier: str, name: str | None) -> str:
+def find_meant(identifier: str, name: str | None) -> str:
     """The name that an identifier was made for, unless it has been changed since."""
     if name is None:
         return identifier

@@ -18,8 +18,8 @@ from typing import Any
 
 from besag.io.shared.positions import pair_of
 from besag.io.shared.xml_tree import Element, as_data
-from besag.io.xdsl.drawing import Position, default_node, drawn_at, shared_keys
-from besag.io.xdsl.names import LABEL, NAME, POSITION, STATE, meant, split_properties
+from besag.io.xdsl.drawing import Position, default_node, find_centre, read_shared_keys
+from besag.io.xdsl.names import LABEL, NAME, POSITION, STATE, find_meant, split_properties
 
 NODE_GROUPS = {
     "state": "state",
@@ -51,12 +51,12 @@ class ChanceNode:
     @property
     def name(self) -> str:
         """The name that its identifier stands for."""
-        return meant(self.identifier, self.reserved.get(NAME))
+        return find_meant(self.identifier, self.reserved.get(NAME))
 
     @property
     def state_names(self) -> tuple[str, ...]:
         """The names that the identifiers of its states stand for."""
-        return tuple(meant(state, self.reserved.get(f"{STATE}{i}")) for i, state in enumerate(self.states))
+        return tuple(find_meant(state, self.reserved.get(f"{STATE}{i}")) for i, state in enumerate(self.states))
 
 
 def metadata_of(chance: ChanceNode) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _shared(chance: ChanceNode) -> dict[str, Any]:
     """label, comment and position: what is drawn, and what properties say of it."""
     if chance.drawing is None:
         return {}
-    shared, name = shared_keys(chance.drawing, chance.name), chance.drawing.first("name")
+    shared, name = read_shared_keys(chance.drawing, chance.name), chance.drawing.first("name")
     if name is not None and name.text == chance.reserved.get(LABEL):
         shared["label"] = name.text
     if "position" in shared:
@@ -111,7 +111,7 @@ def _exact(rounded: Position, text: str) -> Position:
     told = pair_of(*text.split())
     if told is None:
         return rounded
-    x, y = drawn_at(told)
+    x, y = find_centre(told)
     return told if abs(x - rounded[0]) <= 1 and abs(y - rounded[1]) <= 1 else rounded
 
 

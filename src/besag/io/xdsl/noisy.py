@@ -29,7 +29,7 @@ from besag.io.shared.tables import ROW_TOLERANCE
 SAME = 1e-12
 
 
-def expanded(parameters: Array, strengths: Sequence[int], cardinalities: Sequence[int], n_states: int) -> Array:
+def expand_noisy(parameters: Array, strengths: Sequence[int], cardinalities: Sequence[int], n_states: int) -> Array:
     """The CPT (parents..., child) of a noisy-MAX node; ModelError where parameters or strengths do not fit."""
     n_columns = sum(cardinalities) + 1
     if parameters.size != n_columns * n_states:
@@ -64,7 +64,7 @@ def still_holds(table: Array, parameters: Sequence[float], strengths: Sequence[i
     """Whether a CPT (parents..., child) is what the parameters expand to."""
     *cardinalities, n_states = table.shape
     try:
-        wanted = expanded(np.array(parameters, np.float64), strengths, cardinalities, n_states)
+        wanted = expand_noisy(np.array(parameters, np.float64), strengths, cardinalities, n_states)
     except (ModelError, ValueError, OverflowError):
         return False
     return bool((np.abs(wanted - table) <= SAME).all())

@@ -35,10 +35,10 @@ from besag.io.shared.budget import Room
 from besag.io.shared.nodes import Node, model_of_nodes
 from besag.io.shared.tables import MAX_ARITY
 from besag.io.shared.xml_tree import COMMENT, Document, Element, as_data, numbers_of, parse
-from besag.io.xdsl.drawing import default_genie, model_name, stubbed
+from besag.io.xdsl.drawing import default_genie, model_name, stub_nodes
 from besag.io.xdsl.names import NAME, split_properties
 from besag.io.xdsl.node import ChanceNode, extras_of, metadata_of
-from besag.io.xdsl.noisy import expanded
+from besag.io.xdsl.noisy import expand_noisy
 from besag.io.xdsl.write import SMILE_GROUPS, default_attributes, write
 from besag.model.model import Model
 
@@ -169,7 +169,7 @@ class _Reader:
         if element is not None:
             chance.noisy["strengths"] = strengths = self._strengths(element, len(strengths))
         try:
-            return expanded(parameters, strengths, cardinalities, len(chance.states))
+            return expand_noisy(parameters, strengths, cardinalities, len(chance.states))
         except ModelError as error:
             raise self._fail(chance.element, f"the noisy-MAX node {chance.identifier!r} {error}") from None
 
@@ -206,7 +206,7 @@ class _Reader:
         """Gives the chance nodes their drawings, and the rest as data unless it is as usual."""
         found: dict[str, Element] = {}
         names = {chance.identifier: chance.name for chance in self.chance}
-        tree = as_data(stubbed(genie, names, self.left_out, found))
+        tree = as_data(stub_nodes(genie, names, self.left_out, found))
         for identifier, element in found.items():
             self.chance[self.index[identifier]].drawing = element
         usual = default_genie(name, comment, [chance.name for chance in self.chance if chance.drawing])

@@ -14,13 +14,13 @@ from besag.arrays import Array
 from besag.io.shared.metadata import Kept
 from besag.io.shared.nodes import Node, nodes_of
 from besag.io.shared.numbers import number_text
-from besag.io.shared.xml_tree import Element, attributes_of, comment_of, from_data, rendered
+from besag.io.shared.xml_tree import Element, attributes_of, comment_of, from_data, render
 from besag.io.xdsl.drawing import (
     UNNAMED,
     default_genie,
     default_node,
-    filled,
-    shared_keys,
+    fill_stubs,
+    read_shared_keys,
     update_genie,
     update_node,
 )
@@ -45,7 +45,7 @@ def write(model: Model) -> bytes:
         "extensions": _extensions(model.metadata, attributes, kept, _drawings(nodes, ids)),
     }
     root = Element("smile", attributes, children=_with_extras(groups, kept))
-    return rendered(root, [comment_of(text).text for text in kept.at("comments").items()])
+    return render(root, [comment_of(text).text for text in kept.at("comments").items()])
 
 
 def default_attributes(name: str | None) -> dict[str, str]:
@@ -146,7 +146,7 @@ def _reserved(node: Node, identifier: str, states: Sequence[str]) -> dict[str, s
     label, position = node.metadata.get("label"), node.metadata.get("position")
     if label in (node.name, identifier):
         reserved[LABEL] = label
-    if position is not None and shared_keys(_drawing(node, identifier), node.name).get("position") != position:
+    if position is not None and read_shared_keys(_drawing(node, identifier), node.name).get("position") != position:
         reserved[POSITION] = "{!r} {!r}".format(*position)
     return reserved
 
@@ -184,6 +184,6 @@ def _extensions(
     if genie.tag != "genie":
         raise tree.wrong("a <genie>")
     update_genie(genie, attributes, name, comment)
-    genie = filled(genie, drawings)
+    genie = fill_stubs(genie, drawings)
     genie.children += drawings.values()
     return [Element("extensions", children=[genie, *(from_data(data) for data in kept.at("extensions").items())])]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, dot, frozen
+from besag.arrays import Array, BoolArray, IntArray, dot, freeze
 from besag.data.dataset import Batch
 from besag.errors import ApproximationWarning, EvidenceError
 from besag.graph.evidence import Evidence
@@ -206,4 +206,4 @@ def _counts(rows: IntArray, scopes: IntArray, shape: tuple[int, ...], weights: A
     for f, scope in enumerate(scopes):
         config = np.ravel_multi_index(tuple(rows[:, scope].T), shape)
         counts[f] = np.bincount(config, weights=weights, minlength=size)
-    return np.asarray(frozen(counts.reshape(-1, *shape)))
+    return np.asarray(freeze(counts.reshape(-1, *shape)))

@@ -18,7 +18,7 @@ from besag.errors import CapabilityError
 from besag.learn.checkpoint import Kept
 from besag.learn.objective import Function
 from besag.learn.optimisers.base import Method, Point, optimizer_name, pseudo_gradient
-from besag.learn.optimisers.schedules import scheduled
+from besag.learn.optimisers.schedules import scale_step
 
 if TYPE_CHECKING:
     from besag.learn.optimisers.stochastic import Moments, Stochastic
@@ -116,7 +116,7 @@ class Scheduled(Epochs):
         """Theta after the update, its step, and the moments."""
         chosen = self.optimizer
         epochs = point.iteration + batch / self.n_batches
-        step = scheduled(*chosen.steps, chosen.decay, epochs, chosen.max_iterations)
+        step = scale_step(*chosen.steps, chosen.decay, epochs, chosen.max_iterations)
         count = point.iteration * self.n_batches + batch + 1
         with np.errstate(over="ignore", invalid="ignore"):
             direction, metric, moments = chosen.direction(gradient / self.function.n, point.kept, count)

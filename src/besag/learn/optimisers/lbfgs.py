@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, dot, frozen, norm
+from besag.arrays import AnyArray, Array, IntArray, dot, freeze, norm
 from besag.errors import CapabilityError
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.secants import make_add_pair, make_combine
@@ -98,7 +98,7 @@ class _Pairs:
         """-H g, where kept has the projections of g."""
         gamma, coefficients = _two_loops(kept["slots"], kept["dots"], kept["projections"])
         result, root = np.empty_like(gradient), self._root()
-        given = (frozen(-coefficients), -gamma, frozen(gradient), root, frozen(self.rows))
+        given = (freeze(-coefficients), -gamma, freeze(gradient), root, freeze(self.rows))
         combine = self._kernel(make_combine)
         self._in_chunks(lambda chunk, start, stop: combine(*given, start, stop, result))
         return result
@@ -110,7 +110,7 @@ class _Pairs:
         slots, dots = kept["slots"], kept["dots"].copy()
         free = next(row for row in range(self.n_rows) if row not in slots)
         parts = np.zeros((self.n_chunks, len(self.rows), 3))
-        given = (free, *(frozen(vector) for vector in (*ends, *slopes, gradient)), self._root())
+        given = (free, *(freeze(vector) for vector in (*ends, *slopes, gradient)), self._root())
         add_pair = self._kernel(make_add_pair)
         self._in_chunks(lambda chunk, start, stop: add_pair(*given, start, stop, self.rows, parts[chunk]))
         products = parts.sum(axis=0)  # (2 R, 3): every row with s, y and g
@@ -122,7 +122,7 @@ class _Pairs:
         return {"slots": slots, "dots": dots, "projections": products[:, 2].copy()}
 
     def _root(self) -> Array:
-        return frozen(np.zeros(0) if self.root is None else self.root)
+        return freeze(np.zeros(0) if self.root is None else self.root)
 
     def _kernel(self, make_kernel: Callable[..., Callable[..., None]]) -> Callable[..., None]:
         return kernel_of(make_kernel, int(self.root is not None), compile=worth_compiling(float(self.rows.size)))

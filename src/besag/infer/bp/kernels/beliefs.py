@@ -25,7 +25,7 @@ SMALL = 1e-50  # a product of messages below this is scaled up: one more message
 
 
 @inlined
-def added(semiring: int, highest: float, total: float, x: float) -> tuple[float, float]:
+def add_term(semiring: int, highest: float, total: float, x: float) -> tuple[float, float]:
     """The largest term of a sum, and the sum relative to it (in SUM the sum itself), with one more term."""
     if semiring == SUM:
         return highest, total + x
@@ -76,7 +76,7 @@ def make_variables(semiring: int, ratios: int) -> Callable[..., None]:
                         beliefs[at(i)] /= highest
             highest, total = zero_of(semiring), 0.0
             for i in range(low, high):
-                highest, total = added(semiring, highest, total, beliefs[at(i)])
+                highest, total = add_term(semiring, highest, total, beliefs[at(i)])
             log_z[v] += log_of(semiring, highest, total)
             for i in range(low, high):
                 beliefs[at(i)] = share_of(semiring, beliefs[at(i)], highest, total)
@@ -164,7 +164,7 @@ def weight_of(
         for j in range(n):
             value = entry_of(semiring, numbers, g, entry + j, digits[0], j)
             value = times(semiring, times(semiring, value, outer), gathered[inner + j])
-            highest, total = added(semiring, highest, total, value)
+            highest, total = add_term(semiring, highest, total, value)
         entry += n
         next_row(links, g, digits)
     return highest, total
@@ -178,7 +178,7 @@ def along_links(semiring: int, links: Links, messages: Array, gathered: Array, g
         highest, total = zero_of(semiring), 0.0
         for i in range(links.message_offsets[e], links.message_offsets[e + 1]):
             sent = times(semiring, one, gathered[i])  # in double precision, as the sum
-            highest, total = added(semiring, highest, total, times(semiring, sent, messages[i]))
+            highest, total = add_term(semiring, highest, total, times(semiring, sent, messages[i]))
         logs += log_of(semiring, highest, total)
     return logs
 

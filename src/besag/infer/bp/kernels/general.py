@@ -41,7 +41,7 @@ class Numbers(NamedTuple):
 
 
 @inlined
-def lifted(semiring: int, x: AnyArray, start: int, n: int) -> bool:
+def lift(semiring: int, x: AnyArray, start: int, n: int) -> bool:
     """Scale x so that its largest entry is one, in the log domains above the floor; False where all are zero."""
     high = x[start]
     for i in range(1, n):
@@ -84,7 +84,7 @@ def gather_variable(
             gathered[e + i] = room[i]
             room[i] = times(semiring, room[i], messages[e + i])
         if m < high - 1:
-            fine = lifted(semiring, room, 0, n) and fine
+            fine = lift(semiring, room, 0, n) and fine
     for i in range(n):
         room[i] = one_of(semiring)
     for m in range(low + 1, high + 1):
@@ -93,8 +93,8 @@ def gather_variable(
             gathered[e + i] = times(semiring, gathered[e + i], room[i])
             room[i] = times(semiring, room[i], messages[e + i])
         if m < high:
-            fine = lifted(semiring, room, 0, n) and fine
-        fine = lifted(semiring, gathered, e, n) and fine
+            fine = lift(semiring, room, 0, n) and fine
+        fine = lift(semiring, gathered, e, n) and fine
     return fine
 
 
@@ -203,7 +203,7 @@ def send_factor(
         send_table(semiring, offsets, first, last, tables, entry, gathered, new, digits)
     fine = True
     for e in range(first, last + 1):
-        fine = lifted(semiring, new, offsets[e], offsets[e + 1] - offsets[e]) and fine
+        fine = lift(semiring, new, offsets[e], offsets[e + 1] - offsets[e]) and fine
     return fine
 
 
@@ -218,7 +218,7 @@ def change_of(new: AnyArray, old: AnyArray, low: int, high: int) -> float:
 
 
 @inlined
-def mixed(new: AnyArray, low: int, high: int, damping: float, messages: AnyArray) -> None:
+def damp(new: AnyArray, low: int, high: int, damping: float, messages: AnyArray) -> None:
     """A new message in the place of the old one, or the mean of both, `damping` the weight of the old one."""
     for i in range(low, high):
         if damping == 0.0 or new[i] == messages[i]:
@@ -274,7 +274,7 @@ def make_send(semiring: int) -> Callable[..., float]:
                 worst = math.inf
             low, high = offsets[first], offsets[last + 1]
             worst = max(worst, change_of(new, messages, low, high))
-            mixed(new, low, high, damping, messages)
+            damp(new, low, high, damping, messages)
         return worst
 
     return send

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import IntArray, index_type, sealed
+from besag.arrays import IntArray, index_type, seal
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
 
@@ -110,4 +110,4 @@ def links_of(factors: Factors, *, compile: bool) -> Links:
     sizes = (n_factors, n_factors + 1, n_links, n_links, n_links + 1, n_variables + 1, n_links)
     links = Links(*[np.zeros(size, kind) for size in sizes])  # type: ignore[arg-type]
     kernel_of(make_link, compile=compile)(*given, links)
-    return Links(*sealed(links))
+    return Links(*seal(links))

@@ -118,7 +118,7 @@ def make_gather(semiring: int) -> Callable[..., tuple[float, float]]:
 
 
 @inlined
-def passed(semiring: int, a: float, b: float, c: float, d: float, r: float) -> float:
+def pass_ratio(semiring: int, a: float, b: float, c: float, d: float, r: float) -> float:
     """The ratio that a table ((a, b), (c, d)) makes of the ratio r of its second variable."""
     high, low = plus(semiring, c, times(semiring, d, r)), plus(semiring, a, times(semiring, b, r))
     return high / low if semiring == SUM else high - low
@@ -167,8 +167,8 @@ def make_send(semiring: int, own: int) -> Callable[..., float]:
                 g = begin + i
                 t = 4 * (g if own == 1 else table_of_factor[at(g)])
                 a, b, c, d = flat[at(t)], flat[at(t + 1)], flat[at(t + 2)], flat[at(t + 3)]
-                sent[at(2 * i)] = passed(semiring, a, b, c, d, gathered[at(2 * g + 1)])
-                sent[at(2 * i + 1)] = passed(semiring, a, c, b, d, gathered[at(2 * g)])
+                sent[at(2 * i)] = pass_ratio(semiring, a, b, c, d, gathered[at(2 * g + 1)])
+                sent[at(2 * i + 1)] = pass_ratio(semiring, a, c, b, d, gathered[at(2 * g)])
             for i in range(2 * n):
                 r, e = sent[at(i)], 2 * begin + i
                 changes[at(i)] = higher(changes[at(i)], change_of(semiring, r, messages[at(e)], one))

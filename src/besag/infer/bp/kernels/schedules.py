@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from besag.arrays import AnyArray, Array, IntArray
-from besag.infer.bp.kernels.general import Numbers, change_of, gather_variable, lifted, mixed, send_factor
+from besag.infer.bp.kernels.general import Numbers, change_of, damp, gather_variable, lift, send_factor
 from besag.infer.bp.kernels.links import Links
 from besag.kernels.compile import inlined
 from besag.kernels.semiring import SUM
@@ -68,7 +68,7 @@ def make_sweep(semiring: int) -> Callable[..., float]:
                 for e in range(low, high + 1):
                     if e != own:
                         worst = max(worst, change_of(new, messages, offsets[e], offsets[e + 1]))
-                        mixed(new, offsets[e], offsets[e + 1], damping, messages)
+                        damp(new, offsets[e], offsets[e + 1], damping, messages)
             if semiring == SUM and not fine:
                 return math.inf
         return worst
@@ -77,7 +77,7 @@ def make_sweep(semiring: int) -> Callable[..., float]:
 
 
 @inlined
-def moved(queue: IntArray, place: IntArray, changes: Array, e: int) -> None:
+def move_in_heap(queue: IntArray, place: IntArray, changes: Array, e: int) -> None:
     """Bring a link to its place in the heap after its change has changed."""
     i = place[e]
     while i > 0 and changes[queue[(i - 1) // 2]] < changes[e]:
@@ -119,7 +119,7 @@ def make_await_all(semiring: int) -> Callable[..., bool]:
             fine = fine and sent
             for e in range(low, high + 1):
                 changes[e] = change_of(waiting, messages, offsets[e], offsets[e + 1])
-                moved(queue, place, changes, e)
+                move_in_heap(queue, place, changes, e)
         return fine or semiring != SUM
 
     return await_all
@@ -152,10 +152,10 @@ def make_send_largest(semiring: int) -> Callable[..., int]:
             top = queue[0]
             if changes[top] <= tolerance:
                 return sent
-            mixed(waiting, offsets[top], offsets[top + 1], damping, messages)
-            lifted(semiring, messages, offsets[top], offsets[top + 1] - offsets[top])
+            damp(waiting, offsets[top], offsets[top + 1], damping, messages)
+            lift(semiring, messages, offsets[top], offsets[top + 1] - offsets[top])
             changes[top] = change_of(waiting, messages, offsets[top], offsets[top + 1])
-            moved(queue, place, changes, top)
+            move_in_heap(queue, place, changes, top)
             v = variables[top]
             fine = gather_variable(
                 semiring, first, of_variable, offsets, base, states[v], messages, v, gathered, product
@@ -173,7 +173,7 @@ def make_send_largest(semiring: int) -> Callable[..., int]:
                         for i in range(offsets[e], offsets[e + 1]):
                             waiting[i] = new[i]
                         changes[e] = change_of(waiting, messages, offsets[e], offsets[e + 1])
-                        moved(queue, place, changes, e)
+                        move_in_heap(queue, place, changes, e)
             if semiring == SUM and not fine:
                 return -1 - sent
         return n

@@ -37,7 +37,7 @@ from besag.infer.trees.kernels.pair_passes import (
     multiply,
     multiply_by,
     scale,
-    spread,
+    spread_outwards,
 )
 from besag.kernels.compile import at, gathering, inlined
 from besag.kernels.exponential import exp_below
@@ -122,7 +122,7 @@ def exponentials(n: int, width: int, unary: Array, e: Array, t: int) -> tuple[fl
     return highest, lowest - highest
 
 
-def padded(n_states: int) -> int:
+def pad_columns(n_states: int) -> int:
     """The number of columns for K labels that vector instructions like best."""
     return n_states if n_states <= 4 else (n_states + 3) // 4 * 4 if n_states <= 8 else (n_states + 7) // 8 * 8
 
@@ -132,7 +132,7 @@ def make_gradient(n_states: int, weighted: int, checked: int) -> Kernel:
 
     Rows and tables have padded(K) columns; what is beyond K stays 0.
     """
-    width = padded(n_states)
+    width = pad_columns(n_states)
 
     def kernel(
         first_row: AnyArray,
@@ -185,7 +185,7 @@ def make_gradient(n_states: int, weighted: int, checked: int) -> Kernel:
                 if t == 0:
                     total = assign(n, e, 0, 1.0, a, 0)
                 else:
-                    spread(n, tables, 0, a, t - 1, b, 0)
+                    spread_outwards(n, tables, 0, a, t - 1, b, 0)
                     total = multiply(n, e, t, b, 0, a, t)
                 if not total > DELTA:
                     return s
@@ -219,7 +219,7 @@ def make_gradient(n_states: int, weighted: int, checked: int) -> Kernel:
                 multiply_by(n, b, 0, e, t)
                 assign(n, a, t - 1, 1.0, pending, 2 * n_pending)
                 assign(n, b, 0, c[t], pending, 2 * n_pending + 1)
-                spread(n, tables, 1, pending, 2 * n_pending + 1, b, 0)
+                spread_outwards(n, tables, 1, pending, 2 * n_pending + 1, b, 0)
                 n_pending += 1
                 if n_pending == 4:
                     add_outer_4(n, pending, pairs, 0)

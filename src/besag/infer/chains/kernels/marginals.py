@@ -26,8 +26,8 @@ from typing import TypeAlias
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
-from besag.infer.chains.kernels.gradient import LOWEST, padded
-from besag.infer.trees.kernels.pair_passes import assign, between, multiply, scale, spread
+from besag.infer.chains.kernels.gradient import LOWEST, pad_columns
+from besag.infer.trees.kernels.pair_passes import assign, between, multiply, scale, spread_outwards
 from besag.kernels.compile import inlined
 
 Kernel: TypeAlias = Callable[[Array, Array, IntArray, IntArray, int, int, Array, Array, BoolArray], int]
@@ -101,7 +101,7 @@ def believe(k: int, a: Array, t: int, b: Array, probabilities: Array, i: int) ->
 
 
 @inlined
-def returned(n: int, e: Array, a: Array, t: int, share: float, b: Array, x: Array) -> None:
+def send_back(n: int, e: Array, a: Array, t: int, share: float, b: Array, x: Array) -> None:
     """x = e_t b where a_t is not 0; e_t has its 1 / c_t in it."""
     for c in range(n):
         x[0, c] = e[t, c] * (share * b[0, c]) if a[t, c] > 0.0 else 0.0
@@ -109,7 +109,7 @@ def returned(n: int, e: Array, a: Array, t: int, share: float, b: Array, x: Arra
 
 def make_sums(n_states: int) -> Kernel:
     """The kernel for K labels, linear: sequences [start, stop) -> probabilities, log Z, lost; how many are lost."""
-    width = padded(n_states)
+    width = pad_columns(n_states)
 
     def kernel(
         unary: Array,
@@ -139,7 +139,7 @@ def make_sums(n_states: int) -> Kernel:
                 if t == 0:
                     total = assign(n, e, 0, 1.0, a, 0)
                 else:
-                    spread(n, tables, 0, a, before, b, 0)
+                    spread_outwards(n, tables, 0, a, before, b, 0)
                     total = multiply(n, e, row, b, 0, a, row)
                     highest += largest
                 if highest == -math.inf or total == 0.0:
@@ -162,8 +162,8 @@ def make_sums(n_states: int) -> Kernel:
                 b[0, c] = 1.0
             for t in range(length - 1, -1, -1):
                 share = believe(n_states, a, t, b, probabilities, first + t)
-                returned(n, e, a, t, share, b, x)
-                spread(n, tables, 1, x, 0, b, 0)
+                send_back(n, e, a, t, share, b, x)
+                spread_outwards(n, tables, 1, x, 0, b, 0)
         return n_lost
 
     return kernel

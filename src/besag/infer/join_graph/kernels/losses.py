@@ -33,7 +33,7 @@ def entropy_of(log: int, values: Array) -> float:
 
 
 @inlined
-def summed(log: int, cards: IntArray, variables: IntArray, values: Array, scope: IntArray, scratch: Scratch) -> Array:
+def sum_over(log: int, cards: IntArray, variables: IntArray, values: Array, scope: IntArray, scratch: Scratch) -> Array:
     """The sums of a table over what is not in a scope."""
     size = 1
     for i in range(len(scope)):
@@ -98,10 +98,10 @@ def make_losses(log: int) -> Callable[..., None]:
         for i in range(start, stop):
             shared = beside[first[i] : first[i + 1]]
             own, rest = together(shared, leaving[i]), without(variables, leaving[i])
-            both = summed(log, cards, variables, values, own, scratch)
+            both = sum_over(log, cards, variables, values, own, scratch)
             out[i, 0] = entropy_of(log, both)
-            out[i, 1] = entropy_of(log, summed(log, cards, variables, values, rest, scratch))
-            out[i, 2] = entropy_of(log, summed(log, cards, own, both, shared, scratch))
+            out[i, 1] = entropy_of(log, sum_over(log, cards, variables, values, rest, scratch))
+            out[i, 2] = entropy_of(log, sum_over(log, cards, own, both, shared, scratch))
 
     return losses
 
@@ -161,7 +161,7 @@ def make_information(log: int) -> Callable[..., None]:
             for b in range(a if len(ends) == 1 else a + 1, len(ends)):
                 other = 0 if b == 0 else ends[b - 1]
                 both = union_of(variables, start, ends[a], other, ends[b])
-                sums = summed(log, cards, variables, values, both, scratch)
+                sums = sum_over(log, cards, variables, values, both, scratch)
                 if log:
                     for i in range(len(sums)):
                         sums[i] = math.exp(sums[i])
@@ -171,7 +171,7 @@ def make_information(log: int) -> Callable[..., None]:
                         v = start + j if j < ends[a] - start else other + j - (ends[a] - start)
                         if out[u, v] < 0.0:
                             two[0], two[1] = both[i], both[j]
-                            pair = summed(0, cards, both, sums, two, scratch)
+                            pair = sum_over(0, cards, both, sums, two, scratch)
                             out[u, v] = information_of(pair, cards[two[0]], cards[two[1]])
 
     return information

@@ -73,7 +73,7 @@ def walk_of(
             n_run += 1
         n += 1
     if n_run == n or run >= SHORT:
-        return 1, merged(n, scratch), run, RUN if n > 0 and strides[0] > 0 else STILL
+        return 1, merge_axes(n, scratch), run, RUN if n > 0 and strides[0] > 0 else STILL
     offsets[0] = 0
     block, used = 1, 0
     while used < n and block < ENOUGH and block * sizes[used] <= MOST_LISTED:
@@ -86,7 +86,7 @@ def walk_of(
 
 
 @inlined
-def merged(n: int, scratch: Scratch) -> int:
+def merge_axes(n: int, scratch: Scratch) -> int:
     """Make one axis of neighbours that are both in the small table or both not; how many are left."""
     sizes, strides = scratch[0], scratch[1]
     kept = 0

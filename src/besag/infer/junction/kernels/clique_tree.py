@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
-from besag.infer.junction.kernels.products import WORTHWHILE, gathered
+from besag.infer.junction.kernels.products import WORTHWHILE, gather_operands
 from besag.infer.orders.kernels.cliques import cliques
 from besag.infer.orders.kernels.greedy_run import find_neighbours
 from besag.kernels.compile import inlined
@@ -89,7 +89,7 @@ def make_tree() -> Callable[..., Tree]:
         for c in range(len(entries)):
             largest = max(largest, entries[c])
         if len(entries) > 0 and largest >= WORTHWHILE:
-            offsets, members, n_separator, parent, clique_of_factor, number = gathered(
+            offsets, members, n_separator, parent, clique_of_factor, number = gather_operands(
                 counts, offsets, members, n_separator, parent, entries, clique_of_factor, scope_offsets, scopes
             )
             for v in range(len(clique_of)):

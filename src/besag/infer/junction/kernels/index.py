@@ -106,7 +106,7 @@ def make_index() -> Callable[..., tuple[Any, ...]]:
             (shape, message_offsets, *listing, *drawn),
             reads,
             around[3:],
-            listed(kinds, numbers, message_offsets, digit_offsets, counts),
+            list_tables(kinds, numbers, message_offsets, digit_offsets, counts),
             free_states(state_offsets, counts, codes, digit_offsets),
             (tile, room),
         )
@@ -115,7 +115,7 @@ def make_index() -> Callable[..., tuple[Any, ...]]:
 
 
 @inlined
-def listed(
+def list_tables(
     kinds: IntArray, numbers: IntArray, message_offsets: IntArray, digit_offsets: IntArray, counts: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Which small table is what.

@@ -59,7 +59,7 @@ def tables(
 
 
 @inlined
-def spread(
+def spread_digits(
     axes: IntArray,
     low: int,
     high: int,
@@ -145,8 +145,8 @@ def maps(
             for s in range(scope_offsets[o], scope_offsets[o + 1]):
                 strides[scope_variables[s]] = scope_strides[s]
             coded = kinds[o] == FACTOR
-            spread(axes, first, split, strides, coded, codes, digit_offsets, counts, outer, outer_offsets[o])
-            size = spread(axes, split, last, strides, coded, codes, digit_offsets, counts, wide, 0)
+            spread_digits(axes, first, split, strides, coded, codes, digit_offsets, counts, outer, outer_offsets[o])
+            size = spread_digits(axes, split, last, strides, coded, codes, digit_offsets, counts, wide, 0)
             for i in range(size):
                 inner[inner_offsets[o] + i] = wide[i]
             runs[o] = run_of(axes, split, last, strides, coded, codes, digit_offsets, counts)

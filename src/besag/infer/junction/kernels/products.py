@@ -24,7 +24,7 @@ Answer = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
 
 
 @inlined
-def gathered(
+def gather_operands(
     counts: IntArray,
     member_offsets: IntArray,
     members: IntArray,

@@ -16,20 +16,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from besag.arrays import BoolArray, IntArray, frozen
+from besag.arrays import BoolArray, IntArray, freeze
 from besag.kernels.compile import inlined, kernel_of
 from besag.kernels.factors import Factors
 from besag.kernels.incidence import make_incidence
 
 
-def induced_forest(factors: Factors, candidates: IntArray, *, compile: bool = True) -> tuple[BoolArray, IntArray]:
+def induce_forest(factors: Factors, candidates: IntArray, *, compile: bool = True) -> tuple[BoolArray, IntArray]:
     """Which factors (F,) are in the forest, and the number of each variable's tree (V,)."""
-    graph = tuple(frozen(array) for array in factors[:3])
+    graph = tuple(freeze(array) for array in factors[:3])
     first, linked = kernel_of(make_incidence, compile=compile)(*graph)
     inside = np.zeros(len(factors.kinds), np.bool_)
     top = np.arange(len(factors.state_offsets) - 1)
     kernel_of(make_induced, compile=compile)(
-        graph[1], graph[2], frozen(first), frozen(linked), frozen(candidates), inside, top
+        graph[1], graph[2], freeze(first), freeze(linked), freeze(candidates), inside, top
     )
     return inside, np.unique(top, return_inverse=True)[1].reshape(-1).astype(np.int64)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
-from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, Run, eliminate, find_neighbours, prepared
+from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, Run, eliminate, find_neighbours, prepare_runs
 
 WEIGHTED, FILL, WEIGHT = 0, 1, 2
 N_GREEDY = 3
@@ -44,7 +44,7 @@ def make_first_runs() -> Callable[..., tuple[Prepared, Array, IntArray, int, Run
         search_steps: int,
         most_steps: int,
     ) -> tuple[Prepared, Array, IntArray, int, Run, int, int, int]:
-        shared = prepared(cardinalities, first, others)
+        shared = prepare_runs(cardinalities, first, others)
         counts, logs, weights, sums, scores, sizes = shared
         n, n_ordered = len(counts), 0
         factors = np.empty(n)
@@ -91,7 +91,7 @@ def make_prepared() -> Callable[..., Prepared]:
     """Kernel: prepared."""
 
     def shared(cardinalities: IntArray, first: IntArray, others: IntArray) -> Prepared:
-        return prepared(cardinalities, first, others)
+        return prepare_runs(cardinalities, first, others)
 
     return shared
 

@@ -123,7 +123,7 @@ def start_scores(
 
 
 @inlined
-def prepared(
+def prepare_runs(
     cardinalities: IntArray, first: IntArray, others: IntArray
 ) -> tuple[Array, IntArray, Array, Array, Array, IntArray]:
     """What runs share.

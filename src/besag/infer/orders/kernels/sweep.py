@@ -37,7 +37,7 @@ UNSEEN, OUTSIDE = -1, -2  # levels of those that no search has reached, and of t
 
 
 @inlined
-def spread(source: int, first: IntArray, others: IntArray, level: IntArray, queue: IntArray) -> int:
+def spread_levels(source: int, first: IntArray, others: IntArray, level: IntArray, queue: IntArray) -> int:
     """Levels of the component of `source`, breadth first; the number of its variables, which are in the queue."""
     level[source] = 0
     queue[0] = source
@@ -69,7 +69,7 @@ def farthest(n_queue: int, queue: IntArray, degree: IntArray, level: IntArray) -
 
 
 @inlined
-def taken(n_front: int, front: IntArray, growth: IntArray, level: IntArray) -> int:
+def take_next(n_front: int, front: IntArray, growth: IntArray, level: IntArray) -> int:
     """The next variable, which is taken out of the front; the others stay in the order in which they came."""
     place, v = 0, front[0]
     for i in range(1, n_front):
@@ -127,12 +127,12 @@ def make_sweep() -> Callable[..., Run]:
             if level[root] != UNSEEN:
                 continue
             end = root
-            n_queue = spread(end, first, others, level, queue)
+            n_queue = spread_levels(end, first, others, level, queue)
             for _ in range(ROUNDS - 1):
                 end = farthest(n_queue, queue, degree, level)
                 for i in range(n_queue):
                     level[queue[i]] = UNSEEN
-                n_queue = spread(end, first, others, level, queue)
+                n_queue = spread_levels(end, first, others, level, queue)
             front[0] = farthest(n_queue, queue, degree, level)
             reached_from[front[0]] = root
             for e in range(first[front[0]], first[front[0] + 1]):
@@ -140,7 +140,7 @@ def make_sweep() -> Callable[..., Run]:
             n_front, n_kept = 1, 0
             kept_entries, kept_log = 1.0, 0
             while n_front > 0:
-                v = taken(n_front, front, growth, level)
+                v = take_next(n_front, front, growth, level)
                 n_front -= 1
                 for e in range(first[v], first[v + 1]):
                     u = others[e]

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.kernels.compile import inlined, kernel_of
 from besag.kernels.factors import POTTS, Factors
 from besag.kernels.random import pick, stream, uniform
@@ -40,9 +40,9 @@ class Links(NamedTuple):
 
 def links_of(factors: Factors, *, compile: bool) -> Links:
     """The links of a factor graph."""
-    scopes = (frozen(factors.state_offsets), frozen(factors.scope_offsets), frozen(factors.scope_variables))
+    scopes = (freeze(factors.state_offsets), freeze(factors.scope_offsets), freeze(factors.scope_variables))
     made = kernel_of(make_links, compile=compile)(*scopes)
-    return Links(*(frozen(array) for array in made))
+    return Links(*(freeze(array) for array in made))
 
 
 def make_links() -> Callable[..., tuple[IntArray, IntArray, IntArray, IntArray]]:

@@ -37,7 +37,7 @@ SHARE_LIMIT = 1e200  # so that dead pairs of states, whose table entry is 0, sta
 
 
 @inlined
-def spread(n: int, tables: Array, t: int, x: Array, i: int, y: Array, j: int) -> None:
+def spread_outwards(n: int, tables: Array, t: int, x: Array, i: int, y: Array, j: int) -> None:
     """y_j = x_i T_t."""
     for c in range(n):
         y[j, c] = 0.0
@@ -293,9 +293,9 @@ def make_upward(n_states: int, shared: int, checked: int) -> Callable[..., bool]
             k = i - first_child
             m = matrix[offset + k]
             if shared:
-                spread(n, tables, m ^ 1, scratch, 0, messages, k)
+                spread_outwards(n, tables, m ^ 1, scratch, 0, messages, k)
             elif m & 1:
-                spread(n, tables, m >> 1, scratch, 0, messages, k)
+                spread_outwards(n, tables, m >> 1, scratch, 0, messages, k)
             else:
                 collect(n, tables, m >> 1, scratch, 0, messages, k)
             if checked and between(n, messages, k):
@@ -344,11 +344,11 @@ def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., boo
             else:
                 m = matrix[offset + k]
                 if shared:
-                    spread(n, tables, m, messages, k, scratch, 0)
+                    spread_outwards(n, tables, m, messages, k, scratch, 0)
                 elif m & 1:
                     collect(n, tables, m >> 1, messages, k, scratch, 0)
                 else:
-                    spread(n, tables, m >> 1, messages, k, scratch, 0)
+                    spread_outwards(n, tables, m >> 1, messages, k, scratch, 0)
                 if n_pending > 0 and slot[offset + k] != pending_slot:
                     for j in range(n_pending):
                         add_outer(n, pending, 2 * j, moments, pending_slot)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, frozen
+from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.kernels.compile import inlined, kernel_of
 from besag.kernels.factors import TABLE, Factors
 from besag.kernels.incidence import make_incidence
@@ -33,15 +33,15 @@ FAILURES = 2000  # empty sets, in one component
 def find_box(factors: Factors, base: Array, bonus: Array, allowed: BoolArray, *, compile: bool = True) -> BoolArray:
     """(S,): the box found within the allowed states (S,), or where none was found in time, the allowed states."""
     factors = Factors.of(*factors)
-    incidence = tuple(frozen(array) for array in kernel_of(make_incidence, compile=compile)(*factors[:3]))
+    incidence = tuple(freeze(array) for array in kernel_of(make_incidence, compile=compile)(*factors[:3]))
     tight, part = np.zeros(len(factors.kinds), np.bool_), np.arange(len(factors.state_offsets) - 1)
-    kernel_of(make_tight, compile=compile)(factors, frozen(allowed), tight, part)
+    kernel_of(make_tight, compile=compile)(factors, freeze(allowed), tight, part)
     box = np.array(allowed, np.bool_)
     if tight.any():
         order = np.argsort(part, kind="stable")
         parts = np.append(np.flatnonzero(np.diff(part[order], prepend=-1)), len(part))
         kernel_of(make_search, compile=compile)(
-            factors, *incidence, frozen(tight), frozen(order), frozen(parts), frozen(base), frozen(bonus), box
+            factors, *incidence, freeze(tight), freeze(order), freeze(parts), freeze(base), freeze(bonus), box
         )
     return box
 
@@ -50,7 +50,7 @@ def is_box(factors: Factors, allowed: BoolArray, *, compile: bool = True) -> boo
     """Whether no combination of allowed states (S,) meets a hard zero."""
     factors = Factors.of(*factors)
     tight, part = np.zeros(len(factors.kinds), np.bool_), np.arange(len(factors.state_offsets) - 1)
-    kernel_of(make_tight, compile=compile)(factors, frozen(allowed), tight, part)
+    kernel_of(make_tight, compile=compile)(factors, freeze(allowed), tight, part)
     return not tight.any()
 
 

@@ -20,17 +20,17 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, dot, frozen
+from besag.arrays import Array, IntArray, dot, freeze
 from besag.data.chains import ChainTemplates, chain_graph, csr_inputs, windows
 from besag.data.dataset import Batch
 from besag.data.sequences import Sequences
-from besag.infer.chains.kernels.gradient import make_gradient, padded
+from besag.infer.chains.kernels.gradient import make_gradient, pad_columns
 from besag.infer.chains.kernels.parameters import make_counted, make_laid_out, make_taken_off
 from besag.infer.engine import make_engine
 from besag.infer.trees.kernels.pair_passes import DELTA
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
-from besag.learn.losses.chains.shards import NOTHING, Kept, Phase, Shard, Work, cuts_of, kept_work, loaded
+from besag.learn.losses.chains.shards import NOTHING, Kept, Phase, Shard, Work, compile_shard, cuts_of, load_shard
 from besag.learn.losses.likelihood import Likelihood
 from besag.learn.objective import Product
 from besag.learn.optimisers.hessian import hessian_product
@@ -91,7 +91,7 @@ class ChainLikelihood:
 
     def statistics(self, batch: Shard) -> Array:
         """(P,): how often attributes and labels, and labels and labels, are seen together, in complete sequences."""
-        batch = loaded(batch)
+        batch = load_shard(batch)
         k, layout, plan, features = self.n_labels, self.templates.layout(), self._plan(), batch.features
         offsets = batch.offsets[batch.start : batch.stop + 1]
         codes = batch.codes[offsets[0] : offsets[-1]]
@@ -99,11 +99,11 @@ class ChainLikelihood:
         of_sequence = np.where(np.diff(unknown) == 0, batch.weights[batch.start : batch.stop], 0.0)
         of_token = np.repeat(of_sequence, np.diff(offsets))
         counts = np.zeros(layout.n_parameters)
-        first = frozen(features.indptr[offsets[0] : offsets[-1] + 1])
+        first = freeze(features.indptr[offsets[0] : offsets[-1] + 1])
         values = np.zeros(0) if features.values is None else features.values
         counted = kernel_of(make_counted, compile=worth_compiling(float(first[-1] - first[0])))
-        given = (frozen(codes), frozen(of_token), plan.starts, plan.elements)
-        counted(first, features.indices, frozen(values), *given, counts[layout["state"]])
+        given = (freeze(codes), freeze(of_token), plan.starts, plan.elements)
+        counted(first, features.indices, freeze(values), *given, counts[layout["state"]])
         left, right = windows(offsets - offsets[0], 2).T
         together = np.maximum(codes[left], 0) * k + np.maximum(codes[right], 0)
         counts[layout["transition"]] = np.bincount(together, of_token[left], k * k)
@@ -136,7 +136,7 @@ class ChainLikelihood:
         self, theta: Array, transitions: Transitions, kept: list[Kept], n_threads: int | None
     ) -> tuple[list[float], dict[int, Slope]]:
         """Value and slope of each shard; NaN where numbers do not suffice."""
-        own, order = frozen(theta[self.templates.layout()["state"]]), _folded(len(kept))
+        own, order = freeze(theta[self.templates.layout()["state"]]), _folded(len(kept))
         values, slopes = [math.nan] * len(kept), dict[int, Slope]()
         desks = dict[int, Desk]()  # by thread
 
@@ -152,7 +152,7 @@ class ChainLikelihood:
 
     def _desk(self, theta: Array) -> Desk:
         """A desk where the log-potentials of rows are laid out."""
-        plan, width = self._plan(), padded(self.n_labels)
+        plan, width = self._plan(), pad_columns(self.n_labels)
         desk = _taken(self.desks)
         if desk is None:
             n = plan.n_rows * width
@@ -165,7 +165,7 @@ class ChainLikelihood:
 
     def _evaluate(self, desk: Desk, theta: Array, transitions: Transitions, work: Work) -> tuple[float, Slope]:
         """The value of a shard, NaN where numbers do not suffice, and its gradient."""
-        plan, width, n_singles = self._plan(), padded(self.n_labels), len(work.singles)
+        plan, width, n_singles = self._plan(), pad_columns(self.n_labels), len(work.singles)
         room, n_rows = _taken(self.rooms), len(plan.kept)
         if room is None:
             room = np.empty(len(self.pattern))
@@ -185,7 +185,7 @@ class ChainLikelihood:
         compile = worth_compiling(float(len(phase.occurrences.row) + phase.offsets[-1] * k) * k)
         weighted = len(phase.occurrences.row_value) + len(phase.occurrences.single_value) > 0
         kernel = kernel_of(make_gradient, k, int(weighted), int(not free), compile=compile)
-        weights = (frozen(desk.weight_rows), frozen(desk.weight_singles))
+        weights = (freeze(desk.weight_rows), freeze(desk.weight_singles))
         given = (*weights, transitions.ends, tables, phase.offsets, phase.weights, phase.known)
         if kernel(*phase.occurrences, *given, desk.rows, of_singles, pairs, log_z) >= 0:
             return math.nan
@@ -200,8 +200,8 @@ class ChainLikelihood:
         own = gradient[layout["state"]]
         cuts, parts = cuts_of(in_rows, n), list[tuple[IntArray, IntArray, Array]]()
         for slope in slopes:
-            parts.append((in_rows, cuts, frozen(slope.room)))
-            parts.append((slope.singles, slope.cuts, frozen(slope.room[len(in_rows) :])))
+            parts.append((in_rows, cuts, freeze(slope.room)))
+            parts.append((slope.singles, slope.cuts, freeze(slope.room[len(in_rows) :])))
         kernel = kernel_of(make_taken_off, compile=worth_compiling(float(n)))
 
         def take_off(chunk: int) -> None:
@@ -235,7 +235,7 @@ class ChainLikelihood:
             self.add(point, [batch], [work], slope, 1)
             return slope
 
-        sizes = self._sizes(loaded(batch))
+        sizes = self._sizes(load_shard(batch))
         return hessian_product(gradient, theta, lambda vector: float(np.abs(vector * sizes).max(initial=0.0)))
 
     def _sizes(self, batch: Sequences) -> Array | float:
@@ -253,7 +253,7 @@ class ChainLikelihood:
         return sizes
 
     def _plan(self) -> Plan:
-        plan = self.pattern.plan(self.templates.state.n_inputs, padded(self.n_labels))
+        plan = self.pattern.plan(self.templates.state.n_inputs, pad_columns(self.n_labels))
         assert plan.order is None
         return plan
 
@@ -267,7 +267,7 @@ class ChainLikelihood:
         return [state for state in kept if state is not None]
 
     def _kept(self, batch: Shard) -> Kept:
-        return kept_work(batch, self._plan(), padded(self.n_labels))
+        return compile_shard(batch, self._plan(), pad_columns(self.n_labels))
 
     def _transitions(self, theta: Array) -> Transitions | None:
         """None where numbers do not suffice."""
@@ -275,23 +275,23 @@ class ChainLikelihood:
         allowed = np.ones((k, k), np.bool_) if support is None else support
         logs = np.where(allowed, -theta[self.templates.layout()["transition"]].reshape(k, k), -np.inf)
         shift = float(logs.max()) if allowed.any() else 0.0
-        weights = np.zeros((padded(k), padded(k)))
+        weights = np.zeros((pad_columns(k), pad_columns(k)))
         with np.errstate(under="ignore"):
             weights[:k, :k] = np.exp(logs - shift)
         if not (weights[:k, :k][allowed] > DELTA).all():
             return None
-        ends = np.zeros((2, padded(k)))
+        ends = np.zeros((2, pad_columns(k)))
         for row, template in enumerate((self.templates.begin, self.templates.end)):
             if template is not None and template.support is not None:
                 ends[row, :k][~template.support] = -np.inf
-        return Transitions(frozen(np.stack([weights, weights.T])), frozen(ends), shift)
+        return Transitions(freeze(np.stack([weights, weights.T])), freeze(ends), shift)
 
     def _general(self) -> Likelihood:
         return Likelihood(make_engine("tree", n_threads=1))
 
     def _batch(self, shard: Shard) -> Batch:
         """The same on a Graph."""
-        batch = loaded(shard)
+        batch = load_shard(shard)
         part = batch.batch(np.arange(len(batch)))
         names = [str(k) for k in range(self.n_labels)]
         inputs = csr_inputs(part.features, self.templates.state.n_inputs)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, frozen, index_type, offsets_of
+from besag.arrays import AnyArray, Array, IntArray, freeze, index_type, offsets_of
 from besag.data.sequences import Sequences, ranges
 from besag.model.pattern import Plan
 
@@ -47,7 +47,7 @@ def singles_of(batch: Sequences, plan: Plan) -> Singles:
     counts = plan.starts[few + 1] - plan.starts[few]
     numbers = np.zeros(len(plan.row_of), np.int64)
     numbers[few] = offsets_of(counts)[:-1]
-    return Singles(frozen(ranges(plan.starts[few], counts)), numbers)
+    return Singles(freeze(ranges(plan.starts[few], counts)), numbers)
 
 
 def occurrences_of(batch: Sequences, plan: Plan, singles: Singles, width: int) -> Occurrences:
@@ -64,11 +64,11 @@ def occurrences_of(batch: Sequences, plan: Plan, singles: Singles, width: int) -
     own = np.zeros(0) if values is None else values[entries]
     return Occurrences(
         first_row=_offsets(offsets_of(full)[first]),
-        row=frozen(row[full]),
-        row_value=frozen(own if values is None else own[full]),
+        row=freeze(row[full]),
+        row_value=freeze(own if values is None else own[full]),
         first_single=_offsets(offsets_of(n_singles)[first]),
-        single=frozen(single.astype(index_type(len(singles.which) * width))),
-        single_value=frozen(own if values is None else np.repeat(own[~full], counts)),
+        single=freeze(single.astype(index_type(len(singles.which) * width))),
+        single_value=freeze(own if values is None else np.repeat(own[~full], counts)),
     )
 
 
@@ -80,4 +80,4 @@ def _entries(batch: Sequences) -> tuple[IntArray, slice]:
 
 
 def _offsets(offsets: IntArray) -> AnyArray:
-    return frozen(offsets.astype(index_type(int(offsets[-1]))))
+    return freeze(offsets.astype(index_type(int(offsets[-1]))))

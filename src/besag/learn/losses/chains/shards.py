@@ -7,14 +7,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, frozen
+from besag.arrays import AnyArray, Array, IntArray, freeze
 from besag.data.sequences import Sequences
 from besag.data.streamed import StoredSequences
 from besag.learn.losses.chains.occurrences import Occurrences, Singles, occurrences_of, singles_of
 from besag.model.pattern import Plan
 
 Shard: TypeAlias = Sequences | StoredSequences
-NOTHING = frozen(np.zeros(0, np.int64))
+NOTHING = freeze(np.zeros(0, np.int64))
 CHUNK = 1 << 16  # parameters whose slopes a thread takes off at a time
 
 
@@ -52,7 +52,7 @@ class StoredWork(NamedTuple):
         """From the file."""
         with np.load(self.path, allow_pickle=False) as file:
             free, clamped = (_unpacked(file, prefix) for prefix in ("free", "clamped"))
-            singles, cuts = (frozen(file[name]) for name in ("singles", "cuts"))
+            singles, cuts = (freeze(file[name]) for name in ("singles", "cuts"))
         assert free is not None
         return Work(free, clamped, singles, cuts)
 
@@ -60,14 +60,14 @@ class StoredWork(NamedTuple):
 Kept: TypeAlias = Work | StoredWork
 
 
-def loaded(shard: Shard) -> Sequences:
+def load_shard(shard: Shard) -> Sequences:
     """The sequences of a shard."""
     return shard if isinstance(shard, Sequences) else shard.load()
 
 
-def kept_work(shard: Shard, plan: Plan, width: int) -> Kept:
+def compile_shard(shard: Shard, plan: Plan, width: int) -> Kept:
     """A shard, compiled: in memory, or beside the file that its sequences are in."""
-    work = _compiled(loaded(shard), plan, width)
+    work = _compiled(load_shard(shard), plan, width)
     if isinstance(shard, Sequences):
         return work
     path = shard.path.with_suffix(".compiled.npz")
@@ -80,21 +80,21 @@ def _compiled(batch: Sequences, plan: Plan, width: int) -> Work:
     singles, hidden = singles_of(batch, plan), _with_unknown_labels(batch)
     clamped = None if hidden is None else _phase(hidden, plan, singles, width, hidden.codes)
     if clamped is not None:
-        clamped = clamped._replace(weights=frozen(-clamped.weights))
+        clamped = clamped._replace(weights=freeze(-clamped.weights))
     free = _phase(batch, plan, singles, width, NOTHING)
     return Work(free, clamped, singles.which, cuts_of(singles.which, len(plan.elements)))
 
 
 def cuts_of(which: IntArray, n: int) -> IntArray:
     """Where in sorted parameters, of n in all, each CHUNK begins, and where the last one ends."""
-    return frozen(np.searchsorted(which, np.arange(0, n + CHUNK, CHUNK)))
+    return freeze(np.searchsorted(which, np.arange(0, n + CHUNK, CHUNK)))
 
 
 def _phase(batch: Sequences, plan: Plan, singles: Singles, width: int, known: IntArray) -> Phase:
     offsets = batch.offsets[batch.start : batch.stop + 1]
     weights = batch.weights[batch.start : batch.stop]
     occurrences = occurrences_of(batch, plan, singles, width)
-    return Phase(occurrences, frozen(offsets - offsets[0]), frozen(weights), known)
+    return Phase(occurrences, freeze(offsets - offsets[0]), freeze(weights), known)
 
 
 def _with_unknown_labels(batch: Sequences) -> Sequences | None:
@@ -117,6 +117,6 @@ def _packed(prefix: str, phase: Phase | None) -> dict[str, AnyArray]:
 def _unpacked(file: Any, prefix: str) -> Phase | None:
     if f"{prefix}.offsets" not in file.files:
         return None
-    found = {name: frozen(file[f"{prefix}.{name}"]) for name in (*Occurrences._fields, *Phase._fields[1:])}
+    found = {name: freeze(file[f"{prefix}.{name}"]) for name in (*Occurrences._fields, *Phase._fields[1:])}
     occurrences = Occurrences(**{name: found.pop(name) for name in Occurrences._fields})
     return Phase(occurrences, **found)
