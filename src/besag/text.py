@@ -30,7 +30,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def shorten(names: Sequence[str], shown: int = 8) -> str:
     """Names in a line, those after the first few counted.
 
-    >>> shortened(["A", "B", "C", "D"], 2)
+    >>> shorten(["A", "B", "C", "D"], 2)
     'A, B, ... and 2 more'
     """
     left = len(names) - shown

@@ -11,7 +11,7 @@ import pytest
 
 from besag import cli
 from besag.cli import infer
-from besag.infer.bp.engine import Process
+from besag.infer.bp.engine import MessagePassing
 from besag.infer.result import Result
 from tests.cli.conftest import Ask, Write
 
@@ -337,10 +337,10 @@ def test_the_best_so_far_is_printed_at_the_time_limit(write: Write, capsys: pyte
 def test_an_interrupted_answer_is_told(
     write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(self: Process) -> float:
+    def interrupted(self: MessagePassing) -> float:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Process, "step", interrupted)
+    monkeypatch.setattr(MessagePassing, "step", interrupted)
     assert cli.main(["infer", write("grid.uai", grid(3)), "--engine", "bp"]) == 130
     out, err = capsys.readouterr()
     assert out.startswith("# ")

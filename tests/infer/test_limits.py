@@ -14,17 +14,17 @@ from besag.arrays import Semiring
 from besag.errors import ConvergenceWarning, TooLargeError
 from besag.graph.evidence import read_evidence
 from besag.infer import memory
-from besag.infer.bp.engine import BP, KINDS, Process
+from besag.infer.bp.engine import BP, KINDS, MessagePassing
 from besag.infer.bp.passing import LOOK_EVERY
 from besag.infer.iterate import Clock, Limits, OutOfTime, is_interrupt, iterate
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.sampling.ais import AIS, Annealing
 from besag.infer.sampling.blocks import TreeBlocks
 from besag.infer.sampling.gibbs import Gibbs
 from besag.infer.sampling.scan import Scan
 from besag.infer.sampling.single_site import prepare_sampling
-from besag.infer.sampling.walk import Walk
-from besag.infer.trw.forests import Scopes, spread_weights
+from besag.infer.sampling.walk import GibbsWalk
+from besag.infer.trw.forests import Covered, spread_weights
 from besag.model.model import Model
 from tests.routes import Forced
 
@@ -172,10 +172,10 @@ def test_a_clock_ends_a_step_and_what_there_is_counts() -> None:
 def test_rows_that_cannot_begin_in_time_are_refused(forced: Forced) -> None:
     forced({"infer.bp.engine.ROWS_A_LOOK": 2})
     model = grid(3)
-    setting = Setting(model.problem.with_evidence(read_evidence(model.variables, rows_of(model, 40))), KINDS, None)
+    setting = Prepared(model.problem.with_evidence(read_evidence(model.variables, rows_of(model, 40))), KINDS, None)
     with pytest.raises(TooLargeError, match="bp: 40 rows of evidence take longer than time_limit leaves"):
-        Process(BP(), setting, Semiring.SUM, None, None, Clock(20.0, now=Ticks()))
-    assert len(Process(BP(), setting, Semiring.SUM, None, None, Clock(80.0, now=Ticks())).passing) == 40
+        MessagePassing(BP(), setting, Semiring.SUM, None, None, Clock(20.0, now=Ticks()))
+    assert len(MessagePassing(BP(), setting, Semiring.SUM, None, None, Clock(80.0, now=Ticks())).passing) == 40
 
 
 def test_residual_messages_look_at_the_clock(forced: Forced) -> None:
@@ -196,8 +196,8 @@ def test_residual_messages_on_dense_graphs_look_at_the_clock_more_often() -> Non
     """A message makes those of all neighbours wait anew, so that the looks count them."""
     fields, looks = np.random.default_rng(0).standard_normal(60), []
     model = besag.ising(np.stack(np.triu_indices(60, 1), axis=1), 0.3, fields)
-    setting = Setting(model.problem, KINDS, None)
-    passing = Process(BP(schedule="residual"), setting, Semiring.SUM, None, None, Clock()).passing[0]
+    setting = Prepared(model.problem, KINDS, None)
+    passing = MessagePassing(BP(schedule="residual"), setting, Semiring.SUM, None, None, Clock()).passing[0]
     passing.residual(0.0, 0.0, lambda: looks.append(passing.updates))
     n_links, degree = 60 * 59, 59
     assert len(looks) == -(-n_links // (LOOK_EVERY // degree))
@@ -223,7 +223,7 @@ def test_a_sweep_that_the_clock_ends_leaves_distributions(scan: str) -> None:
     for limit in (0.5, 3.5, 6.5, 9.5):
         engine = Gibbs(scan=scan, n_samples=5, burn_in=1, n_chains=2)
         setting = prepare_sampling(model.problem, None, 2, 6)
-        walk = Walk(engine, setting, want, None, np.random.default_rng(0), Clock(limit, 0.0, Ticks()))
+        walk = GibbsWalk(engine, setting, want, None, np.random.default_rng(0), Clock(limit, 0.0, Ticks()))
         result = iterate("gibbs", walk, want, Limits(6, None), 0.0)
         assert result.probabilities is not None
         assert ((result.probabilities >= 0) & (result.probabilities <= 1)).all()
@@ -273,7 +273,7 @@ def test_forests_are_fewer_where_time_is_short_but_cover_all_factors() -> None:
     graph = grid(6).graph
     pairs = np.flatnonzero(np.diff(graph.scope_offsets) == 2)
     variables = graph.scope_variables[graph.scope_offsets[pairs][:, None] + np.arange(2)].reshape(-1)
-    scopes = Scopes(np.arange(0, len(variables) + 1, 2), variables, np.zeros(36, np.bool_))
+    scopes = Covered(np.arange(0, len(variables) + 1, 2), variables, np.zeros(36, np.bool_))
     rho, n = spread_weights(scopes, 50, np.random.default_rng(0), compile=False, enough=lambda: True)
     assert 2 <= n < 10
     assert (rho > 0).all()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from besag.cli.evidence_files import is_numbers, read_rows
-from besag.cli.rows import Rows, join_sentences, rows_of
+from besag.cli.rows import EvidenceRows, join_sentences, rows_of
 from besag.errors import EvidenceError, ModelError, ParseError
 from besag.io.shared.files import read_bytes, suffix_of, text_of
 from besag.io.uai.tasks import query_of
@@ -17,7 +17,7 @@ from besag.model.model import Model
 from besag.model.variable import Variables
 
 
-def gather_evidence(model: Model, items: Sequence[str]) -> Rows:
+def gather_evidence(model: Model, items: Sequence[str]) -> EvidenceRows:
     """All evidence that the arguments give."""
     total = rows_of(model.variables, [{}])
     for item in items:
@@ -30,7 +30,7 @@ def gather_evidence(model: Model, items: Sequence[str]) -> Rows:
     return total
 
 
-def _single(variables: Variables, item: str) -> Rows | None:
+def _single(variables: Variables, item: str) -> EvidenceRows | None:
     """NAME=STATE, split at the first "=" with a variable on its left; None where there is none."""
     at = item.find("=")
     while at >= 0:

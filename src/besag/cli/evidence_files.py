@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from besag.arrays import IntArray
-from besag.cli.rows import Rows, rows_of
+from besag.cli.rows import EvidenceRows, rows_of
 from besag.errors import EvidenceError, ParseError
 from besag.graph.evidence import cell_code, no_state
 from besag.io.shared.files import line_of, read_bytes, suffix_of, text_of
@@ -42,7 +42,7 @@ SEPARATORS = (",", "\t", ";")
 _SPACE = re.compile(r"\s*")
 
 
-def read_rows(model: Model, path: str) -> Rows:
+def read_rows(model: Model, path: str) -> EvidenceRows:
     """The rows of a file."""
     if not Path(path).exists():
         raise EvidenceError(f"{path!r} is neither NAME=STATE nor a file: {_instead(model.variables, path)}")
@@ -76,7 +76,7 @@ def is_numbers(data: bytes) -> bool:
 # JSON ----------------------------------------------------------------------------------------------------------------
 
 
-def _from_json(variables: Variables, text: str, path: str) -> Rows:
+def _from_json(variables: Variables, text: str, path: str) -> EvidenceRows:
     try:
         found = json.loads(text)
     except json.JSONDecodeError as error:
@@ -111,7 +111,7 @@ def _begin(text: str, at: int) -> int:
 # CSV -----------------------------------------------------------------------------------------------------------------
 
 
-def _from_csv(variables: Variables, text: str, path: str) -> Rows:
+def _from_csv(variables: Variables, text: str, path: str) -> EvidenceRows:
     """Column by column: each distinct cell of one is looked up once."""
     header, records, lines = _records(text, path, _separator(variables, text.lstrip("\r\n")))
     labelled = header[0] == ""
@@ -124,7 +124,7 @@ def _from_csv(variables: Variables, text: str, path: str) -> Rows:
             raise ParseError(f"{variables.unknown(name)}; {hint}", path=path, line=1)
         observed[:, v] = _codes(variables, v, column, path, lines)
     labels = columns[0] if labelled else [str(row) for row in range(len(records))]
-    return Rows(observed, None, observed >= 0, labels, path, lines.__getitem__)
+    return EvidenceRows(observed, None, observed >= 0, labels, path, lines.__getitem__)
 
 
 def _reader(text: str, separator: str) -> _csv.Reader:

@@ -26,7 +26,7 @@ from besag.cli.shared import add_choice, add_evidence, add_model, read_model
 from besag.errors import EvidenceError
 
 if TYPE_CHECKING:
-    from besag.cli.rows import Rows
+    from besag.cli.rows import EvidenceRows
     from besag.graph.evidence import Evidence
     from besag.infer.engine import Engine
     from besag.infer.result import Result
@@ -149,7 +149,9 @@ def _options(arguments: argparse.Namespace) -> Options:
     }
 
 
-def _ask(arguments: argparse.Namespace, model: Model, given: Rows, query: list[str] | None, options: Options) -> Result:
+def _ask(
+    arguments: argparse.Namespace, model: Model, given: EvidenceRows, query: list[str] | None, options: Options
+) -> Result:
     try:
         return _answer(arguments, model, given.evidence(), query, options)
     except EvidenceError as error:

@@ -26,7 +26,7 @@ def tell(message: object) -> None:
 def escape(text: str) -> str:
     r"""Text with control characters written out.
 
-    >>> escaped("a\tb")
+    >>> escape("a\tb")
     'a\\tb'
     """
     if text.isprintable():

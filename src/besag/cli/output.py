@@ -59,7 +59,7 @@ def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
 def cut_line(line: str, width: int) -> str:
     """A line of at most so many characters.
 
-    >>> cut("besag infer", 8)
+    >>> cut_line("besag infer", 8)
     'besag...'
     """
     return line if len(line) <= width else line[: max(width - 3, 0)] + "..."

@@ -26,7 +26,7 @@ def _no_line(row: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class EvidenceRows:
     """Rows of evidence, their labels, and where they stand: the file, and the line of a row where it has one."""
 
     observed: IntArray
@@ -57,13 +57,15 @@ class Rows:
         return ":".join(str(part) for part in (self.path, self.line(row)) if part is not None) + ": "
 
 
-def rows_of(variables: Variables, given: Sequence[dict[str, Any]], path: str = "", line: LineOf = _no_line) -> Rows:
+def rows_of(
+    variables: Variables, given: Sequence[dict[str, Any]], path: str = "", line: LineOf = _no_line
+) -> EvidenceRows:
     """Rows {name: value}, as `read_evidence` takes them; what there is to warn of is told once a variable."""
     observed = np.full((len(given), len(variables)), -1, np.int64)
     said = np.zeros(observed.shape, np.bool_)
     weights: Array | None = None
     doubts: dict[int, str] = {}
-    rows = Rows(observed, None, said, [str(row) for row in range(len(given))], path, line)
+    rows = EvidenceRows(observed, None, said, [str(row) for row in range(len(given))], path, line)
     for row, values in enumerate(given):
         try:
             read, doubted = read_doubting(variables, values)
@@ -80,7 +82,7 @@ def rows_of(variables: Variables, given: Sequence[dict[str, Any]], path: str = "
     return replace(rows, log_weights=weights)
 
 
-def join_sentences(variables: Variables, before: Rows, after: Rows) -> Rows:
+def join_sentences(variables: Variables, before: EvidenceRows, after: EvidenceRows) -> EvidenceRows:
     """What `after` says, and what `before` says of other variables."""
     if len(before) == 1 and not before.said.any():
         return after

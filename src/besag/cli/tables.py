@@ -26,7 +26,7 @@ CELLS = 1 << 18  # that are made at a time
 Columns = list[list[str]]
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """Lines above the table, the names of its columns, and these, some lines at a time."""
 
     notes: list[str]
@@ -43,15 +43,15 @@ class Lines(NamedTuple):
     columns: Callable[[slice], Columns]
 
 
-def table_of(task: str, result: Result, labels: Sequence[str], terminal: bool) -> Table:
+def table_of(task: str, result: Result, labels: Sequence[str], terminal: bool) -> TextTable:
     """The answers of a task; where there are several rows of evidence, their labels are the first column."""
     notes, header, row_of, columns = _lines(task, result, terminal)
     step = max(1, CELLS // len(header))
     parts = [slice(start, start + step) for start in range(0, len(row_of), step)]
     if not result.batched:
-        return Table(notes, header, (columns(part) for part in parts))
+        return TextTable(notes, header, (columns(part) for part in parts))
     shown = _cells(labels)
-    return Table(notes, ["row", *header], ([shown[row_of[part]].tolist(), *columns(part)] for part in parts))
+    return TextTable(notes, ["row", *header], ([shown[row_of[part]].tolist(), *columns(part)] for part in parts))
 
 
 def _lines(task: str, result: Result, terminal: bool) -> Lines:

@@ -90,7 +90,7 @@ class Attributes:
 
     def transform(self, sequences: Iterable[Any]) -> Features:
         """Sequences as arrays; attributes that training has not seen are left out."""
-        rows = _Rows(self.numbering.find)
+        rows = _GrowingArrays(self.numbering.find)
         for n, sequence in enumerate(iterate_sequences(sequences)):
             rows.add(n, sequence, _matrix(sequence), self.columns, "training")
         return rows.features()
@@ -107,7 +107,7 @@ class GrowingAttributes:
 
     def add(self, sequences: Iterable[Any]) -> Features:
         """More sequences, as arrays."""
-        rows = _Rows(self._numbering.add, self._n)
+        rows = _GrowingArrays(self._numbering.add, self._n)
         for sequence in iterate_sequences(sequences):
             matrix = _matrix(sequence)
             if self._n == 0:
@@ -122,7 +122,7 @@ class GrowingAttributes:
         return Attributes(self._numbering, self._columns, self._is_sparse)
 
 
-class _Rows:
+class _GrowingArrays:
     """The arrays while they grow: flat C arrays, never lists of Python numbers."""
 
     __slots__ = ("_counts", "_first", "_indices", "_lengths", "_names", "_numbered", "_values")

@@ -62,7 +62,7 @@ class Brute:
         self._refuse(graph)
         if "samples" in want:
             refuse_samples(problem, self.n_samples, self.memory_limit)
-        out = _Answer(problem, want, self.k, self.n_samples)
+        out = _Collected(problem, want, self.k, self.n_samples)
         rng = np.random.default_rng(0) if rng is None else rng
         for n in range(graph.n_instances):
             joint = Joint(problem, n)
@@ -147,7 +147,7 @@ class Joint:
         return np.asarray((numbers[:, None] // self.strides) % self.cards)
 
 
-class _Answer:
+class _Collected:
     """Collects what is wanted, instance by instance and row by row."""
 
     def __init__(self, problem: Problem, want: frozenset[Want], k: int, n_samples: int) -> None:

@@ -30,7 +30,7 @@ SMALL_TABLE = 4  # entries that a factor is taken to have at the least, though m
 FEW_STATES = 8  # of every variable, up to which their sums are added up state by state
 
 
-class Setting:
+class Prepared:
     """See the module. `kinds`: the structured factors that the engine knows, none of them tables."""
 
     def __init__(self, problem: Problem, kinds: frozenset[int], memory_limit: int | None) -> None:

@@ -3,7 +3,7 @@
     values    exp(log-potential - largest of its table), in [0, 1]; hard zeros are 0
     largest   the logarithms that were taken out; 0 of a table without a positive entry
 
-Three makers, for what their readers need: `linear` (numpy, whole tables, float64), `make_weights` (vectors into the
+Three makers, for what their readers need: `to_linear` (numpy, whole tables, float64), `make_weights` (vectors into the
 type of messages, and whether it can hold them), `make_linear` (tables to the power 1 / rho, Potts factors among them).
 """
 
@@ -92,8 +92,8 @@ def make_weights(single: int) -> Callable[..., bool]:
 def make_linear() -> Callable[..., None]:
     """Kernel: exp(log-potential / rho) of tables first to last, each over its largest entry, of logarithm highs[t].
 
-    logs (T,) where a table begins in the log-potentials, weights (T + 1,) where in `linear`; of a Potts factor, which
-    has one number there, linear has the weights of equal and of unequal states.
+    logs (T,) where a table begins in the log-potentials, weights (T + 1,) where in `to_linear`; of a Potts factor,
+    which has one number there, linear has the weights of equal and of unequal states.
     """
 
     def fill(

@@ -2,7 +2,8 @@
 
 A state k of v has support in a factor f on v where some entry of f's table is above -inf, has v = k, and has all other
 variables at allowed states. A state without support in one of the factors on v is in no labelling of positive weight.
-`allowed_states` takes such states away until none is left: the largest set of states that all have support everywhere.
+`propagate_support` takes such states away until none is left: the largest set of states that all have support
+everywhere.
 
 A revision of f reads its table once, at most, and takes away the states of its variables that lack support in f. Then
 the other factors on a variable that has lost a state wait for revision. Tables without -inf support every state as

@@ -12,7 +12,7 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.learn.checkpoint import Checkpoint, Kept
-from besag.learn.objective import Dataset, Total
+from besag.learn.objective import Instances, Total
 from besag.learn.penalty import Penalty
 
 PATIENCE = 5  # iterations without a lower loss on the held-out data
@@ -26,7 +26,7 @@ class HeldOut:
     from, whose losses there are nan where nothing was held out.
     """
 
-    def __init__(self, total: Total, data: Dataset, start: Array, first: int, kept: Mapping[str, Kept]) -> None:
+    def __init__(self, total: Total, data: Instances, start: Array, first: int, kept: Mapping[str, Kept]) -> None:
         none = Penalty(np.zeros(1), np.zeros(1))
         self.total = Total(total.objective, data, none, n_threads=total.n_threads)
         if PREFIX + "best" in kept:

@@ -71,7 +71,7 @@ class Function(Protocol):
         """Loss plus l2, and the gradient, estimated from some instances."""
 
 
-class Dataset(Protocol):
+class Instances(Protocol):
     """What an objective is summed over: instances in shards, and some of them by number."""
 
     def __len__(self) -> int: ...
@@ -126,7 +126,7 @@ class Total:
     """Loss and penalty of a dataset as a function of theta: a `Function`."""
 
     def __init__(
-        self, objective: Objective, dataset: Dataset, penalty: Penalty, *, n_threads: int | None = None
+        self, objective: Objective, dataset: Instances, penalty: Penalty, *, n_threads: int | None = None
     ) -> None:
         self.objective, self.dataset, self.penalty = objective, dataset, penalty
         self.n_threads = thread_count(n_threads)

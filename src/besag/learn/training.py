@@ -19,7 +19,7 @@ from besag.errors import ConvergenceWarning, ModelError, warn
 from besag.learn.checkpoint import Checkpoint, load_checkpoint
 from besag.learn.early import PREFIX, HeldOut
 from besag.learn.history import History, Iteration, OnIteration
-from besag.learn.objective import Dataset, Total
+from besag.learn.objective import Instances, Total
 from besag.learn.optimisers.base import Optimizer, pseudo_gradient
 
 Resume: TypeAlias = Checkpoint | str | PathLike[str]
@@ -38,7 +38,7 @@ def minimum(
     method: Optimizer,
     start: Array,
     *,
-    held_out: Dataset | None = None,
+    held_out: Instances | None = None,
     time_limit: float | None = None,
     on_step: OnIteration | None = None,
     resume: Resume | None = None,

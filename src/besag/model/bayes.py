@@ -15,7 +15,7 @@ import numpy as np
 from besag.arrays import Array
 from besag.errors import ModelError
 from besag.model.arrows import parse_arrows
-from besag.model.build import Part, assemble
+from besag.model.build import FactorPart, assemble
 from besag.model.cpt import TOLERANCE, check_cpt, state_code
 from besag.model.dag import parents_of, topological
 from besag.model.model import FactorGroup, Model
@@ -79,7 +79,7 @@ def from_parents(
         scopes = np.array([[*parents[child], child] for child in children], np.int64)
         group = FactorGroup(template, scopes, np.arange(len(children)), True, np.array(children, np.int64))
         energies = -np.log(np.where(support, tables, 1.0))
-        parts.append(Part(group, [energies], "energy", None if support.all() else support))
+        parts.append(FactorPart(group, [energies], "energy", None if support.all() else support))
     return assemble(variables, parts)
 
 

@@ -25,7 +25,7 @@ from besag.views import count_up, join_views
 NO_WEIGHTS = "weights multiply one shared table of finite numbers; fold them into the tables of the edges"
 
 
-class Part(NamedTuple):
+class FactorPart(NamedTuple):
     """Factors of one template and its block of theta, as given: arrays that follow each other, and their hard zeros."""
 
     group: FactorGroup
@@ -45,7 +45,7 @@ class Part(NamedTuple):
         return energies, support if self.support is None else self.support
 
 
-def assemble(variables: Variables, parts: Sequence[Part], shape: tuple[int, ...] | None = None) -> Model:
+def assemble(variables: Variables, parts: Sequence[FactorPart], shape: tuple[int, ...] | None = None) -> Model:
     """A Model from one part for each template."""
     groups = tuple(part.group for part in parts)
     block = _log_potentials(parts)
@@ -57,7 +57,7 @@ def assemble(variables: Variables, parts: Sequence[Part], shape: tuple[int, ...]
     return Model(variables, groups, theta, freeze(concatenate(masks, np.bool_)), shape)
 
 
-def _log_potentials(parts: Sequence[Part]) -> Array | None:
+def _log_potentials(parts: Sequence[FactorPart]) -> Array | None:
     """All numbers, one after the other, in the sign of log-potentials; None where there are hard zeros or errors."""
     if any(part.support is not None for part in parts):
         return None
@@ -70,18 +70,18 @@ def _log_potentials(parts: Sequence[Part]) -> Array | None:
     return block
 
 
-def table_part(name: str, scopes: IntArray, tables: object, given: Given) -> Part:
+def table_part(name: str, scopes: IntArray, tables: object, given: Given) -> FactorPart:
     """Factors with a table each (F, K1..Kn), or one table (K1..Kn) that they share."""
     return _tables_part(name, scopes, [numbers(tables, name)], given)
 
 
-def _tables_part(name: str, scopes: IntArray, tables: Sequence[AnyArray], given: Given) -> Part:
+def _tables_part(name: str, scopes: IntArray, tables: Sequence[AnyArray], given: Given) -> FactorPart:
     """The same from arrays that follow each other."""
     arity, entry = scopes.shape[1], tables[0].shape
     if len(scopes) == 0:
         energies_from(tables[0], given, where=name)  # what nobody reads is looked at all the same
         shape = entry[-arity:]
-        return Part(FactorGroup(Template(name, shape), scopes), [np.zeros(shape)])
+        return FactorPart(FactorGroup(Template(name, shape), scopes), [np.zeros(shape)])
     if len(tables) == 1 and len(entry) == arity:
         group = FactorGroup(Template(name, entry), scopes)
     elif len(entry) == arity + 1 and sum(map(len, tables)) == len(scopes):
@@ -91,15 +91,15 @@ def _tables_part(name: str, scopes: IntArray, tables: Sequence[AnyArray], given:
             f"{name}: expected {arity} axes for a shared table or ({len(scopes)}, ...) for a table a factor, "
             f"got shape {entry}"
         )
-    return Part(group, tables, given)
+    return FactorPart(group, tables, given)
 
 
-def make_structured_part(name: str, scopes: IntArray, term: Structured, weights: Array | None) -> Part:
+def make_structured_part(name: str, scopes: IntArray, term: Structured, weights: Array | None) -> FactorPart:
     """Factors of one structured term: all with weight 1, all with one weight (), or each with its own (F,)."""
     template = Template(name, term.shape, basis=term)
     if weights is None or weights.ndim == 0:
-        return Part(FactorGroup(template, scopes), [np.ones(1) if weights is None else weights.reshape(1)])
-    return Part(FactorGroup(template, scopes, weights.reshape(-1, 1)), [np.ones(1)])
+        return FactorPart(FactorGroup(template, scopes), [np.ones(1) if weights is None else weights.reshape(1)])
+    return FactorPart(FactorGroup(template, scopes, weights.reshape(-1, 1)), [np.ones(1)])
 
 
 def chain(unary: object, pairwise: object, given: Given = "log_potential") -> Model:
@@ -223,14 +223,14 @@ def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -
     return assemble(variables, parts, shape)
 
 
-def _parameter_part(name: str, scopes: IntArray, basis: Array, values: Array) -> Part:
+def _parameter_part(name: str, scopes: IntArray, basis: Array, values: Array) -> FactorPart:
     """Factors of one basis element with a parameter that they share (a number) or have each for themselves (F,)."""
     _finite(values, name)
     if values.ndim == 0 or len(scopes) == 0:
         value = values.reshape(-1) if values.ndim == 0 else np.zeros(1)
-        return Part(FactorGroup(Template(name, basis.shape[1:], basis=basis), scopes), [value])
+        return FactorPart(FactorGroup(Template(name, basis.shape[1:], basis=basis), scopes), [value])
     template = Template(name, basis.shape[1:], len(scopes), basis=basis)
-    return Part(FactorGroup(template, scopes, count_up(len(scopes))), [values])
+    return FactorPart(FactorGroup(template, scopes, count_up(len(scopes))), [values])
 
 
 def _pairwise_model(variables: Variables, unary: Array, scopes: IntArray, pairwise: object, given: Given) -> Model:
@@ -243,7 +243,9 @@ def _pairwise_model(variables: Variables, unary: Array, scopes: IntArray, pairwi
     return assemble(variables, parts)
 
 
-def _pairwise_part(scopes: IntArray, pairwise: object, weights: Array | None, n_states: int, given: Given) -> Part:
+def _pairwise_part(
+    scopes: IntArray, pairwise: object, weights: Array | None, n_states: int, given: Given
+) -> FactorPart:
     if isinstance(pairwise, Potts):
         if pairwise.n_states != n_states:
             raise ModelError(f"pairwise: potts has {pairwise.n_states} states, but the variables have {n_states}")

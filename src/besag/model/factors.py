@@ -16,7 +16,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, IntArray
 from besag.errors import ModelError
-from besag.model.build import Part, assemble
+from besag.model.build import FactorPart, assemble
 from besag.model.given import Given, energies_from
 from besag.model.model import FactorGroup, Model
 from besag.model.structured import Potts
@@ -85,12 +85,12 @@ def markov_network(
     return assemble(named, [_part(key, pool, given, named) for key, pool in pools.items()])
 
 
-def _part(key: tuple[int, ...] | Potts, pool: _Pool, given: Given, variables: Variables) -> Part:
+def _part(key: tuple[int, ...] | Potts, pool: _Pool, given: Given, variables: Variables) -> FactorPart:
     scopes, positions = np.concatenate(pool.scopes), np.concatenate(pool.positions)
     names = tuple(pool.names) if pool.names else None
     if isinstance(key, Potts):
         template = Template(f"potts[{key.n_states}]", key.shape, basis=key)
-        return Part(FactorGroup(template, scopes, None, positions=positions, names=names), [np.ones(1)])
+        return FactorPart(FactorGroup(template, scopes, None, positions=positions, names=names), [np.ones(1)])
     rows, tables = np.concatenate(pool.rows), np.concatenate(pool.tables)
     try:
         energies, support = energies_from(tables, given, where="a table")
@@ -98,7 +98,7 @@ def _part(key: tuple[int, ...] | Potts, pool: _Pool, given: Given, variables: Va
         raise _name_culprit(pool, given, variables) or error from None
     template = Template(f"table[{','.join(map(str, key))}]", key, len(tables))
     group = FactorGroup(template, scopes, rows, positions=positions, names=names)
-    return Part(group, [energies], "energy", support)
+    return FactorPart(group, [energies], "energy", support)
 
 
 def _name_culprit(pool: _Pool, given: Given, variables: Variables) -> ModelError | None:

@@ -22,7 +22,7 @@ from besag.errors import ModelError
 FULL_FROM = 3  # parameters of an input column, from which a full row is quicker than single terms
 
 
-class Plan(NamedTuple):
+class ProductPlan(NamedTuple):
     """How parameters are laid out for kernels; see the module."""
 
     order: IntArray | None
@@ -40,7 +40,7 @@ class Pattern(Rebuilt):
 
     rows: IntArray
     columns: IntArray
-    _plan: tuple[tuple[int, int], Plan] | None = field(default=None, init=False)
+    _plan: tuple[tuple[int, int], ProductPlan] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", secure(np.asarray(self.rows, np.int64)))
@@ -62,7 +62,7 @@ class Pattern(Rebuilt):
         full[self.rows, self.columns] = theta
         return full
 
-    def plan(self, n_inputs: int, width: int) -> Plan:
+    def plan(self, n_inputs: int, width: int) -> ProductPlan:
         """The layout for D input columns and full rows of so many basis elements or more, made at the first call."""
         held = self._plan  # looked at once: another thread may ask for another width
         if held is None or held[0] != (n_inputs, width):
@@ -98,7 +98,7 @@ class Pattern(Rebuilt):
 class Prepared(NamedTuple):
     """A block of theta on a pattern as kernels read it: sorted, and full rows (R Q,)."""
 
-    plan: Plan
+    plan: ProductPlan
     theta: Array
     rows: Array
     n_basis: int
@@ -116,7 +116,7 @@ def is_increasing(values: IntArray) -> bool:
     return bool((values[1:] > values[:-1]).all())
 
 
-def _plan_of(rows: IntArray, columns: IntArray, n_inputs: int, n_basis: int) -> Plan:
+def _plan_of(rows: IntArray, columns: IntArray, n_inputs: int, n_basis: int) -> ProductPlan:
     pairs = rows * n_basis + columns
     order = None if is_increasing(pairs) else np.argsort(pairs)
     if order is not None:
@@ -127,7 +127,7 @@ def _plan_of(rows: IntArray, columns: IntArray, n_inputs: int, n_basis: int) -> 
     kept = np.flatnonzero(full[rows])
     places = row_of[rows[kept]] * n_basis + columns[kept]
     starts = offsets_of(counts)
-    return Plan(
+    return ProductPlan(
         order=None if order is None else freeze(order),
         starts=freeze(starts),
         elements=freeze(columns),

@@ -14,7 +14,7 @@ import numpy as np
 from besag.errors import EvidenceError, ModelError
 from besag.graph.evidence import Evidence, row_name
 from besag.infer.engine import Engine
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def minimal_conflict(model: Model, engine: Engine | None, evidence: Evidence) ->
     def possible(kept: list[int]) -> bool:
         problem = model.problem.with_evidence(_restricted(model, evidence, kept))
         if engine is None:
-            return bool(Setting(problem, frozenset(), None).possible.all())
+            return bool(Prepared(problem, frozenset(), None).possible.all())
         answer = engine.infer(problem, frozenset({"log_partition"})).log_partitions
         return answer is not None and float(answer[0]) > -np.inf
 

@@ -35,7 +35,7 @@ from besag.infer.auto.engine import Auto, Exact, patience_of
 from besag.infer.brute import BYTES_PER_LABELLING, Brute, most_labellings
 from besag.infer.engine import Want, engine_name
 from besag.infer.junction.engine import JunctionTree
-from besag.infer.junction.run import SECONDS_AN_ENTRY, Run
+from besag.infer.junction.run import SECONDS_AN_ENTRY, JunctionRun
 from besag.infer.memory import default_memory_limit
 from besag.infer.result import factor_offsets
 from besag.infer.trees.engine import Tree
@@ -115,7 +115,7 @@ def cost(model: Model, evidence: Any, options: Options) -> Cost:
 
 
 def _of_cliques(engine: JunctionTree, problem: Problem, reason: str) -> Cost:
-    _, drawn = Run(engine, problem, dense=False).drawn(WANT)
+    _, drawn = JunctionRun(engine, problem, dense=False).drawn(WANT)
     sizes, order = np.rint(drawn.entries), drawn.order  # whole numbers, up to the rounding of logs
     entries = float(sizes.sum())
     refusal = f"width {order.width} in the best order found: the messages of the junction tree do not fit"

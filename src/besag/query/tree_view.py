@@ -21,7 +21,7 @@ import numpy as np
 from besag.errors import require
 from besag.graph.evidence import read_evidence
 from besag.infer.junction.engine import JunctionTree
-from besag.infer.junction.run import Run
+from besag.infer.junction.run import JunctionRun
 from besag.infer.orders.triangulation import Triangulation, triangulate
 from besag.text import shorten, table
 
@@ -89,7 +89,7 @@ class JunctionTreeView:
 def junction_tree(model: Model, evidence: Any) -> JunctionTreeView:
     """The tree of cliques that exact inference would take under this evidence."""
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
-    _, drawn = Run(JunctionTree(), problem, dense=False).drawn(frozenset({"log_partition", "variables"}))
+    _, drawn = JunctionRun(JunctionTree(), problem, dense=False).drawn(frozenset({"log_partition", "variables"}))
     found = triangulate(model.graph, drawn.order.variables, drawn.counts > 1)
     names = model.variables.names_at(range(len(model.variables)))
     cliques, separators = _named(found, names)

@@ -20,7 +20,7 @@ from besag.infer.join_graph.engine import JoinGraph, Propagation
 from besag.infer.junction import run as junction
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.outlook import induce_graph, is_hopeless, near_to
-from besag.infer.junction.run import Run
+from besag.infer.junction.run import JunctionRun
 from besag.infer.mean_field import engine as mean_field_engine
 from besag.infer.orders.search import find_neighbours_of
 from besag.infer.result import Diagnostics, Result
@@ -175,7 +175,7 @@ def test_where_bounds_leave_too_much_the_rest_is_approximate(monkeypatch: pytest
 
 def hopeless(model: Model, evidence: Any = None, want: str = "variables", **options: Any) -> bool:
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
-    run = Run(JunctionTree(**options), problem, dense=False)
+    run = JunctionRun(JunctionTree(**options), problem, dense=False)
     return is_hopeless(run, run.asked(frozenset({want})), 1e13)  # type: ignore[arg-type]
 
 

@@ -321,17 +321,17 @@ def test_damping_does_not_end_early_on_a_tree_of_strong_couplings(schedule: str,
 
 
 def test_ctrl_c_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    from besag.infer.bp.engine import Process
+    from besag.infer.bp.engine import MessagePassing
 
-    step, taken = Process.step, list[float]()
+    step, taken = MessagePassing.step, list[float]()
 
-    def interrupted(self: Process) -> float:
+    def interrupted(self: MessagePassing) -> float:
         if len(taken) == 3:
             raise KeyboardInterrupt
         taken.append(step(self))
         return taken[-1]
 
-    monkeypatch.setattr(Process, "step", interrupted)
+    monkeypatch.setattr(MessagePassing, "step", interrupted)
     with pytest.warns(ConvergenceWarning, match="bp was interrupted after 3 iterations"):
         result = grid(6, 2, 1.0).marginals(engine="bp")
     assert result.diagnostics["stopped"] == "interrupted"

@@ -12,7 +12,7 @@ from besag.graph.evidence import read_evidence
 from besag.infer.bp.kernels import ratios
 from besag.infer.bp.kernels.links import links_of
 from besag.infer.bp.passing import Domain, Passing
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.kernels.compile import kernel_of
 from besag.model.model import Model
 from tests.routes import Forced
@@ -27,7 +27,7 @@ def small_models_too(forced: Forced) -> None:
 
 
 def passing_of(model: Model, semiring: Semiring, dtype: str, n_threads: int = 1) -> Passing:
-    setting = Setting(model.problem, frozenset(), None)
+    setting = Prepared(model.problem, frozenset(), None)
     links = links_of(setting.factors, compile=True)
     domain = Domain(setting.factors, links, semiring, np.dtype(dtype), True)
     return Passing(domain, freeze(setting.base[0]), n_threads)
@@ -124,7 +124,7 @@ def test_what_rules_a_state_out_is_not_taken(semiring: Semiring) -> None:
     assert not passing_of(model, semiring, "float64")._takes_ratios
     evidence = read_evidence(grid().variables, {"0,0": "1"})
     problem = grid().problem.with_evidence(evidence)
-    setting = Setting(problem, frozenset(), None)
+    setting = Prepared(problem, frozenset(), None)
     links = links_of(setting.factors, compile=True)
     domain = Domain(setting.factors, links, semiring, np.dtype("float64"), True)
     assert not Passing(domain, setting.base[0], 1)._takes_ratios

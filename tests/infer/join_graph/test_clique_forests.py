@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from besag.infer.join_graph.calibration import Calibration, Hung
 from besag.infer.join_graph.clique_forest import CliqueForest, ScopeGraph
 from besag.infer.join_graph.reduction import Reduced, reduce_cliques
-from besag.infer.join_graph.tables import Algebra, Table, Tables
+from besag.infer.join_graph.tables import Algebra, CliqueTable, CliqueTables
 from tests.strategies import examples, generators
 
 
@@ -37,7 +37,7 @@ def test_the_loss_is_the_divergence_of_the_smaller_forest(
     tables = [algebra.from_logs(scope, values) for scope, values in zip(scopes, logs, strict=True)]
     forest = forest_of(algebra, scopes)
     beliefs, log_z = calibrated(algebra, forest, tables)
-    joint = sum(spread(cards, Table(s, v)) for s, v in zip(scopes, logs, strict=True))
+    joint = sum(spread(cards, CliqueTable(s, v)) for s, v in zip(scopes, logs, strict=True))
     close(log_z, np.log(np.exp(joint).sum()))
     p = np.exp(joint - log_z)
     small, marginals = reduce_cliques(algebra, forest, beliefs, frozenset(range(len(cards))), float(bits))
@@ -52,23 +52,23 @@ def test_the_loss_is_the_divergence_of_the_smaller_forest(
     close(small.lost, (p[seen] * np.log(p[seen] / smaller[seen])).sum())
 
 
-def calibrated(algebra: Algebra, forest: CliqueForest, tables: list[Table]) -> tuple[Tables, float]:
+def calibrated(algebra: Algebra, forest: CliqueForest, tables: list[CliqueTable]) -> tuple[CliqueTables, float]:
     joined = algebra.tables(tables)
     return Calibration(algebra, forest).run(joined.scopes, [forest.home(t.scope) for t in tables], joined.values)
 
 
-def spread(cards: list[int], table: Table) -> np.ndarray:
+def spread(cards: list[int], table: CliqueTable) -> np.ndarray:
     """A table, broadcast over all variables."""
     shape = [k if v in table.scope else 1 for v, k in enumerate(cards)]
     return np.broadcast_to(table.values.reshape(shape), cards)
 
 
-def distribution(algebra: Algebra, cards: list[int], small: Reduced, marginals: Tables) -> np.ndarray:
+def distribution(algebra: Algebra, cards: list[int], small: Reduced, marginals: CliqueTables) -> np.ndarray:
     """prod_C b_C / prod_S b_S."""
     product = np.ones(cards)
     for table, separator in zip(marginals, small.separators.each, strict=True):
-        plain = spread(cards, Table(table.scope, algebra.plain(table.values)))
-        below = spread(cards, Table(separator, algebra.plain(algebra.marginal(table, separator).values)))
+        plain = spread(cards, CliqueTable(table.scope, algebra.plain(table.values)))
+        below = spread(cards, CliqueTable(separator, algebra.plain(algebra.marginal(table, separator).values)))
         product = product * np.divide(plain, below, out=np.zeros(cards), where=below > 0)
     return product
 
@@ -77,7 +77,7 @@ def test_variables_that_no_one_needs_are_forgotten_without_loss() -> None:
     algebra = Algebra([2] * 6, compile=False)
     scopes = list(itertools.pairwise(range(6)))
     rng = np.random.default_rng(0)
-    tables = [Table(scope, rng.random(4)) for scope in scopes]
+    tables = [CliqueTable(scope, rng.random(4)) for scope in scopes]
     graph = ScopeGraph(algebra, scopes, frozenset({5}), 2.0)
     order = graph.bounded(2.0)
     assert order is not None
@@ -161,7 +161,7 @@ def test_a_path_hangs_from_its_middle() -> None:
 def test_products_too_faint_for_linear_numbers() -> None:
     """Each table is fine, and their product is below 1e-308 everywhere."""
     algebra, scopes = Algebra([2, 3], compile=False), [(0, 1)] * 5
-    tables = [Table(scope, 1e-80 * np.arange(1.0, 7.0)) for scope in scopes]
+    tables = [CliqueTable(scope, 1e-80 * np.arange(1.0, 7.0)) for scope in scopes]
     forest = forest_of(algebra, scopes)
     beliefs, log_z = calibrated(algebra, forest, tables)
     expected = np.arange(1.0, 7.0) ** 5
@@ -177,7 +177,7 @@ def test_entropies_and_information_of_tables(log: bool) -> None:
     p = np.where(rng.random(cards) < 0.3, 0.0, rng.random(cards))
     p /= p.sum()
     with np.errstate(divide="ignore"):
-        table = Table(scope, np.log(p.ravel()) if log else p.ravel())
+        table = CliqueTable(scope, np.log(p.ravel()) if log else p.ravel())
 
     def entropy(kept: tuple[int, ...]) -> float:
         q = p.sum(axis=tuple(v for v in scope if v not in kept))

@@ -19,7 +19,7 @@ from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer.engine import make_engine
 from besag.infer.join_graph.engine import JoinGraph, Propagation
-from besag.infer.join_graph.parts import Part
+from besag.infer.join_graph.parts import FreePart
 from besag.infer.result import Result
 from besag.model.model import Model
 from tests.oracle import Enumeration
@@ -435,8 +435,8 @@ def test_answers_do_not_depend_on_threads(forced: Forced) -> None:
 @pytest.mark.usefixtures("small_start")
 def test_a_bound_that_is_begun_ahead_gives_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = list[float]()
-    look_ahead = Part.look_ahead
-    monkeypatch.setattr(Part, "look_ahead", lambda part, bits: (begun.append(bits), look_ahead(part, bits)))
+    look_ahead = FreePart.look_ahead
+    monkeypatch.setattr(FreePart, "look_ahead", lambda part, bits: (begun.append(bits), look_ahead(part, bits)))
     one = solve(GRID.problem, clique_bound=2**8, n_threads=1)
     assert not begun
     two = solve(GRID.problem, clique_bound=2**8, n_threads=2)

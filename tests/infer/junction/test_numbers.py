@@ -11,7 +11,7 @@ import besag
 from besag.arrays import Semiring
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.kernels.rows import make_propagate
-from besag.infer.junction.run import Run
+from besag.infer.junction.run import JunctionRun
 from besag.kernels.compile import compiled
 
 pytest.importorskip("numba")  # loaded, it compiles small models too
@@ -60,7 +60,7 @@ def test_the_second_answer_is_the_first(asked_before: besag.Model, kind: str) ->
 def test_kernels_are_called_by_their_machine_code() -> None:
     model = besag.data.bundled("asia")
     model.marginals(engine="junction_tree")
-    run = Run(JunctionTree(), model.problem)
+    run = JunctionRun(JunctionTree(), model.problem)
     numbers = run.numbers(run.plan(frozenset({"variables", "log_partition"})), Semiring.SUM)
     entry = numbers.entries[make_propagate, int(Semiring.SUM)]
     assert entry is not compiled(make_propagate, int(Semiring.SUM))

@@ -13,7 +13,7 @@ from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.k_best import k_best
-from besag.infer.junction.run import Run
+from besag.infer.junction.run import JunctionRun
 from besag.model.model import Model
 from tests.oracle import Enumeration
 from tests.strategies import evidence_for, examples, generators, models
@@ -22,7 +22,7 @@ CLOSE = {"rtol": 1e-10, "atol": 1e-10}
 
 
 def found(problem: Problem, k: int, **options: bool) -> tuple[np.ndarray, np.ndarray]:
-    run = Run(JunctionTree(), problem)
+    run = JunctionRun(JunctionTree(), problem)
     numbers = run.numbers(run.plan(frozenset({"map"})), Semiring.MAX)
     return k_best(numbers, run.evidence_rows(0, problem.evidence.n_rows), k, **options)
 
@@ -98,7 +98,7 @@ def test_the_answer_does_not_depend_on_threads() -> None:
     model = besag.ising((4, 4), rng.normal(), rng.normal(size=(4, 4)))
     observed = np.where(rng.random((70, 16)) < 0.2, rng.integers(2, size=(70, 16)), -1)
     problem = model.problem.with_evidence(Evidence(observed, batched=True))
-    run = Run(JunctionTree(), problem)
+    run = JunctionRun(JunctionTree(), problem)
     numbers, rows = run.numbers(run.plan(frozenset({"map"})), Semiring.MAX), run.evidence_rows(0, 70)
     one, many = (k_best(numbers, rows, 20, n_threads=n) for n in (1, 3))
     assert_array_equal(one[0], many[0])
@@ -119,7 +119,7 @@ def test_cliques_with_products_made_in_steps() -> None:
     rng = np.random.default_rng(1)
     pairs = [([i, j], rng.normal(size=(4, 4))) for i in range(6) for j in range(i)]
     model: Model = besag.markov_network([4] * 6, pairs)
-    run = Run(JunctionTree(), model.problem)
+    run = JunctionRun(JunctionTree(), model.problem)
     shape = run.plan(frozenset({"map"})).join.shape
     assert (shape[:, 1] * shape[:, 2] == 1).any(), "the case that this test is for"
     weights, codes = found(model.problem, 100)

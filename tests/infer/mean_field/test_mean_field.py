@@ -19,7 +19,7 @@ from besag.graph.problem import Problem
 from besag.infer.engine import make_engine
 from besag.infer.mean_field.engine import KINDS, MeanField
 from besag.infer.mean_field.trees import cover_of
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.model.model import Model
 from tests.oracle import Enumeration
@@ -144,7 +144,7 @@ def test_the_bound_of_trees_is_the_expected_log_weight_plus_the_entropy(data: Da
     evidence = data.draw(evidence_for(model))
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
     result = solve(problem, init="random", max_iterations=2, family="tree")
-    inside = cover_of(Setting(problem, KINDS, None)).inside
+    inside = cover_of(Prepared(problem, KINDS, None)).inside
     log_q = joined(model, result, inside)
     assert_allclose(np.exp(log_q).sum(), 1)
     assert_allclose(result.log_partition, bound_of(model, evidence, log_q), atol=1e-9)

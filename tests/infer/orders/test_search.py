@@ -16,7 +16,7 @@ from besag.arrays import BoolArray, IntArray, offsets_of
 from besag.infer.orders import search as order_module
 from besag.infer.orders.kernels.first_runs import FILL, N_GREEDY, WEIGHTED, make_eliminate
 from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, GIVEN_UP, start_scores
-from besag.infer.orders.search import NO_LIMITS, RULES, SWEEP, Order, find_neighbours_of, find_order
+from besag.infer.orders.search import NO_LIMITS, RULES, SWEEP, EliminationOrder, find_neighbours_of, find_order
 from besag.kernels.compile import kernel_of
 from tests.routes import Forced
 
@@ -56,7 +56,7 @@ def shuffled(graph: Graph, seed: int = 0) -> Graph:
     return other
 
 
-def found(graph: Graph, n_states: int = 2, effort: float = 0.1, compile: bool = True) -> Order:
+def found(graph: Graph, n_states: int = 2, effort: float = 0.1, compile: bool = True) -> EliminationOrder:
     return find_order(np.full(len(graph), n_states), *linked(graph), effort=effort, compile=compile)
 
 
@@ -85,13 +85,13 @@ def problems(draw: st.DrawFn) -> tuple[list[int], list[list[int]], list[bool]]:
     return cardinalities, draw(st.lists(scope, max_size=30)), draw(keep)
 
 
-def solved(problem: tuple[list[int], list[list[int]], list[bool]], effort: float, compile: bool) -> Order:
+def solved(problem: tuple[list[int], list[list[int]], list[bool]], effort: float, compile: bool) -> EliminationOrder:
     cardinalities, scopes, keep = problem
     near = find_neighbours_of(len(cardinalities), *packed(scopes), compile=compile)
     return find_order(np.array(cardinalities), *near, keep=np.array(keep), effort=effort, compile=compile)
 
 
-def check(problem: tuple[list[int], list[list[int]], list[bool]], order: Order) -> None:
+def check(problem: tuple[list[int], list[list[int]], list[bool]], order: EliminationOrder) -> None:
     cardinalities, scopes, keep = problem
     assert sorted(order.variables) == [v for v, kept in enumerate(keep) if not kept]
     made = cliques(cardinalities, scopes, order.variables.tolist())
@@ -202,7 +202,7 @@ def test_sweeps_cost_what_elimination_on_sets_does(problem: tuple[list[int], lis
     greedy, sweep = swept(problem)
     end, entries, largest, _, width, n_simple, _ = sweep.run
     assert (end, sweep.rule) == (DONE, SWEEP)
-    check(problem, Order(sweep.variables, entries, largest, width, RULES[SWEEP], 1, True))
+    check(problem, EliminationOrder(sweep.variables, entries, largest, width, RULES[SWEEP], 1, True))
     np.testing.assert_array_equal(sweep.variables[:n_simple], greedy.variables[:n_simple])
     python = swept(problem, compile=False)[1]
     np.testing.assert_array_equal(sweep.variables, python.variables)

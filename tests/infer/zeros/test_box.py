@@ -13,7 +13,7 @@ import besag
 from besag.infer.mean_field.engine import KINDS
 from besag.infer.mean_field.kernels.induced import induce_forest
 from besag.infer.mean_field.schedule import make_schedule
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.zeros.kernels.box import find_box, is_box
 from besag.kernels.colouring import colours_of
 from besag.model.model import Model
@@ -21,8 +21,8 @@ from tests.routes import Forced
 from tests.strategies import examples, forests, models
 
 
-def setting_of(model: Model) -> Setting:
-    return Setting(model.problem, KINDS, None)
+def setting_of(model: Model) -> Prepared:
+    return Prepared(model.problem, KINDS, None)
 
 
 def meets_a_zero(model: Model, box: np.ndarray) -> bool:

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from besag.errors import ModelError, ParseError
 from besag.io.shared import xml_tree
-from besag.io.shared.metadata import Kept
-from besag.io.shared.xml_tree import COMMENT, Document, Element, as_data, from_data, numbers_of, parse, render
+from besag.io.shared.metadata import KeptPiece
+from besag.io.shared.xml_tree import COMMENT, Element, XmlDocument, as_data, from_data, numbers_of, parse, render
 from besag.model.metadata import Metadata
 
 
-def parsed(text: str | bytes) -> Document:
+def parsed(text: str | bytes) -> XmlDocument:
     return parse(text.encode() if isinstance(text, str) else text, "file.xml")
 
 
@@ -148,8 +148,8 @@ LEAF = st.builds(Element, TAG, st.dictionaries(TAG, TEXT, max_size=2), TEXT)
 TREE = st.recursive(LEAF, lambda inner: st.builds(Element, TAG, children=st.lists(inner, min_size=1, max_size=3)))
 
 
-def kept(data: object) -> Kept:
-    return Kept(Metadata({"xdsl": data})["xdsl"], "xdsl", "'A'")
+def kept(data: object) -> KeptPiece:
+    return KeptPiece(Metadata({"xdsl": data})["xdsl"], "xdsl", "'A'")
 
 
 @settings(max_examples=50)

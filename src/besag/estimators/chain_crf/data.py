@@ -20,7 +20,7 @@ from besag.data.sequences import Sequences, sequences_of
 from besag.data.streamed import StreamedSequences, stream
 from besag.errors import ModelError
 from besag.estimators.chain_crf.schemes import Allowed
-from besag.learn.objective import Dataset
+from besag.learn.objective import Instances
 from besag.model.pattern import Pattern
 
 BLOCK = 1 << 16  # tokens that are looked at together
@@ -78,7 +78,7 @@ def _refuse_empty(features: Features) -> None:
         raise ModelError(f"sequence {int(np.argmin(features.lengths))} is empty: leave it out of X and y")
 
 
-def dataset_of(templates: ChainTemplates, data: Data) -> Dataset:
+def dataset_of(templates: ChainTemplates, data: Data) -> Instances:
     """Sequences as the objective takes them: second-order chains as a Graph."""
     if templates.triple is None:
         return data

@@ -48,7 +48,7 @@ from besag.infer.engine import parse_engine
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.losses.chains.likelihood import ChainLikelihood
 from besag.learn.losses.likelihood import Likelihood
-from besag.learn.objective import Dataset, Objective, Total, thread_count
+from besag.learn.objective import Instances, Objective, Total, thread_count
 from besag.learn.optimisers.base import Optimizer, read_optimizer
 from besag.learn.penalty import penalty_of
 from besag.learn.training import minimum, warn_of_end
@@ -166,7 +166,7 @@ class ChainCRF(Estimator):
     def _learn(
         self,
         total: Total,
-        held_out: Dataset | None,
+        held_out: Instances | None,
         checkpoint: str | PathLike[str] | None,
         on_step: OnIteration | None,
     ) -> Array:

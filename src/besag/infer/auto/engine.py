@@ -24,7 +24,7 @@ from besag.infer.engine import CHOOSERS, REGISTRY, SHOWS, Capabilities, Engine, 
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.few_states import search_without_a_tree
 from besag.infer.junction.outlook import HOPELESS, HOPELESS_REASON, is_easy, is_hopeless
-from besag.infer.junction.run import SECONDS_AN_ENTRY, Run
+from besag.infer.junction.run import SECONDS_AN_ENTRY, JunctionRun
 from besag.infer.result import Result
 from besag.infer.trees.engine import Tree, forest_of
 
@@ -135,7 +135,7 @@ class Auto(Exact):
         """Whether not even an order is to be looked for; the k best have no other engine, and without a limit time."""
         if is_easy(problem.graph) or (self.k > 1 and time_limit is None):
             return False
-        run = Run(JunctionTree(memory_limit=self.memory_limit, targets=self.targets), problem, dense=False)
+        run = JunctionRun(JunctionTree(memory_limit=self.memory_limit, targets=self.targets), problem, dense=False)
         hopeless = is_hopeless(run, run.asked(want - SHOWS), HOPELESS * patience / SECONDS_AN_ENTRY)
         if hopeless and self.k > 1:
             raise TooLargeError(f"{HOPELESS_REASON}, to find the {self.k} best labellings in {time_limit:.3g} s")
@@ -144,7 +144,7 @@ class Auto(Exact):
     def _best_by_bounds(self, problem: Problem, patience: float) -> dict[str, Result]:
         """The labelling of least energy, where bounds leave so few states that it can be found."""
         began = time.perf_counter()
-        run = Run(JunctionTree(self.n_threads, self.memory_limit), problem, time_limit=patience)
+        run = JunctionRun(JunctionTree(self.n_threads, self.memory_limit), problem, time_limit=patience)
         found = search_without_a_tree(run)
         if found is None:
             return {}

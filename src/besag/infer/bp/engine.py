@@ -35,13 +35,13 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, dot, freeze, norm
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.bp.kernels.links import Links, links_of
+from besag.infer.bp.kernels.links import MessageLinks, links_of
 from besag.infer.bp.log import PassedMessages
 from besag.infer.bp.passing import Domain, Passing
 from besag.infer.engine import SHOWS, Capabilities, OnStep, Want, check_wants, is_number
 from besag.infer.iterate import Clock, Limits, each_step, iterate, warm_state
 from besag.infer.memory import count_linked, message_entries, refuse
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import Result, factor_offsets
 from besag.infer.trees.engine import forest_of
 from besag.infer.unary import add_unary_moments, copy_unary_marginals
@@ -110,15 +110,15 @@ class BP:
         check_wants(self, want)
         if self.k != 1 and "map" in want:
             raise CapabilityError(f"engine 'bp' gives one labelling, not the {self.k} best; junction_tree does")
-        limits, setting = self.limits(time_limit), Setting(problem, KINDS, self.memory_limit)
+        limits, setting = self.limits(time_limit), Prepared(problem, KINDS, self.memory_limit)
         clock = Clock(time_limit, began)
         if "map" in want and want & SUMS <= SHOWS:
-            process = Process(self, setting, Semiring.MAX, rng, warm, clock)
+            process = MessagePassing(self, setting, Semiring.MAX, rng, warm, clock)
             return iterate("bp", process, want, limits, began, on_step)
-        process = Process(self, setting, Semiring.SUM, rng, warm, clock)
+        process = MessagePassing(self, setting, Semiring.SUM, rng, warm, clock)
         answer = iterate("bp", process, want & SUMS, limits, began, on_step)
         if "map" in want:
-            process = Process(self, setting, Semiring.MAX, rng, None, clock)
+            process = MessagePassing(self, setting, Semiring.MAX, rng, None, clock)
             best = iterate("bp", process, frozenset({"map"}), limits, began)
             answer = _with_map(answer, best)
         return answer
@@ -133,8 +133,8 @@ class BP:
     ) -> Iterator[Result]:
         """A Result for each iteration, with marginals, log Z and, for one row of evidence, messages."""
         began, want = time.perf_counter(), SUMS - {"factors", "moments"}
-        setting, clock = Setting(problem, KINDS, self.memory_limit), Clock(time_limit, began)
-        process = Process(self, setting, Semiring.SUM, rng, warm, clock)
+        setting, clock = Prepared(problem, KINDS, self.memory_limit), Clock(time_limit, began)
+        process = MessagePassing(self, setting, Semiring.SUM, rng, warm, clock)
         shown = want - {"messages"} if problem.evidence.batched else want
         yield from each_step("bp", process, shown, self.limits(time_limit), began)
 
@@ -146,13 +146,13 @@ def _with_map(answer: Result, best: Result) -> Result:
     return replace(answer, codes=best.codes, energies=best.energies, energy_bounds=best.energy_bounds, diagnostics=told)
 
 
-class Process:
+class MessagePassing:
     """Messages of every row, until the row has converged."""
 
     def __init__(
         self,
         engine: BP,
-        setting: Setting,
+        setting: Prepared,
         semiring: Semiring,
         rng: np.random.Generator | None,
         warm: Result | None,
@@ -163,7 +163,9 @@ class Process:
         graph = setting.graph
         self.dtype = np.dtype(setting.number_type(engine.dtype))
         self._refuse()
-        self.links: Links = graph.plans.get("bp links", lambda: links_of(setting.factors, compile=setting.compile))
+        self.links: MessageLinks = graph.plans.get(
+            "bp links", lambda: links_of(setting.factors, compile=setting.compile)
+        )
         self.damping = self._first_damping()
         self.least, self.waited, self.diverges, self.finished, self.updates = math.inf, 0, False, False, 0
         self.iterations, self.order = 0, count_up(graph.n_variables)

@@ -8,7 +8,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, Semiring
 from besag.graph.graph import Graph
-from besag.infer.bp.kernels.links import Links
+from besag.infer.bp.kernels.links import MessageLinks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,7 @@ class PassedMessages(NamedTuple):
     """Messages to variables and to factors, (M,) each, in the domain of a semiring."""
 
     graph: Graph
-    links: Links
+    links: MessageLinks
     semiring: Semiring
     to_variables: AnyArray
     to_factors: AnyArray

@@ -23,8 +23,8 @@ from besag.infer.bp.kernels import pairs as bp_pairs
 from besag.infer.bp.kernels import ratios as bp_ratios
 from besag.infer.bp.kernels.beliefs import make_factors, make_least, make_variables
 from besag.infer.bp.kernels.decode import make_decode
-from besag.infer.bp.kernels.general import Numbers
-from besag.infer.bp.kernels.links import Links, make_places
+from besag.infer.bp.kernels.general import MessageNumbers
+from besag.infer.bp.kernels.links import MessageLinks, make_places
 from besag.infer.bp.kernels.ratios import Ratios
 from besag.kernels.compile import kernel_of
 from besag.kernels.domain import make_weights
@@ -45,7 +45,9 @@ WORTH_PAIRS = 2**11  # the same for K = 2, whose kernels every user of grids has
 class Domain:
     """The tables of all factors in the domain of a semiring."""
 
-    def __init__(self, factors: Factors, links: Links, semiring: Semiring, dtype: np.dtype[Any], compile: bool) -> None:
+    def __init__(
+        self, factors: Factors, links: MessageLinks, semiring: Semiring, dtype: np.dtype[Any], compile: bool
+    ) -> None:
         self.links, self.semiring, self.dtype, self.compile = links, semiring, dtype, compile
         self.state_offsets = factors.state_offsets
         self.kinds = take(factors.kinds, links.factors)
@@ -113,13 +115,15 @@ class Passing:
         self.domain, self.links, self.n_threads = domain, domain.links, n_threads
         self.semiring = int(domain.semiring)
         self.shifts, self.narrow = np.zeros(len(domain.state_offsets) - 1), domain.narrow
-        self.numbers = Numbers(self._base(base), domain.state_offsets, domain.tables, domain.starts, domain.kinds)
+        self.numbers = MessageNumbers(
+            self._base(base), domain.state_offsets, domain.tables, domain.starts, domain.kinds
+        )
         n = int(self.links.message_offsets[-1])
         self._messages: AnyArray | None = None  # constant until they are needed
         self._ratios: Ratios | None = None  # where they are there, they have taken the place of the messages
         self.gathered = np.empty(n, domain.dtype)
         self._takes_ratios = domain.is_paired and domain.n_states == 2 and self._rules_nothing_out()
-        self.room = schedules.Room(
+        self.room = schedules.SendRoom(
             np.empty(domain.n_states, domain.dtype), np.empty(n, domain.dtype), np.zeros(domain.arity, np.int64)
         )
         self.alive = self._alive() if domain.has_zeros else None

@@ -25,7 +25,7 @@ import numpy as np
 from besag.arrays import Array, IntArray, freeze, offsets_of
 from besag.infer.join_graph.clique_forest import CliqueForest
 from besag.infer.join_graph.kernels.passes import make_down, make_up
-from besag.infer.join_graph.tables import CHUNK_ENTRIES, Algebra, Scope, Scopes, Tables
+from besag.infer.join_graph.tables import CHUNK_ENTRIES, Algebra, CliqueScopes, CliqueTables, Scope
 from besag.kernels.threads import run_chunks
 
 MOST_CHUNKS = 8  # of about the same work, where branches allow it
@@ -57,8 +57,14 @@ class Calibration:
         return int(self.scopes.entries[-1])
 
     def run(
-        self, scopes: Scopes, homes: Sequence[int], values: Array, *, strict: bool = True, room: Array | None = None
-    ) -> tuple[Tables, float]:
+        self,
+        scopes: CliqueScopes,
+        homes: Sequence[int],
+        values: Array,
+        *,
+        strict: bool = True,
+        room: Array | None = None,
+    ) -> tuple[CliqueTables, float]:
         """The marginals of all cliques under the product of tables on these scopes, and the log of its sum.
 
         Where that is -inf the marginals mean nothing. strict: TooWideError where linear numbers may have lost something
@@ -85,10 +91,10 @@ class Calibration:
         if np.isnan(scales).any():
             raise TooWideError
         if not np.isfinite(scales).all():
-            return Tables(self.scopes, beliefs), -math.inf
+            return CliqueTables(self.scopes, beliefs), -math.inf
         down(n_chunks)
         run_chunks(down, n_chunks, self.algebra.n_threads)
-        return Tables(self.scopes, beliefs), float(scales.sum() + extra.sum())
+        return CliqueTables(self.scopes, beliefs), float(scales.sum() + extra.sum())
 
 
 class Hung:

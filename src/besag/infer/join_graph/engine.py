@@ -41,10 +41,10 @@ from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_whole
 from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
-from besag.infer.join_graph.parts import Part
+from besag.infer.join_graph.parts import FreePart
 from besag.infer.join_graph.stages import OutOfRoomError, OutOfTimeError
 from besag.infer.memory import SMALL
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import Result, factor_offsets
 from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.kernels.compile import worth_compiling
@@ -145,7 +145,7 @@ class Propagation:
         began: float,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.setting = setting = Setting(problem, frozenset({int(Kind.TABLE)}), engine.memory_limit)
+        self.setting = setting = Prepared(problem, frozenset({int(Kind.TABLE)}), engine.memory_limit)
         self.clock, self.began, self.time_limit = clock, began, time_limit
         self._refuse()
         room = max(setting.limit, SMALL) - self._base_bytes()
@@ -204,7 +204,7 @@ class Propagation:
         if self.time_limit is not None and self.clock() - self.began > LATE * (self.time_limit + GRACE):
             raise OutOfTimeError
 
-    def _parts(self, dtype: str, room: float) -> list[Part | None]:
+    def _parts(self, dtype: str, room: float) -> list[FreePart | None]:
         """None where no labelling is possible; room: bytes for a chain of each."""
         setting, graph = self.setting, self.setting.graph
         larger = np.diff(graph.scope_offsets) > 1
@@ -222,14 +222,14 @@ class Propagation:
         possible = setting.possible.tolist()
         limits: dict[str, Any] = {"dtype": dtype, "room": room, "check": self._check_first}
         return [
-            Part(setting, row, variables, factors, self.clock, compile=compile, n_threads=n_threads, **limits)
+            FreePart(setting, row, variables, factors, self.clock, compile=compile, n_threads=n_threads, **limits)
             if able
             else None
             for able, (row, variables, factors) in zip(possible, where, strict=True)
         ]
 
     @property
-    def working(self) -> list[Part]:
+    def working(self) -> list[FreePart]:
         """What is not exact yet."""
         return [part for part in self.parts if part is not None and not part.exact]
 
@@ -237,7 +237,7 @@ class Propagation:
         """A larger bound, or where there is none another pass."""
         bits = self._next_bits()
         if bits is None:
-            return self._side_by_side(self.working, Part.sweep)
+            return self._side_by_side(self.working, FreePart.sweep)
         first = self.bits == 0.0
         parts = [part for part in self.parts if part is not None] if first else self.working
         try:
@@ -261,7 +261,7 @@ class Propagation:
         self.first_bits = self.most_bits = max(bits - FEWER_BITS, 1.0)
         return self.step()
 
-    def _side_by_side(self, parts: Sequence[Part], function: Callable[[Part], float]) -> float:
+    def _side_by_side(self, parts: Sequence[FreePart], function: Callable[[FreePart], float]) -> float:
         """Call a function with each part; the largest answer. With small cliques it is the interpreter that works."""
         n_threads = self.n_threads if max(self.bits, self.first_bits) >= FIRST_BITS else 1
         found = np.zeros(len(parts))
@@ -276,7 +276,7 @@ class Propagation:
         if self._left() <= 0:
             raise OutOfTimeError
 
-    def _hurry(self, part: Part) -> bool:
+    def _hurry(self, part: FreePart) -> bool:
         """Asked where the bound is too small for an exact answer, so that there will be a larger one."""
         if self.time_limit is not None:
             return self.bits == 0.0 and self._left() < HURRY * self.time_limit

@@ -25,7 +25,7 @@ from besag.infer.orders.kernels.first_runs import NO_LIMIT
 from besag.infer.orders.kernels.greedy_run import LOG_UNIT
 from besag.infer.orders.kernels.sweep import make_sweep
 from besag.infer.orders.search import find_neighbours_of
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.kernels.compile import kernel_of
 
 WIDEST = 200.0  # nats between the entries of a table that linear numbers are trusted with
@@ -41,12 +41,12 @@ def _no_check() -> None:
     pass
 
 
-class Part:
+class FreePart:
     """The free variables of a row and their tables."""
 
     def __init__(
         self,
-        setting: Setting,
+        setting: Prepared,
         row: int,
         variables: range,
         factors: IntArray,

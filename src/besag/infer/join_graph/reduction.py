@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from besag.infer.join_graph.clique_forest import ROUNDING, CliqueForest
-from besag.infer.join_graph.tables import Algebra, Scope, Scopes, Table, Tables
+from besag.infer.join_graph.tables import Algebra, CliqueScopes, CliqueTable, CliqueTables, Scope
 
 CANDIDATES = 3
 
@@ -41,20 +41,20 @@ NOTHING: frozenset[int] = frozenset()
 class Reduced:
     """Small cliques, parents before children; `sources`: the cliques of the large forest that contain them."""
 
-    scopes: Scopes
-    separators: Scopes  # towards the parent, () at a root
+    scopes: CliqueScopes
+    separators: CliqueScopes  # towards the parent, () at a root
     sources: list[int]
     lost: float  # KL, nats
     exact: bool  # whether nothing was peeled or cut
 
-    def marginals(self, algebra: Algebra, beliefs: Tables) -> Tables:
+    def marginals(self, algebra: Algebra, beliefs: CliqueTables) -> CliqueTables:
         """Of the small cliques, from those of the large forest."""
         return algebra.marginals(beliefs, self.sources, self.scopes)
 
 
 @dataclass(slots=True, eq=False)
 class _Clique:
-    table: Table  # of the scope, or of a larger one when variables have been forgotten since
+    table: CliqueTable  # of the scope, or of a larger one when variables have been forgotten since
     scope: frozenset[int]
     source: int
     near: dict[int, frozenset[int]] = field(default_factory=dict)  # neighbours and what is shared with them
@@ -64,11 +64,11 @@ class _Clique:
 def reduce_cliques(
     algebra: Algebra,
     forest: CliqueForest,
-    beliefs: Tables,
+    beliefs: CliqueTables,
     needed: frozenset[int],
     bits: float,
     check: Callable[[], None] = lambda: None,
-) -> tuple[Reduced, Tables]:
+) -> tuple[Reduced, CliqueTables]:
     """A forest on at least the variables that are needed, with cliques of at most 2^bits entries; their marginals.
 
     `check` is called now and then, and may raise.
@@ -79,8 +79,8 @@ def reduce_cliques(
 
 
 def tear_apart(
-    algebra: Algebra, forest: CliqueForest, beliefs: Tables, needed: frozenset[int]
-) -> tuple[Reduced, Tables]:
+    algebra: Algebra, forest: CliqueForest, beliefs: CliqueTables, needed: frozenset[int]
+) -> tuple[Reduced, CliqueTables]:
     """Every variable that is needed on its own, in no time; the loss is that of all variables of the forest."""
     alone = algebra.marginals(beliefs, list(forest.homes.values()), algebra.scopes([(v,) for v in forest.homes]))
     shared = algebra.marginals(beliefs, range(len(beliefs)), algebra.scopes(forest.separators))
@@ -91,7 +91,7 @@ def tear_apart(
 
 
 class _Reduction:
-    def __init__(self, algebra: Algebra, forest: CliqueForest, beliefs: Tables, needed: frozenset[int]) -> None:
+    def __init__(self, algebra: Algebra, forest: CliqueForest, beliefs: CliqueTables, needed: frozenset[int]) -> None:
         self.algebra, self.needed = algebra, needed
         self.cliques = {c: _Clique(b, frozenset(b.scope), c) for c, b in enumerate(beliefs)}
         self.count: dict[int, int] = {}  # of each variable: the cliques that have it
@@ -156,7 +156,7 @@ class _Reduction:
         scope = self.cliques[c].scope
         return len(scope) > 1 and self.algebra.bits(scope) > bits + ROUNDING
 
-    def _table(self, c: int) -> Table:
+    def _table(self, c: int) -> CliqueTable:
         clique = self.cliques[c]
         if len(clique.scope) != len(clique.table.scope):
             clique.table = self.algebra.marginal(clique.table, tuple(sorted(clique.scope)))
@@ -258,7 +258,7 @@ class _Reduction:
     def _mutual(self, a: int, b: int) -> float:
         return self.information[(a, b) if a < b else (b, a)]
 
-    def _inform(self, tables: list[Table]) -> None:
+    def _inform(self, tables: list[CliqueTable]) -> None:
         """The mutual information of all pairs of each clique; it stays the same whatever is left out."""
         new = [table for table in tables if not self._knows(table.scope)]
         for table, found in zip(new, self.algebra.information(new), strict=True):
@@ -268,9 +268,9 @@ class _Reduction:
     def _knows(self, scope: Scope) -> bool:
         return all((a, b) in self.information for i, a in enumerate(scope) for b in scope[i + 1 :])
 
-    def result(self) -> tuple[Reduced, Tables]:
+    def result(self) -> tuple[Reduced, CliqueTables]:
         """What is left, parents before children."""
-        separators, sources, tables = list[Scope](), list[int](), list[Table]()
+        separators, sources, tables = list[Scope](), list[int](), list[CliqueTable]()
         seen: set[int] = set()
         for root in self.cliques:
             stack = [] if root in seen else [(root, NOTHING)]

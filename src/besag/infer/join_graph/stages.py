@@ -36,7 +36,7 @@ import numpy as np
 from besag.infer.join_graph.calibration import Calibration
 from besag.infer.join_graph.clique_forest import CliqueForest, ScopeGraph
 from besag.infer.join_graph.reduction import Reduced, reduce_cliques, tear_apart
-from besag.infer.join_graph.tables import Algebra, Scope, Scopes, Table, Tables
+from besag.infer.join_graph.tables import Algebra, CliqueScopes, CliqueTable, CliqueTables, Scope
 
 GAP_BITS = 3.0  # between the cliques of T and those of A
 CLIQUE_BYTES = 800  # of scopes, links and places, besides tables
@@ -59,13 +59,13 @@ class Stage:
     forest: CliqueForest
     calibration: Calibration
     factors: list[int]
-    own: Tables  # of the factors
+    own: CliqueTables  # of the factors
     arrivals: list[int]  # the cliques of T_t that contain those of A_(t-1)
     small: Reduced | None  # None at the last
-    forward: Tables
-    backward: Tables
+    forward: CliqueTables
+    backward: CliqueTables
     log_scale: float = 0.0  # of backward
-    placed: Scopes | None = None  # of all that comes together in T_t
+    placed: CliqueScopes | None = None  # of all that comes together in T_t
     homes: list[int] = field(default_factory=list)
 
 
@@ -82,7 +82,7 @@ class Chain:
     def __init__(
         self,
         algebra: Algebra,
-        tables: Sequence[Table],
+        tables: Sequence[CliqueTable],
         order: Sequence[int],
         bits: float,
         check: Callable[[], None] = lambda: None,
@@ -149,12 +149,12 @@ class Chain:
                 self._beliefs, self._last_total = beliefs, log_total
         self._room = np.empty(0)
 
-    def _stage(self, forest: CliqueForest, factors: list[int], before: Scopes) -> Stage:
+    def _stage(self, forest: CliqueForest, factors: list[int], before: CliqueScopes) -> Stage:
         own, calibration = self.algebra.tables([self.tables[f] for f in factors]), Calibration(self.algebra, forest)
         arrivals = [forest.home(scope) for scope in before.each]
         return Stage(forest, calibration, factors, own, arrivals, None, self._nothing, self._nothing)
 
-    def _approximate(self, stage: Stage, beliefs: Tables, needed: frozenset[int], bits: float) -> Tables:
+    def _approximate(self, stage: Stage, beliefs: CliqueTables, needed: frozenset[int], bits: float) -> CliqueTables:
         self.check()
         if self.hurry():
             stage.small, marginals = tear_apart(self.algebra, stage.forest, beliefs, needed)
@@ -171,11 +171,11 @@ class Chain:
         if self._structure + 8 * FORESTS * self._largest > self.room:
             raise OutOfRoomError
 
-    def _kept(self, stage: Stage, messages: Tables) -> Tables:
+    def _kept(self, stage: Stage, messages: CliqueTables) -> CliqueTables:
         """In the type of messages; as they are where the stage has left out nothing."""
         if self.dtype == np.float64 or stage.small is None or stage.small.exact:
             return messages
-        return Tables(messages.scopes, self.algebra.in_single(messages.values))
+        return CliqueTables(messages.scopes, self.algebra.in_single(messages.values))
 
     def _number(self) -> None:
         self._last_group = {v: g for g, group in enumerate(self._groups) for f in group for v in self.tables[f].scope}
@@ -220,7 +220,7 @@ class Chain:
         last = frozenset[int]() if exact_bits < 0 else self._needed(stop, chain.from_iterable(scopes))
         return ScopeGraph(self.algebra, scopes, last, exact_bits)
 
-    def _calibrated(self, stage: Stage, before: Tables, *, last: bool = False) -> tuple[Tables, float]:
+    def _calibrated(self, stage: Stage, before: CliqueTables, *, last: bool = False) -> tuple[CliqueTables, float]:
         together = (stage.own, before, stage.backward)
         if stage.placed is None or len(stage.homes) != sum(map(len, together)):
             behind = stage.small.sources if len(stage.backward) and stage.small is not None else []
@@ -233,7 +233,7 @@ class Chain:
         room = np.empty(n) if last else self._room[:n]
         return stage.calibration.run(stage.placed, stage.homes, values, strict=strict, room=room)
 
-    def back(self) -> Iterator[tuple[Stage, Tables]]:
+    def back(self) -> Iterator[tuple[Stage, CliqueTables]]:
         """A pass back: the stages from the last to the first with the marginals of their cliques."""
         beliefs, total = self._beliefs, self._last_total
         yield self.stages[-1], beliefs
@@ -247,16 +247,16 @@ class Chain:
         self.log_partition = total
         self._room = np.empty(0)
 
-    def _receive(self, stage: Stage, after: Stage, beliefs: Tables) -> None:
+    def _receive(self, stage: Stage, after: Stage, beliefs: CliqueTables) -> None:
         assert stage.small is not None
         marginals = self.algebra.marginals(beliefs, after.arrivals, stage.small.scopes)
         now = self.algebra.conditionals(marginals, stage.small.separators)
         backward, stage.log_scale = self._messages(now, stage.forward)
         stage.backward = self._kept(stage, backward)
 
-    def _messages(self, now: Tables, came: Tables) -> tuple[Tables, float]:
+    def _messages(self, now: CliqueTables, came: CliqueTables) -> tuple[CliqueTables, float]:
         """The quotient, as messages, and the sum of the logs of their scales."""
-        return self.algebra.messages(Tables(now.scopes, self.algebra.quotient(now.values, came.values)))
+        return self.algebra.messages(CliqueTables(now.scopes, self.algebra.quotient(now.values, came.values)))
 
     def saved(self) -> Callable[[], None]:
         """What brings the messages back to what they are now."""
@@ -283,6 +283,6 @@ class Chain:
             updated = self.algebra.conditionals(marginals, stage.small.separators)
             new, _ = self._messages(updated, stage.backward)
             if damping > 0:
-                new = Tables(new.scopes, self.algebra.mixed(new.values, stage.forward.values, damping))
+                new = CliqueTables(new.scopes, self.algebra.mixed(new.values, stage.forward.values, damping))
             before = stage.forward = self._kept(stage, new)
         self._room = np.empty(0)

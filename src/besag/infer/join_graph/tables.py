@@ -34,7 +34,7 @@ WEAKEST, WEAKEST_LOG = 1e-60, -700.0  # of a message beside its largest entry
 WEAKEST_SINGLE = 1e-37  # of a message in single precision
 
 
-class Table(NamedTuple):
+class CliqueTable(NamedTuple):
     """Numbers on the states of some variables, row-major, the scope in ascending order."""
 
     scope: Scope
@@ -42,7 +42,7 @@ class Table(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scopes:
+class CliqueScopes:
     """Some scopes, and where the variables and the entries of each begin."""
 
     each: list[Scope]
@@ -62,20 +62,20 @@ class Scopes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tables:
+class CliqueTables:
     """Tables on some scopes, one after the other."""
 
-    scopes: Scopes
+    scopes: CliqueScopes
     values: AnyArray
 
     def __len__(self) -> int:
         return len(self.scopes.each)
 
-    def __getitem__(self, i: int) -> Table:
+    def __getitem__(self, i: int) -> CliqueTable:
         scopes = self.scopes
-        return Table(scopes.each[i], self.values[scopes.entries[i] : scopes.entries[i + 1]])
+        return CliqueTable(scopes.each[i], self.values[scopes.entries[i] : scopes.entries[i + 1]])
 
-    def __iter__(self) -> Iterator[Table]:
+    def __iter__(self) -> Iterator[CliqueTable]:
         return (self[i] for i in range(len(self)))
 
 
@@ -108,48 +108,48 @@ class Algebra:
         """Entries of a table."""
         return math.prod([self.cardinalities[v] for v in scope])
 
-    def scopes(self, each: Sequence[Scope]) -> Scopes:
+    def scopes(self, each: Sequence[Scope]) -> CliqueScopes:
         """Scopes for many tables."""
         first = offsets_of(np.array([len(scope) for scope in each], np.int64))
         variables = np.fromiter(chain.from_iterable(each), np.int64, int(first[-1]))
         entries = offsets_of(np.array([self.size(scope) for scope in each], np.int64))
-        return Scopes(list(each), freeze(first), freeze(variables), freeze(entries))
+        return CliqueScopes(list(each), freeze(first), freeze(variables), freeze(entries))
 
-    def tables(self, each: Sequence[Table]) -> Tables:
+    def tables(self, each: Sequence[CliqueTable]) -> CliqueTables:
         """Many tables from single ones."""
         values = np.concatenate([table.values for table in each]) if each else np.zeros(0)
-        return Tables(self.scopes([table.scope for table in each]), values)
+        return CliqueTables(self.scopes([table.scope for table in each]), values)
 
-    def from_logs(self, scope: Scope, logs: Array) -> Table:
+    def from_logs(self, scope: Scope, logs: Array) -> CliqueTable:
         """A table from logarithms, none of them far above 0."""
-        return Table(scope, logs if self.log else np.exp(logs))
+        return CliqueTable(scope, logs if self.log else np.exp(logs))
 
     def plain(self, values: Array) -> Array:
         """As linear numbers."""
         return np.exp(values) if self.log else values
 
-    def marginal(self, table: Table, scope: Scope) -> Table:
+    def marginal(self, table: CliqueTable, scope: Scope) -> CliqueTable:
         """The sum over what is not in the scope; the table itself where nothing is."""
         if len(scope) == len(table.scope):
             return table
         out = np.empty(self.size(scope))
         self._marginal(self.cards, _array(table.scope), freeze(table.values), _array(scope), out)
-        return Table(scope, out)
+        return CliqueTable(scope, out)
 
-    def marginals(self, tables: Tables, source: Sequence[int], scopes: Scopes) -> Tables:
+    def marginals(self, tables: CliqueTables, source: Sequence[int], scopes: CliqueScopes) -> CliqueTables:
         """On each scope, the sum of the table with that number over what is not in it."""
         chosen = freeze(np.array(source, np.int64))
         work, values, out = tables.scopes.sizes[chosen], freeze(tables.values), np.empty(int(scopes.entries[-1]))
         fixed = (self.cards, tables.scopes.arrays, values, chosen, scopes.arrays)
         self.in_chunks(work, lambda start, stop: self._marginals(*fixed, start, stop, out))
-        return Tables(scopes, out)
+        return CliqueTables(scopes, out)
 
-    def conditionals(self, tables: Tables, parts: Scopes) -> Tables:
+    def conditionals(self, tables: CliqueTables, parts: CliqueScopes) -> CliqueTables:
         """b(C) / b(S) of each table on C and the scope S that is part of it; as it is where S is empty."""
         values = tables.values.copy()
         fixed = (self.cards, tables.scopes.arrays, parts.arrays)
         self.in_chunks(tables.scopes.sizes, lambda a, b: self._conditionals(*fixed, a, b, TINY, values))
-        return Tables(tables.scopes, values)
+        return CliqueTables(tables.scopes, values)
 
     def in_chunks(self, work: IntArray, function: Callable[[int, int], object]) -> None:
         """function(start, stop) on ranges of items, each with some work; the ranges depend on that alone."""
@@ -170,7 +170,7 @@ class Algebra:
             return np.where(one > -math.inf, (1.0 - share) * one + share * np.maximum(other, WEAKEST_LOG), one)
         return one ** (1.0 - share) * np.maximum(other, WEAKEST) ** share
 
-    def scaled(self, tables: Tables) -> tuple[Array, Array]:
+    def scaled(self, tables: CliqueTables) -> tuple[Array, Array]:
         """The values of each table over its largest, and the log of that one: -inf where there is nothing."""
         values, scopes = tables.values, tables.scopes
         tops = np.maximum.reduceat(values, scopes.entries[:-1]) if len(scopes.each) else np.zeros(0)
@@ -179,14 +179,14 @@ class Algebra:
         with np.errstate(divide="ignore"):
             return values / np.repeat(np.where(tops > 0, tops, 1.0), scopes.sizes), np.log(np.maximum(tops, 0.0))
 
-    def messages(self, tables: Tables) -> tuple[Tables, float]:
+    def messages(self, tables: CliqueTables) -> tuple[CliqueTables, float]:
         """As `scaled`, with the sum of the logs, and what is above 0 but very weak is made less so."""
         values, log_tops = self.scaled(tables)
         if self.log:
             values = np.where(values > -math.inf, np.maximum(values, WEAKEST_LOG), -math.inf)
         else:
             values = np.where(values > 0, np.maximum(values, WEAKEST), 0.0)
-        return Tables(tables.scopes, values), float(log_tops.sum())
+        return CliqueTables(tables.scopes, values), float(log_tops.sum())
 
     def in_single(self, values: Array) -> AnyArray:
         """In single precision; what is above 0 stays above 0."""
@@ -194,19 +194,19 @@ class Algebra:
             return values.astype(np.float32)
         return np.where(values > 0, np.maximum(values, WEAKEST_SINGLE), 0.0).astype(np.float32)
 
-    def distributions(self, tables: Tables) -> Tables:
+    def distributions(self, tables: CliqueTables) -> CliqueTables:
         """Linear, each normalised; uniform where numbers have failed."""
         values, log_tops = self.scaled(tables)
         failed = np.repeat(~np.isfinite(log_tops), tables.scopes.sizes)
         values = np.where(failed, 1.0, self.plain(values))
         totals = np.add.reduceat(values, tables.scopes.entries[:-1]) if len(tables) else np.zeros(0)
-        return Tables(tables.scopes, values / np.repeat(totals, tables.scopes.sizes))
+        return CliqueTables(tables.scopes, values / np.repeat(totals, tables.scopes.sizes))
 
-    def entropy(self, table: Table) -> float:
+    def entropy(self, table: CliqueTable) -> float:
         """In nats; zeros count nothing."""
         return float(self._entropy(freeze(table.values)))  # type: ignore[arg-type]
 
-    def loss_entropies(self, table: Table, tried: Sequence[tuple[int, frozenset[int]]]) -> Array:
+    def loss_entropies(self, table: CliqueTable, tried: Sequence[tuple[int, frozenset[int]]]) -> Array:
         """(n, 3): H(v, R), H(C - v) and H(R) of a table on C, for each v and R."""
         found, scopes = np.empty((len(tried), 3)), [sorted(beside) for _, beside in tried]
         leaving, beside = _array([v for v, _ in tried]), _array([v for scope in scopes for v in scope])
@@ -220,7 +220,7 @@ class Algebra:
         run_chunks(find, n, n_threads)
         return found
 
-    def information(self, tables: Sequence[Table]) -> list[Array]:
+    def information(self, tables: Sequence[CliqueTable]) -> list[Array]:
         """I(u; v) of all pairs u < v of each table's variables, by their places (n, n)."""
         found = [np.full((len(table.scope), len(table.scope)), -1.0) for table in tables]
 

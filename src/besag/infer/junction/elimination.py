@@ -24,12 +24,12 @@ from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.junction.engine import JunctionTree
-from besag.infer.junction.plan import Plan, make_plan
-from besag.infer.junction.propagate import Given
+from besag.infer.junction.evidence_rows import GivenRows
+from besag.infer.junction.plan import CliquePlan, make_plan
 from besag.infer.junction.relevance import find_relevant, find_separated
 from besag.infer.junction.remaining import Remaining
 from besag.infer.junction.roots import Left, eliminate, find_states_left
-from besag.infer.junction.run import Run, setting_key, variable_groups
+from besag.infer.junction.run import JunctionRun, setting_key, variable_groups
 from besag.infer.result import Result
 from besag.kernels.compile import worth_compiling
 
@@ -77,7 +77,7 @@ class Elimination:
         return [problem.graph.variables.index(name) for name in self.targets]
 
 
-class Buckets(Run):
+class Buckets(JunctionRun):
     """One problem, and what is left of it when all but a few variables are summed out."""
 
     def marginals(self, targets: list[int], possible: BoolArray) -> Array:
@@ -114,7 +114,7 @@ class Buckets(Run):
             left = eliminate(made, self.factors, given, n_threads=self.n_threads, compile=compile)
             yield self._remaining(made, left, given, kept)
 
-    def _planned_for(self, kept: IntArray, used: BoolArray) -> Plan:
+    def _planned_for(self, kept: IntArray, used: BoolArray) -> CliquePlan:
         nothing = np.zeros(self.graph.n_variables, np.bool_)
         keep = nothing.copy()
         keep[kept] = True
@@ -127,7 +127,7 @@ class Buckets(Run):
         key = ("elimination", *setting_key(setting))
         return self.graph.plans.get(key, lambda: make_plan(self.factors, setting, drawn, compile=compile))
 
-    def _remaining(self, made: Plan, left: Left, given: Given, kept: IntArray) -> Remaining:
+    def _remaining(self, made: CliquePlan, left: Left, given: GivenRows, kept: IntArray) -> Remaining:
         """The tables by position among the kept variables, with those of the evidence on them."""
         states = [[find_states_left(made.sketch, v, codes) for v in kept.tolist()] for codes in left.codes]
         position = np.zeros(self.graph.n_variables, np.int64)
@@ -141,7 +141,7 @@ class Buckets(Run):
                     tables.append(weights)
         return Remaining(self.graph.variables.cardinalities[kept], states, left.constants, scopes, tables)
 
-    def _weights(self, given: Given, v: int, codes: IntArray) -> Array:
+    def _weights(self, given: GivenRows, v: int, codes: IntArray) -> Array:
         """(R, k): what evidence adds at these states of a variable."""
         seen = given.observed[:, [v]]
         weights = np.where((seen >= 0) & (seen != codes), -np.inf, 0.0)

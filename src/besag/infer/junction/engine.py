@@ -22,7 +22,7 @@ import numpy as np
 
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.junction.run import EVERYTHING, Run
+from besag.infer.junction.run import EVERYTHING, JunctionRun
 from besag.infer.memory import refuse_samples
 from besag.infer.result import Result
 
@@ -62,7 +62,7 @@ class JunctionTree:
         """Answers by propagation on the junction tree."""
         began = time.perf_counter()
         check_wants(self, want)
-        run = Run(self, problem, time_limit=time_limit)
+        run = JunctionRun(self, problem, time_limit=time_limit)
         answers: dict[str, Any] = {}
         if want & {"log_partition", "variables", "factors", "moments"}:
             answers |= run.sums(want)

@@ -16,8 +16,8 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, freeze
 from besag.infer.junction.kernels.lanes import LANES, LaneWork, make_lanes
-from besag.infer.junction.kernels.rows import Rows, Work
-from besag.infer.junction.numbers import Numbers
+from besag.infer.junction.kernels.rows import RowNumbers, RowWork
+from besag.infer.junction.numbers import CliqueNumbers
 from besag.infer.junction.one_row import WideRow
 from besag.kernels.compile import kernel_of
 from besag.kernels.threads import run_chunks
@@ -26,7 +26,7 @@ CHUNKS = 32  # tasks that rows are divided into
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given:
+class GivenRows:
     """Rows of evidence."""
 
     observed: IntArray  # (R, V)
@@ -36,7 +36,7 @@ class Given:
 class Bound:
     """A plan with numbers and rows."""
 
-    def __init__(self, numbers: Numbers, given: Given) -> None:
+    def __init__(self, numbers: CliqueNumbers, given: GivenRows) -> None:
         self.numbers, self.given = numbers, given
         self.plan, self.factors, self.semiring = numbers.plan, numbers.factors, numbers.semiring
         plan = numbers.plan
@@ -45,7 +45,7 @@ class Bound:
         soft, soft_spans = self._soft()
         self._weigh_fixed()
         self._weigh_outside()
-        self.rows = Rows(
+        self.rows = RowNumbers(
             freeze(self.codes),
             plan.fixed_offsets,
             plan.fixed_variables,
@@ -133,13 +133,13 @@ class Bound:
             found[:, which] = given.table_offsets[given.table_of_factor[factors[which]]] + inside
         return found
 
-    def wide(self, work: Work, n_threads: int | None, compile: bool) -> WideRow | None:
+    def wide(self, work: RowWork, n_threads: int | None, compile: bool) -> WideRow | None:
         """The way of one row of a large plan."""
         if len(self.log_z) > 1 or self.plan.stages is None:
             return None
         return WideRow(self.plan, self.plan.stages, self.rows, work, self.semiring, n_threads, compile)
 
-    def run(self, rows: Callable[[Work, int, int], bool], n_threads: int | None) -> bool:
+    def run(self, rows: Callable[[RowWork, int, int], bool], n_threads: int | None) -> bool:
         """rows(work, first, last) over all rows in chunks; True as soon as one says that the range is too narrow."""
         n_rows = len(self.log_z)
         n_chunks = min(n_rows, CHUNKS)
@@ -168,7 +168,7 @@ class Bound:
         propagate = kernel_of(make_lanes, LANES, compile=compile)
         values, columns = freeze(self.numbers.values), freeze(evidence_of)
 
-        def chunk(_: Work, first: int, last: int) -> bool:
+        def chunk(_: RowWork, first: int, last: int) -> bool:
             work = LaneWork(
                 np.empty((self.numbers.table_start, LANES)),
                 np.empty((plan.largest_tile, LANES)),
@@ -195,11 +195,11 @@ class Bound:
 
         return self.run(chunk, n_threads)
 
-    def work(self) -> Work:
+    def work(self) -> RowWork:
         plan, n, n_cliques = self.plan, len(self.plan.join.kinds), len(self.plan.join.parent)
         store = np.empty(self.numbers.table_start + len(self.numbers.values))
         store[self.numbers.table_start :] = self.numbers.values
-        return Work(
+        return RowWork(
             store,
             np.empty(n, np.int64),
             np.empty(n, np.int64),

@@ -23,7 +23,7 @@ from besag.infer.purpose import Purpose
 from besag.kernels.compile import worth_compiling
 
 if TYPE_CHECKING:
-    from besag.infer.junction.run import Run
+    from besag.infer.junction.run import JunctionRun
 
 MAP: frozenset[Want] = frozenset({"map"})
 BOUND_ABOVE = 2e7  # table entries of a tree, from which on bounds are let rule out states
@@ -33,7 +33,7 @@ TRIES, SECONDS_A_STEP = 6, 2e-8  # greedy orders of what bounds leave, and a ste
 SECONDS_A_LINK = 2e-7  # between a factor and a variable, of what is done before a first bound and before each order
 
 
-def search_few_states(run: Run) -> dict[str, Any] | None:
+def search_few_states(run: JunctionRun) -> dict[str, Any] | None:
     """The labelling of least energy where a large tree can be made much smaller by bounds, else None."""
     if run.problem.evidence.n_rows > 1:
         return None
@@ -54,7 +54,7 @@ def search_few_states(run: Run) -> dict[str, Any] | None:
     return _narrowed(run, setting, fits, drawn.total)
 
 
-def search_without_a_tree(run: Run) -> dict[str, Any] | None:
+def search_without_a_tree(run: JunctionRun) -> dict[str, Any] | None:
     """The same without a look at the tree of all states; None too where the run has no time or memory to try."""
     seconds = math.inf if run.time_limit is None else SHARE * run.time_limit
     hasty = SECONDS_A_LINK * len(run.graph.scope_variables) > seconds
@@ -71,7 +71,9 @@ def search_without_a_tree(run: Run) -> dict[str, Any] | None:
     return _narrowed(run, setting, fits, math.inf, seconds)
 
 
-def _narrowed(run: Run, setting: Purpose, fits: Fits, total: float, seconds: float = math.inf) -> dict[str, Any] | None:
+def _narrowed(
+    run: JunctionRun, setting: Purpose, fits: Fits, total: float, seconds: float = math.inf
+) -> dict[str, Any] | None:
     evidence, offsets = run.problem.evidence, run.graph.state_offsets
 
     def solve(smaller: Purpose) -> tuple[float, IntArray] | None:

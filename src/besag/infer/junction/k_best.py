@@ -13,18 +13,18 @@ import numpy as np
 from besag.arrays import Array, IntArray, Semiring, freeze, offsets_of
 from besag.graph.problem import Problem
 from besag.infer.brute import most_labellings
-from besag.infer.junction.evidence_rows import Bound, Given
+from besag.infer.junction.evidence_rows import Bound, GivenRows
 from besag.infer.junction.kernels.k_best import Search, make_k_best
-from besag.infer.junction.kernels.rows import Work
-from besag.infer.junction.numbers import Numbers
-from besag.infer.junction.plan import Plan
+from besag.infer.junction.kernels.rows import RowWork
+from besag.infer.junction.numbers import CliqueNumbers
+from besag.infer.junction.plan import CliquePlan
 from besag.kernels.compile import kernel_of, worth_compiling
 
 if TYPE_CHECKING:
-    from besag.infer.junction.run import Run
+    from besag.infer.junction.run import JunctionRun
 
 
-def find_k_best(run: Run, plan: Plan, k: int) -> tuple[IntArray, Array]:
+def find_k_best(run: JunctionRun, plan: CliquePlan, k: int) -> tuple[IntArray, Array]:
     """Codes and energies of the k best; no more than there are labellings."""
     graph = run.graph
     k = int(min(k, most_labellings(graph)))
@@ -57,7 +57,7 @@ def _energies(problem: Problem, codes: IntArray) -> Array:
 
 
 def k_best(
-    numbers: Numbers, given: Given, k: int, *, n_threads: int | None = None, compile: bool = True
+    numbers: CliqueNumbers, given: GivenRows, k: int, *, n_threads: int | None = None, compile: bool = True
 ) -> tuple[Array, IntArray]:
     """Logarithms of the k largest weights (R, G, k), -inf where there are fewer labellings, and codes (R, k, V).
 
@@ -72,7 +72,7 @@ def k_best(
     values, digits = np.full((n_rows, n_groups, k), -np.inf), np.zeros((n_rows, k, n), np.int64)
     kernel = kernel_of(make_k_best, compile=compile)
 
-    def rows(work: Work, first: int, last: int) -> bool:
+    def rows(work: RowWork, first: int, last: int) -> bool:
         places, origin, start = (np.empty(k, np.int64) for _ in range(3))
         search = Search(np.empty((k, longest)), np.empty(k), places, origin, start, np.empty(bound.numbers.longest))
         tree = (numbers.plan.join, numbers.walk, bound.rows, work)

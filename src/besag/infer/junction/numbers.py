@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, freeze, offsets_of
-from besag.infer.junction.kernels.rows import Walk
-from besag.infer.junction.plan import Plan
+from besag.infer.junction.kernels.rows import CliqueWalk
+from besag.infer.junction.plan import CliquePlan
 from besag.kernels.compile import compiled, entry_of
 from besag.kernels.domain import Linear, to_linear
 from besag.kernels.factors import Factors
@@ -36,10 +36,10 @@ def one_group(n_variables: int) -> Groups:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Numbers:
+class CliqueNumbers:
     """See the module."""
 
-    plan: Plan
+    plan: CliquePlan
     factors: Factors
     semiring: Semiring
     groups: Groups
@@ -50,7 +50,7 @@ class Numbers:
     soft_offsets: IntArray  # (E + 1,) of the weights of soft variables, which follow the messages
     group_of_clique: IntArray  # (C,)
     cliques: IntArray  # (C,) all of them, children before parents
-    walk: Walk
+    walk: CliqueWalk
     longest: int  # entries of the longest residual
     entries: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # of kernels that were called with them
 
@@ -77,8 +77,8 @@ class Numbers:
 
 
 def numbers_of(
-    plan: Plan, factors: Factors, semiring: Semiring, groups: Groups, scaled: Linear | None = None
-) -> Numbers:
+    plan: CliquePlan, factors: Factors, semiring: Semiring, groups: Groups, scaled: Linear | None = None
+) -> CliqueNumbers:
     """scaled: the tables in the linear domain, where somebody has them."""
     tables = factors.table_of_factor[plan.factors]
     soft_offsets = offsets_of(plan.sketch.counts[plan.soft])
@@ -96,7 +96,7 @@ def numbers_of(
     bases = plan.bases.copy()
     bases[plan.of_factors] = plan.n_messages + soft_offsets[-1] + factors.table_offsets[tables]
     bases[plan.of_evidence] = plan.n_messages + soft_offsets[:-1]
-    return Numbers(
+    return CliqueNumbers(
         plan,
         factors,
         semiring,
@@ -108,6 +108,6 @@ def numbers_of(
         soft_offsets,
         freeze(groups.of[plan.axes[plan.axis_offsets[:-1]]]),
         freeze(np.arange(len(plan.join.parent))),
-        Walk(plan.axis_offsets, plan.axes, plan.splits, plan.sketch.counts),
+        CliqueWalk(plan.axis_offsets, plan.axes, plan.splits, plan.sketch.counts),
         int((plan.join.shape[:, 1] * plan.join.shape[:, 2]).max(initial=1)),
     )

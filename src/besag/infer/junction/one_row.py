@@ -24,8 +24,8 @@ from besag.infer.junction.kernels.pieces import (
     make_sink_piece,
     make_turn,
 )
-from besag.infer.junction.kernels.rows import Rows, Work
-from besag.infer.junction.plan import Plan
+from besag.infer.junction.kernels.rows import RowNumbers, RowWork
+from besag.infer.junction.plan import CliquePlan
 from besag.infer.junction.stages import Stages
 from besag.kernels.compile import kernel_of
 from besag.kernels.threads import run_chunks
@@ -39,10 +39,10 @@ class WideRow:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: CliquePlan,
         stages: Stages,
-        rows: Rows,
-        work: Work,
+        rows: RowNumbers,
+        work: RowWork,
         semiring: Semiring,
         n_threads: int | None,
         compile: bool,

@@ -19,7 +19,7 @@ from besag.infer.purpose import Purpose
 from besag.infer.trees.engine import forest_of
 
 if TYPE_CHECKING:
-    from besag.infer.junction.run import Run
+    from besag.infer.junction.run import JunctionRun
 
 HOPELESS = 2.0**10  # times the table entries that there is time or room for
 HOPELESS_REASON = "no elimination order near the variable of the most neighbours is short enough"
@@ -33,7 +33,7 @@ def is_easy(graph: Graph) -> bool:
     return graph.n_factors <= FEW_FACTORS or forest_of(graph) is not None
 
 
-def is_hopeless(run: Run, setting: Purpose, entries: float) -> bool:
+def is_hopeless(run: JunctionRun, setting: Purpose, entries: float) -> bool:
     """Whether a look at a part of a large graph says that exact inference makes more than so many table entries."""
     if is_easy(run.graph):
         return False
@@ -45,14 +45,14 @@ def is_hopeless(run: Run, setting: Purpose, entries: float) -> bool:
     return smaller is None or _exceeds(run, smaller, entries)
 
 
-def _exceeds(run: Run, setting: Purpose, entries: float) -> bool:
+def _exceeds(run: JunctionRun, setting: Purpose, entries: float) -> bool:
     counts, first, others = link_variables(run, setting)
     closed = counts <= 1
     near = near_to(int(np.argmax(np.where(closed, 0, np.diff(first)))), first, others, NEAR, closed)
     return not fits_within(counts[near], *induce_graph(near, first, others), entries)
 
 
-def link_variables(run: Run, setting: Purpose) -> tuple[IntArray, IntArray, IntArray]:
+def link_variables(run: JunctionRun, setting: Purpose) -> tuple[IntArray, IntArray, IntArray]:
     """The states that are left of each variable (V,), and its neighbours by the factors in use."""
     graph = run.graph
     left = np.add.reduceat(setting.allowed, graph.state_offsets[:-1], dtype=np.int64)

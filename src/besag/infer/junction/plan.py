@@ -4,7 +4,8 @@ What is planned for is a Purpose: which factors count, which variables are fixed
 one state), which states the others may take, which variables have evidence that differs from row to row, and what is
 to be read. One plan serves all numbers and all codes of the fixed variables.
 
-`sketch` chooses the order and the cliques, whose sizes say what the work will take; `plan` lays out the index maps.
+`make_sketch` chooses the order and the cliques, whose sizes say what the work will take; `make_plan` lays out the index
+maps.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from besag.infer.junction.kernels.index import Index, make_index
 from besag.infer.junction.kernels.passes import Reads
 from besag.infer.junction.kernels.tiles import Join
 from besag.infer.junction.stages import Stages, cut_tree
-from besag.infer.orders.search import Order, find_order
+from besag.infer.orders.search import EliminationOrder, find_order
 from besag.infer.purpose import Purpose
 from besag.kernels.compile import COMPILE_ABOVE, kernel_of
 from besag.kernels.factors import Factors
@@ -36,7 +37,7 @@ EFFORT_UPWARDS = 0.04  # where nothing is read, messages go up only
 class Sketch:
     """Order and cliques: enough to know the cost."""
 
-    order: Order
+    order: EliminationOrder
     counts: IntArray  # (V,) states that are left of each variable; 1 where it is fixed
     codes: IntArray  # (.,) the codes of these states, flat at digit_offsets
     digit_offsets: IntArray  # (V + 1,)
@@ -80,7 +81,9 @@ def make_sketch(factors: Factors, setting: Purpose, *, compile: bool = True) -> 
     return Sketch(order, counts, codes, digit_offsets, *seal(tree))
 
 
-def _order(counts: IntArray, first: IntArray, others: IntArray, keep: BoolArray, effort: float, compile: bool) -> Order:
+def _order(
+    counts: IntArray, first: IntArray, others: IntArray, keep: BoolArray, effort: float, compile: bool
+) -> EliminationOrder:
     """The best order; a search in plain Python ends with the first orders, and is left to compiled code if it pays."""
     if not compile:
         order = find_order(counts, first, others, keep=keep, effort=0.0, compile=False)
@@ -90,7 +93,7 @@ def _order(counts: IntArray, first: IntArray, others: IntArray, keep: BoolArray,
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Plan:
+class CliquePlan:
     """A tree of cliques, laid out; C cliques, O small tables."""
 
     setting: Purpose
@@ -122,7 +125,7 @@ class Plan:
         return int(self.join.message_offsets[-1])
 
 
-def make_plan(factors: Factors, setting: Purpose, drawn: Sketch, *, compile: bool = True) -> Plan:
+def make_plan(factors: Factors, setting: Purpose, drawn: Sketch, *, compile: bool = True) -> CliquePlan:
     """Index maps for a sketch."""
     offsets, parent = drawn.member_offsets, drawn.parent
     tree = (offsets, drawn.members, drawn.n_separator, parent, drawn.clique_of, drawn.clique_of_factor, drawn.entries)
@@ -143,7 +146,7 @@ def make_plan(factors: Factors, setting: Purpose, drawn: Sketch, *, compile: boo
     bases, outputs, of_factors, which, of_evidence, soft, single = found.places
     free_digits, free_states = found.free
     all_free = len(free_states) == factors.state_offsets[-1]
-    return Plan(
+    return CliquePlan(
         setting=setting,
         sketch=drawn,
         axis_offsets=offsets,

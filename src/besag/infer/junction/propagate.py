@@ -17,18 +17,16 @@ from typing import TypeAlias
 import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, freeze
-from besag.infer.junction.evidence_rows import Bound, Given
-from besag.infer.junction.kernels.lanes import LANES, MOST_LANE_MESSAGES, lanes_serve
-from besag.infer.junction.kernels.rows import Work, make_decode, make_draw, make_propagate
-from besag.infer.junction.numbers import Numbers
+from besag.infer.junction.evidence_rows import Bound, GivenRows
+from besag.infer.junction.kernels.lanes import lanes_serve
+from besag.infer.junction.kernels.rows import RowWork, make_decode, make_draw, make_propagate
+from besag.infer.junction.numbers import CliqueNumbers
 
-__all__ = ["LANES", "MOST_LANE_MESSAGES", "Answer", "Given", "max_product", "sample", "sum_product"]
-
-NumbersIn: TypeAlias = Callable[[Semiring], Numbers]
+NumbersIn: TypeAlias = Callable[[Semiring], CliqueNumbers]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class Propagated:
     """What was wanted; a group without a labelling has log Z -inf and zeros."""
 
     log_partition: Array  # (R, G)
@@ -39,13 +37,13 @@ class Answer:
 
 def sum_product(
     numbers_in: NumbersIn,
-    given: Given,
+    given: GivenRows,
     *,
     want_variables: bool = True,
     cell_offsets: IntArray | None = None,
     n_threads: int | None = None,
     compile: bool = True,
-) -> Answer:
+) -> Propagated:
     """log Z, marginals of the variables that the plan reads, and of all factors if cell_offsets (F + 1,) is given."""
     for semiring in (Semiring.SUM, Semiring.LOG_SUM):
         answer = _propagate(Bound(numbers_in(semiring), given), want_variables, cell_offsets, n_threads, compile)
@@ -55,13 +53,13 @@ def sum_product(
 
 
 def max_product(
-    numbers: Numbers, given: Given, *, n_threads: int | None = None, compile: bool = True
+    numbers: CliqueNumbers, given: GivenRows, *, n_threads: int | None = None, compile: bool = True
 ) -> tuple[Array, IntArray]:
     """The logarithm of the weight of a heaviest labelling, (R, G), and its codes (R, V); numbers in MAX."""
     bound, tree = Bound(numbers, given), (numbers.plan.join, numbers.walk)
     digits = np.zeros(given.observed.shape, np.int64)
 
-    def rows(work: Work, first: int, last: int) -> bool:
+    def rows(work: RowWork, first: int, last: int) -> bool:
         wide = bound.wide(work, n_threads, compile)
         if wide is not None:
             wide.rise(bound.log_z, down=False)
@@ -75,7 +73,7 @@ def max_product(
 
 def sample(
     numbers_in: NumbersIn,
-    given: Given,
+    given: GivenRows,
     n_samples: int,
     key: int,
     *,
@@ -97,7 +95,7 @@ def _draw(
     numbers, (n_rows, n) = bound.numbers, bound.given.observed.shape
     digits = np.zeros((n_rows, n_samples, n), np.int64)
 
-    def rows(work: Work, first: int, last: int) -> bool:
+    def rows(work: RowWork, first: int, last: int) -> bool:
         wide = bound.wide(work, n_threads, compile)
         if wide is not None and wide.rise(bound.log_z, down=False):
             return True
@@ -111,7 +109,7 @@ def _draw(
 
 def _propagate(
     bound: Bound, want_variables: bool, cell_offsets: IntArray | None, n_threads: int | None, compile: bool
-) -> Answer | None:
+) -> Propagated | None:
     plan, n_rows = bound.plan, len(bound.log_z)
     wanted = want_variables or cell_offsets is not None
     n_digits = int(plan.sketch.digit_offsets[-1])
@@ -126,9 +124,9 @@ def _propagate(
     if serves and lanes_serve(plan.setting.fixed, n_rows, plan.n_messages):
         if bound.run_lanes(out_bases, wanted, marginals, n_threads, compile):
             return None
-        return Answer(bound.log_z, bound.probabilities(marginals) if want_variables else None, None, bound.semiring)
+        return Propagated(bound.log_z, bound.probabilities(marginals) if want_variables else None, None, bound.semiring)
 
-    def rows(work: Work, first: int, last: int) -> bool:
+    def rows(work: RowWork, first: int, last: int) -> bool:
         wide = bound.wide(work, n_threads, compile)
         if wide is not None:
             if wide.rise(bound.log_z, down=wanted):
@@ -143,7 +141,7 @@ def _propagate(
 
     if bound.run(rows, n_threads):
         return None
-    return Answer(
+    return Propagated(
         bound.log_z,
         bound.probabilities(marginals) if want_variables else None,
         None if cell_offsets is None else bound.with_outside(cells, cell_offsets),

@@ -17,6 +17,7 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, concatenate, freeze, offsets_of
 from besag.infer.junction import propagate
+from besag.infer.junction.evidence_rows import GivenRows
 from besag.infer.junction.numbers import numbers_of, one_group
 from besag.infer.junction.plan import Sketch, make_plan, make_sketch
 from besag.infer.purpose import Purpose
@@ -75,7 +76,7 @@ class Remaining:
         refuse(drawn)
         compile = worth_compiling(drawn.entries.sum() * len(self.constants))
         made = make_plan(factors, setting, drawn, compile=compile)
-        given = propagate.Given(freeze(np.full((1, n), -1)))
+        given = GivenRows(freeze(np.full((1, n), -1)))
         values, found = np.array(self.constants), np.empty((len(self.constants), n), np.int64)
         for b, left in enumerate(self.states):
             of_row = factors._replace(

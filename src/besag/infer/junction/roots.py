@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, freeze
-from besag.infer.junction.evidence_rows import Bound, Given
+from besag.infer.junction.evidence_rows import Bound, GivenRows
 from besag.infer.junction.kernels.roots import make_roots
-from besag.infer.junction.kernels.rows import Work
+from besag.infer.junction.kernels.rows import RowWork
 from besag.infer.junction.numbers import numbers_of, one_group
-from besag.infer.junction.plan import Plan, Sketch
+from besag.infer.junction.plan import CliquePlan, Sketch
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
 
@@ -37,7 +37,7 @@ class Left:
 
 
 def eliminate(
-    plan: Plan, factors: Factors, given: Given, *, n_threads: int | None = None, compile: bool = True
+    plan: CliquePlan, factors: Factors, given: GivenRows, *, n_threads: int | None = None, compile: bool = True
 ) -> Left:
     """What is left when everything that the plan does not keep is summed out; all rows are one group."""
     inside, outside = _split(plan, factors)
@@ -60,7 +60,7 @@ def eliminate(
     return Left(constants, scopes, tables, bound.codes)
 
 
-def _split(plan: Plan, factors: Factors) -> tuple[IntArray, IntArray]:
+def _split(plan: CliquePlan, factors: Factors) -> tuple[IntArray, IntArray]:
     """Factors without a clique: those with no free variable, and those on kept ones."""
     outside = plan.sketch.outside
     free = plan.sketch.counts > 1
@@ -76,14 +76,14 @@ def _risen(bound: Bound, n_threads: int | None, compile: bool) -> tuple[Array, A
     kernel = kernel_of(make_roots, int(bound.semiring), compile=compile)
     constants, values = np.empty(n_rows), np.empty((n_rows, size))
 
-    def rows(work: Work, first: int, last: int) -> bool:
+    def rows(work: RowWork, first: int, last: int) -> bool:
         narrow: bool = kernel(join, bound.rows, work, first, last, bound.log_z, constants, values)
         return narrow
 
     return None if bound.run(rows, n_threads) else (constants, values)
 
 
-def _messages(plan: Plan, values: Array) -> list[tuple[IntArray, Array]]:
+def _messages(plan: CliquePlan, values: Array) -> list[tuple[IntArray, Array]]:
     """The messages of roots by scope."""
     join, found, top = plan.join, [], 0
     for c in np.flatnonzero(join.parent < 0).tolist():

@@ -21,11 +21,13 @@ from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import Want
 from besag.infer.junction import propagate
+from besag.infer.junction.evidence_rows import GivenRows
 from besag.infer.junction.few_states import search_few_states
 from besag.infer.junction.k_best import find_k_best
-from besag.infer.junction.numbers import Groups, Numbers, numbers_of
+from besag.infer.junction.kernels.lanes import LANES, MOST_LANE_MESSAGES
+from besag.infer.junction.numbers import CliqueNumbers, Groups, numbers_of
 from besag.infer.junction.outlook import HOPELESS, HOPELESS_REASON, is_hopeless
-from besag.infer.junction.plan import PER_ENTRY, Plan, Sketch, make_plan, make_sketch
+from besag.infer.junction.plan import PER_ENTRY, CliquePlan, Sketch, make_plan, make_sketch
 from besag.infer.junction.relevance import find_relevant
 from besag.infer.memory import (
     SMALL,
@@ -61,7 +63,7 @@ def variable_groups(graph: Graph) -> Groups:
     return Groups(freeze(np.repeat(np.arange(graph.n_instances), np.diff(graph.instance_offsets))), graph.n_instances)
 
 
-class Run:
+class JunctionRun:
     """One problem, and the plans that it needs."""
 
     def __init__(
@@ -141,12 +143,12 @@ class Run:
             return np.ones(len(allowed), np.bool_)  # no labelling: log Z will say so
         return allowed
 
-    def plan(self, want: frozenset[Want]) -> Plan:
+    def plan(self, want: frozenset[Want]) -> CliquePlan:
         """The plan for a want; TooLargeError where it would not fit."""
         ready = self.ready(want)
         return self.laid_out(*self.drawn(want)) if ready is None else ready
 
-    def ready(self, want: frozenset[Want]) -> Plan | None:
+    def ready(self, want: frozenset[Want]) -> CliquePlan | None:
         """The plan of a small tree, kept for all states that the observed variables may have; None for a large one."""
         key = ("ready", want, self.targets, self.fixed.tobytes(), self.soft.tobytes())
         ready = self.graph.plans.get_for(key, self.problem.log_potentials, lambda: self._general(want))
@@ -154,7 +156,7 @@ class Run:
             self.refuse(ready.sketch)
         return ready
 
-    def _general(self, want: frozenset[Want]) -> Plan | None:
+    def _general(self, want: frozenset[Want]) -> CliquePlan | None:
         """A plan that serves all states that the observed variables may have; None where a look at them may pay."""
         setting, drawn = self._without_states(want)
         if drawn.total > SUPPORT_ABOVE:
@@ -162,11 +164,11 @@ class Run:
         self.refuse(drawn)
         return self._new_plan(setting, drawn)
 
-    def laid_out(self, setting: Purpose, drawn: Sketch) -> Plan:
+    def laid_out(self, setting: Purpose, drawn: Sketch) -> CliquePlan:
         self.refuse(drawn)
         return self.graph.plans.get(("junction", *setting_key(setting)), lambda: self._new_plan(setting, drawn))
 
-    def _new_plan(self, setting: Purpose, drawn: Sketch) -> Plan:
+    def _new_plan(self, setting: Purpose, drawn: Sketch) -> CliquePlan:
         return make_plan(self.factors, setting, drawn, compile=worth_compiling(drawn.total))
 
     def drawn(self, want: frozenset[Want]) -> tuple[Purpose, Sketch]:
@@ -203,7 +205,7 @@ class Run:
         tight = self.drawn(want)[1]
         self.fixed, self.soft = np.zeros(len(self.fixed), np.bool_), self.soft | self.fixed
         loose = self.drawn(want)[1]
-        small = loose.separator_entries.sum() <= propagate.MOST_LANE_MESSAGES
+        small = loose.separator_entries.sum() <= MOST_LANE_MESSAGES
         if not small or loose.total > LOOSE * tight.total:
             self.fixed, self.soft = held
 
@@ -278,17 +280,17 @@ class Run:
                 seconds=seconds,
             )
 
-    def evidence_rows(self, start: int, stop: int) -> propagate.Given:
+    def evidence_rows(self, start: int, stop: int) -> GivenRows:
         """Some rows of evidence."""
         observed, log_weights = self.problem.evidence.rows(start, stop)
-        return propagate.Given(observed, log_weights)
+        return GivenRows(observed, log_weights)
 
     def slabs(self, width: int, kept: int = 0) -> Iterator[tuple[int, int]]:
         """Rows in slabs, so that a large batch does not need all of its answers twice.
 
         width: numbers that are made of a row. kept: those of them that stay; TooLargeError where they do not fit.
         """
-        rows, least = self.problem.evidence.n_rows, propagate.LANES
+        rows, least = self.problem.evidence.n_rows, LANES
         states, variables = int(self.graph.state_offsets[-1]), self.graph.n_variables
         work = 8 * (WORK_OF_STATE * states + WORK_OF_VARIABLE * variables + 2 * width)
         stays = bytes_of_rows(self.problem) + 8 * rows * kept
@@ -307,7 +309,7 @@ class Run:
         if offsets is not None:
             width += int(offsets[-1])
             self._refuse_cells(rows if "factors" in want else 1, int(offsets[-1]))
-        if not cells and rows >= propagate.LANES:
+        if not cells and rows >= LANES:
             self._loosen(want - {"map", "samples"})
         made = self.plan(want - {"map", "samples"})
         compile = worth_compiling(made.sketch.total * rows)
@@ -338,13 +340,13 @@ class Run:
             "table_moments": self.given.contracted(self.problem, moments) if "moments" in want else None,
         }
 
-    def numbers(self, made: Plan, semiring: Semiring) -> Numbers:
+    def numbers(self, made: CliquePlan, semiring: Semiring) -> CliqueNumbers:
         """The plan with numbers, kept where they are few."""
         graph, values = self.graph, self.problem.log_potentials
         if len(values) > KEPT_ENTRIES:
             return numbers_of(made, self.factors, semiring, variable_groups(graph))
 
-        def make() -> Numbers:
+        def make() -> CliqueNumbers:
             scaled = None
             if semiring == Semiring.SUM:
                 scaled = graph.plans.get_for("linear", values, lambda: to_linear(self.factors))

@@ -23,7 +23,7 @@ from besag.arrays import Array, IntArray, Semiring, freeze
 from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.junction.engine import JunctionTree
-from besag.infer.junction.evidence_rows import Bound, Given
+from besag.infer.junction.evidence_rows import Bound, GivenRows
 from besag.infer.junction.kernels.maps import MESSAGE, VARIABLE
 from besag.infer.junction.kernels.session import (
     DOWN_CHECKED,
@@ -40,8 +40,8 @@ from besag.infer.junction.kernels.session import (
     make_ask,
 )
 from besag.infer.junction.numbers import numbers_of, one_group
-from besag.infer.junction.plan import Plan, Sketch, make_plan
-from besag.infer.junction.run import Run
+from besag.infer.junction.plan import CliquePlan, Sketch, make_plan
+from besag.infer.junction.run import JunctionRun
 from besag.kernels.compile import entry_of, kernel_of, worth_compiling
 
 
@@ -49,7 +49,7 @@ class Incremental:
     """A junction tree under evidence that changes; a marginal is None, and log Z -inf, where Z is zero."""
 
     def __init__(self, engine: JunctionTree, problem: Problem) -> None:
-        run = Run(engine, problem)
+        run = JunctionRun(engine, problem)
         self.factors = run.factors
         self.plan = _plan_for_any(run)
         self.state_offsets = problem.graph.state_offsets
@@ -71,7 +71,7 @@ class Incremental:
         """Numbers in a domain, nothing right yet."""
         self.semiring = semiring
         n = len(self.offsets) - 1
-        given = Given(np.full((1, n), -1, np.int64))
+        given = GivenRows(np.full((1, n), -1, np.int64))
         bound = Bound(numbers_of(self.plan, self.factors, semiring, one_group(n)), given)
         self.constant = float(bound.constants.sum())
         self.places = self.places._replace(bases=freeze(_moved(self.plan, bound.rows.bases, bound.codes[0])))
@@ -177,7 +177,7 @@ class Incremental:
         return not self.entry(*question)
 
 
-def _plan_for_any(run: Run) -> Plan:
+def _plan_for_any(run: JunctionRun) -> CliquePlan:
     """The plan in which every variable may be observed and asked for; TooLargeError where it would not fit."""
     every = np.ones(run.graph.n_variables, np.bool_)
     free = run.setting(every, np.ones(run.graph.n_factors, np.bool_), False)
@@ -197,7 +197,7 @@ def _refuse(drawn: Sketch, limit: int) -> None:
         )
 
 
-def _places(made: Plan) -> Places:
+def _places(made: CliquePlan) -> Places:
     join, drawn, reads = made.join, made.sketch, made.reads
     parent, n_cliques = join.parent, len(join.parent)
     tree = np.full((n_cliques, 2), -1, np.int64)
@@ -217,7 +217,7 @@ def _places(made: Plan) -> Places:
     return Places(made.bases, freeze(tree), freeze(readings), drawn.digit_offsets)
 
 
-def _moved(made: Plan, bases: IntArray, codes: IntArray) -> IntArray:
+def _moved(made: CliquePlan, bases: IntArray, codes: IntArray) -> IntArray:
     """Bases of tables, moved by the codes of variables that have one state left."""
     sizes = np.diff(made.fixed_offsets)
     moves = made.fixed_strides * codes[made.fixed_variables]
@@ -225,7 +225,7 @@ def _moved(made: Plan, bases: IntArray, codes: IntArray) -> IntArray:
     return bases + np.bincount(table, weights=moves, minlength=len(bases)).astype(np.int64)
 
 
-def _held(made: Plan, bound: Any) -> Held:
+def _held(made: CliquePlan, bound: Any) -> Held:
     work, n_cliques = bound.work(), len(made.join.parent)
     soft = bound.rows.soft[0]
     work.store[: made.n_messages] = 0.0

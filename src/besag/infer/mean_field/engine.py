@@ -39,7 +39,7 @@ from besag.infer.mean_field.naive import Naive, find_linked
 from besag.infer.mean_field.starts import normalise_weights, random_start, read_start, uniform_start, warm_start
 from besag.infer.mean_field.trees import Trees
 from besag.infer.memory import count_linked, refuse
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import Result, factor_offsets
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
@@ -52,7 +52,7 @@ RISEN = 1e-9  # relative difference of bounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given:
+class GivenStart:
     """An array to start from; engines are compared by their options, and arrays cannot be."""
 
     values: AnyArray
@@ -71,7 +71,7 @@ class MeanField:
         frozenset({"log_partition", "variables", "factors", "moments", "trace"}), "lower"
     )
     family: str = "naive"
-    init: str | ArrayLike | Given = "uniform"
+    init: str | ArrayLike | GivenStart = "uniform"
     n_restarts: int = 0
     max_iterations: int = 1000
     tolerance: float = 1e-6
@@ -85,8 +85,8 @@ class MeanField:
         check_dtype(self.dtype)
         if isinstance(self.init, str):
             _check_choice("init", self.init, STARTS)
-        elif not isinstance(self.init, Given):
-            object.__setattr__(self, "init", Given(np.array(self.init, np.float64)))
+        elif not isinstance(self.init, GivenStart):
+            object.__setattr__(self, "init", GivenStart(np.array(self.init, np.float64)))
         n: object = self.n_restarts
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise CapabilityError(f"n_restarts must be a whole number from 0 on, got {self.n_restarts!r}")
@@ -139,7 +139,7 @@ class Ascent:
         rng: np.random.Generator | None,
         clock: Clock,
     ) -> None:
-        self.setting = setting = Setting(problem, KINDS, engine.memory_limit)
+        self.setting = setting = Prepared(problem, KINDS, engine.memory_limit)
         self._refuse(engine.n_restarts + 2, 0)
         if engine.family == "tree":
             n_links, n_states = len(problem.graph.scope_variables), int(problem.graph.state_offsets[-1])
@@ -162,7 +162,7 @@ class Ascent:
     def _first(self, engine: MeanField, warm: Result | None) -> Array:
         if warm is not None:
             return warm_start(self.setting, warm)
-        if isinstance(engine.init, Given):
+        if isinstance(engine.init, GivenStart):
             return read_start(self.setting, engine.init.values)
         return uniform_start(self.setting) if self.uniform else random_start(self.setting, self.rng)
 
@@ -289,7 +289,7 @@ class Ascent:
         }
 
 
-def _family(engine: MeanField, setting: Setting) -> Naive | Trees:
+def _family(engine: MeanField, setting: Prepared) -> Naive | Trees:
     if engine.family == "tree":
         return Trees(setting, engine.n_threads)
     return Naive(setting, setting.number_type(engine.dtype), engine.n_threads)

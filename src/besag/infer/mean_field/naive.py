@@ -26,7 +26,7 @@ from besag.infer.mean_field.kernels.pairs import (
     make_table_sweep,
 )
 from besag.infer.mean_field.schedule import CHUNK_WORK, Schedule, make_schedule
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.products import add_product_moments, multiply_marginals
 from besag.kernels.colouring import colours_of
 from besag.kernels.compile import kernel_of
@@ -41,12 +41,12 @@ WORTH_PAIRS = 2**12  # the same for two states, whose kernel is compiled once fo
 FACTORS_PER_CHUNK = 1 << 15
 
 
-def find_linked(setting: Setting) -> BoolArray:
+def find_linked(setting: Prepared) -> BoolArray:
     """(F,): those of two or more variables."""
     return np.asarray(np.diff(setting.factors.scope_offsets) >= 2)
 
 
-def is_hard(setting: Setting, used: BoolArray) -> bool:
+def is_hard(setting: Prepared, used: BoolArray) -> bool:
     """Whether one of the used factors (F,) has a hard zero."""
     if not setting.has_zeros:
         return False
@@ -56,7 +56,7 @@ def is_hard(setting: Setting, used: BoolArray) -> bool:
     return bool((factors.log_potentials == -np.inf)[np.repeat(tables, np.diff(factors.table_offsets))].any())
 
 
-def factor_means(setting: Setting, used: BoolArray, p: Array, n_threads: int | None) -> Array:
+def factor_means(setting: Prepared, used: BoolArray, p: Array, n_threads: int | None) -> Array:
     """(R, F): E_p[log-potential] of the used factors under a product distribution (R, S), zero for the others."""
     out, p, factors = np.zeros((len(p), len(used))), freeze(p), setting.factors
     pairs = used & (np.diff(factors.scope_offsets) == 2) & (factors.kinds == Kind.TABLE)
@@ -75,7 +75,7 @@ def _in_chunks(
     run_chunks(chunk, -(-len(numbers) // FACTORS_PER_CHUNK), n_threads)
 
 
-def variable_parts(setting: Setting, p: Array) -> Array:
+def variable_parts(setting: Prepared, p: Array) -> Array:
     """(R, V): sum over k of p (base - ln p)."""
     positive = p > 0
     logs = np.log(p, where=positive, out=np.zeros(p.shape))
@@ -86,7 +86,7 @@ def variable_parts(setting: Setting, p: Array) -> Array:
 class Naive:
     """Product distributions on one problem; arrays q (A, S), row a of which has the evidence of row a mod R."""
 
-    def __init__(self, setting: Setting, dtype: type[np.floating[Any]], n_threads: int | None) -> None:
+    def __init__(self, setting: Prepared, dtype: type[np.floating[Any]], n_threads: int | None) -> None:
         self.setting, self.dtype, self.n_threads = setting, dtype, n_threads
         self.linked = find_linked(setting)
         self.hard = is_hard(setting, self.linked)

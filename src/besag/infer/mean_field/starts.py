@@ -14,14 +14,14 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array
 from besag.errors import CapabilityError
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.zeros.kernels.box import find_box, is_box
 
 LOWEST = 1e-300  # of a probability, so that it has a logarithm
 
 
-def normalise_weights(setting: Setting, weights: AnyArray) -> Array:
+def normalise_weights(setting: Prepared, weights: AnyArray) -> Array:
     """(R, S) weights as probabilities: zero at states that are ruled out, uniform where a variable has no weight."""
     allowed = setting.base > -np.inf
     kept = np.where(allowed, weights, 0.0)
@@ -32,20 +32,20 @@ def normalise_weights(setting: Setting, weights: AnyArray) -> Array:
     return np.asarray(kept / setting.spread_variables(np.where(sums > 0, sums, 1.0)))
 
 
-def uniform_start(setting: Setting) -> Array:
+def uniform_start(setting: Prepared) -> Array:
     """(R, S)."""
     shape = setting.base.shape
     return feasible(setting, normalise_weights(setting, np.ones(shape)), np.zeros(shape))
 
 
-def random_start(setting: Setting, rng: np.random.Generator) -> Array:
+def random_start(setting: Prepared, rng: np.random.Generator) -> Array:
     """(R, S)."""
     shape = setting.base.shape
     q = normalise_weights(setting, rng.standard_exponential(shape))
     return feasible(setting, q, rng.gumbel(size=shape) if setting.has_zeros else q)
 
 
-def read_start(setting: Setting, given: AnyArray) -> Array:
+def read_start(setting: Prepared, given: AnyArray) -> Array:
     """(R, S) from an array of (S,), (R, S), (V, K) or a grid's (H, W, K), one row for all where it has one."""
     rows, n_states = setting.base.shape
     values = np.asarray(given, np.float64)
@@ -59,7 +59,7 @@ def read_start(setting: Setting, given: AnyArray) -> Array:
     return feasible(setting, q, np.log(np.maximum(q, LOWEST)))
 
 
-def warm_start(setting: Setting, warm: Result) -> Array:
+def warm_start(setting: Prepared, warm: Result) -> Array:
     """(R, S) from where mean field stopped, or from the marginals of another engine."""
     state = warm.state
     own = state["marginals"] if state is not None and state.get("engine") == "mean_field" else warm.probabilities
@@ -73,7 +73,7 @@ def warm_start(setting: Setting, warm: Result) -> Array:
     return read_start(setting, own)
 
 
-def feasible(setting: Setting, q: Array, bonus: Array) -> Array:
+def feasible(setting: Prepared, q: Array, bonus: Array) -> Array:
     """Rows of q (R, S); those that meet hard zeros are restricted to a box that meets none, where one is found."""
     if not setting.has_zeros:
         return q

@@ -26,7 +26,7 @@ from besag.infer.mean_field.kernels.induced import induce_forest
 from besag.infer.mean_field.naive import Pick, factor_means, find_linked, is_hard
 from besag.infer.mean_field.schedule import Schedule, make_schedule
 from besag.infer.memory import message_entries
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.products import add_product_moments, multiply_marginals
 from besag.infer.result import factor_offsets
 from besag.infer.trees import sums
@@ -38,7 +38,7 @@ from besag.kernels.threads import run_chunks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ColourTrees:
     """The trees of one colour, as a problem of their own."""
 
     forest: Forest
@@ -57,10 +57,10 @@ class Cover:
     inside: BoolArray
     outside: BoolArray
     schedule: Schedule
-    parts: tuple[Part, ...]
+    parts: tuple[ColourTrees, ...]
 
 
-def cover_of(setting: Setting) -> Cover:
+def cover_of(setting: Prepared) -> Cover:
     """The forest of the strongest factors of a problem."""
     factors, linked = setting.factors, find_linked(setting)
     candidates = np.flatnonzero(linked)
@@ -88,7 +88,7 @@ def _strengths(factors: Factors) -> Array:
     )
 
 
-def _part(factors: Factors, variables: IntArray, numbers: IntArray) -> Part:
+def _part(factors: Factors, variables: IntArray, numbers: IntArray) -> ColourTrees:
     number_of = np.full(len(factors.state_offsets) - 1, -1)
     number_of[variables] = np.arange(len(variables))
     tables, reader = np.unique(factors.table_of_factor[numbers], return_inverse=True)
@@ -107,7 +107,7 @@ def _part(factors: Factors, variables: IntArray, numbers: IntArray) -> Part:
     forest = plan_forest(*own[:3])
     assert forest is not None
     component = np.repeat(forest.component, np.diff(state_offsets))
-    return Part(forest, own, variables, states, numbers, entries, component)
+    return ColourTrees(forest, own, variables, states, numbers, entries, component)
 
 
 def _gathered(offsets: IntArray, chosen: IntArray) -> tuple[IntArray, IntArray]:
@@ -122,7 +122,7 @@ class Trees:
 
     dtype: type[np.floating[Any]] = np.float64
 
-    def __init__(self, setting: Setting, n_threads: int | None) -> None:
+    def __init__(self, setting: Prepared, n_threads: int | None) -> None:
         self.setting, self.n_threads = setting, n_threads
         numbers = setting.given.log_potentials
         self.cover = setting.graph.plans.get_for("mean_field trees", numbers, lambda: cover_of(setting))
@@ -171,7 +171,7 @@ class Trees:
 
         run_chunks(task, last - first, self.n_threads)
 
-    def _fit(self, part: Part, q: AnyArray, rows: IntArray) -> Array:
+    def _fit(self, part: ColourTrees, q: AnyArray, rows: IntArray) -> Array:
         """The best trees of one colour; how much their marginals changed."""
         places = np.ix_(rows, part.states)
         tilted, old = self.tilted[places], q[places]
@@ -188,7 +188,7 @@ class Trees:
         moved = np.add.reduceat(np.abs(new - old), part.factors.state_offsets[:-1], axis=1)
         return np.asarray(moved.max(axis=1, initial=0.0) / 2)
 
-    def _sums(self, part: Part, tilted: Array, **wanted: Any) -> sums.Marginals:
+    def _sums(self, part: ColourTrees, tilted: Array, **wanted: Any) -> sums.Marginals:
         return sums.sum_product(part.factors, part.forest, tilted, n_threads=self.n_threads, **wanted)
 
     def bounds(self, p: Array, rows: IntArray) -> Array:

@@ -71,7 +71,7 @@ from besag.infer.orders.kernels.first_runs import (
     TIES,
     WEIGHT,
     WEIGHTED,
-    Prepared,
+    RunStart,
     make_eliminate,
     make_first_runs,
     make_neighbours,
@@ -99,7 +99,7 @@ _Given = tuple[IntArray, IntArray, IntArray, BoolArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Order:
+class EliminationOrder:
     """An elimination order and what it costs."""
 
     variables: IntArray  # all that are not kept, the first to be eliminated first
@@ -111,7 +111,7 @@ class Order:
     complete: bool  # False: cut off, and entries, largest and width are upper bounds
 
 
-class _Graph(NamedTuple):
+class _Neighbourhoods(NamedTuple):
     """What all runs share; rows of weights, sums and scores are (weighted fill, fill)."""
 
     first: IntArray
@@ -150,7 +150,7 @@ def find_order(
     keep: BoolArray | None = None,
     effort: float = 0.1,
     compile: bool = True,
-) -> Order:
+) -> EliminationOrder:
     """The order of least cost that was found; variables in `keep` stay as neighbours of the others, to the end.
 
     `effort` is the share of the time of exact inference that may be spent on the search; 0 tries each rule once.
@@ -174,7 +174,7 @@ def find_order(
         if found.run[0] == DONE:
             best = found
     _, entries, largest, _, width, _, _ = best.run
-    return Order(
+    return EliminationOrder(
         variables=freeze(best.variables),
         entries=float(entries),
         largest=float(largest),
@@ -236,15 +236,15 @@ def _given(cardinalities: IntArray, first: IntArray, others: IntArray, keep: Boo
 
 def _prepared(
     cardinalities: IntArray, first: IntArray, others: IntArray, keep: BoolArray | None, compile: bool
-) -> _Graph:
+) -> _Neighbourhoods:
     given = _given(cardinalities, first, others, keep)
     return _graph(given, kernel_of(make_prepared, compile=compile)(*given[:3]))
 
 
-def _graph(given: _Given, shared: Prepared) -> _Graph:
+def _graph(given: _Given, shared: RunStart) -> _Neighbourhoods:
     _, first, others, kept = given
     counts, logs, weights, sums, scores, sizes = seal(shared)
-    return _Graph(first, others, kept, counts, logs, weights, sums, scores, sizes)
+    return _Neighbourhoods(first, others, kept, counts, logs, weights, sums, scores, sizes)
 
 
 def _without(gone: BoolArray, first: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
@@ -256,7 +256,7 @@ def _without(gone: BoolArray, first: IntArray, others: IntArray) -> tuple[IntArr
 
 def _tried(
     eliminate: Callable[..., Run],
-    graph: _Graph,
+    graph: _Neighbourhoods,
     rule: int,
     factors: Array,
     limits: tuple[float, int],
@@ -284,7 +284,7 @@ def _tried(
     return _Found(rule, factors, variables, run), int(run[-1]) + STEPS_OF_CALL
 
 
-def _swept(graph: _Graph, best: _Found, compile: bool) -> _Found:
+def _swept(graph: _Neighbourhoods, best: _Found, compile: bool) -> _Found:
     """The sweep, which is given up when it is not much better than the best greedy run."""
     simple = freeze(best.variables[: best.run[5]])
     variables = np.empty(len(best.variables), np.int64)

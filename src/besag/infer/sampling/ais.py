@@ -40,7 +40,7 @@ from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number
 from besag.infer.iterate import Limits, each_step, iterate
 from besag.infer.memory import refuse
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.sampling.gibbs import check_count
 from besag.infer.sampling.kernels.single_site import make_totals
@@ -334,7 +334,7 @@ def _penalty(beta: float) -> float:
     return math.inf if beta >= 1.0 else HARD * beta / (1.0 - beta)
 
 
-def _independent(setting: Setting) -> Array:
+def _independent(setting: Prepared) -> Array:
     """log Z_0, (R,) or (N,): variables by themselves."""
     offsets, base = setting.graph.state_offsets, setting.base
     top = np.maximum.reduceat(base, offsets[:-1], axis=1)

@@ -23,11 +23,11 @@ from besag.arrays import Array, IntArray, freeze, offsets_of
 from besag.errors import CapabilityError
 from besag.infer.iterate import Look, no_look
 from besag.infer.memory import count_linked
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.sampling.kernels.forest_cover import make_cover
 from besag.infer.sampling.kernels.swendsen_wang import make_clusters
 from besag.infer.sampling.scan import WORTH_THREADS
-from besag.infer.sampling.single_site import Layout, ends_of, pairs_of
+from besag.infer.sampling.single_site import ChainLayout, ends_of, pairs_of
 from besag.infer.trees import sums
 from besag.infer.trees.plan import Forest, plan_forest
 from besag.kernels.compile import kernel_of
@@ -42,7 +42,7 @@ FORM = 1e-9  # how far a table may be from a + c [i = j]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class ForestBlock:
     """A forest of variables, and the known ones beside it: copies, one for each factor that reads them."""
 
     variables: IntArray  # (n,) of the forest
@@ -59,15 +59,15 @@ class Mode(TypedDict):
     compile: bool
 
 
-class TreeBlocks(Layout):
+class TreeBlocks(ChainLayout):
     """Random forests of variables, each drawn jointly."""
 
-    def __init__(self, setting: Setting, n_chains: int, n_threads: int | None, n_kept: int) -> None:
+    def __init__(self, setting: Prepared, n_chains: int, n_threads: int | None, n_kept: int) -> None:
         super().__init__(setting, n_chains)
         self.n_threads, self.n_kept = n_threads, n_kept
         scopes = tuple(freeze(array) for array in setting.factors[:3])
         self.incidence = tuple(freeze(a) for a in kernel_of(make_incidence, compile=setting.compile)(*scopes))
-        self.covers: dict[int, list[Block]] = {}
+        self.covers: dict[int, list[ForestBlock]] = {}
         self.base = np.repeat(setting.base, n_chains, axis=0)
 
     def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
@@ -94,8 +94,8 @@ class TreeBlocks(Layout):
         score = np.where(np.isfinite(score), score, 0.0)
         return score.reshape(self.setting.n_rows, self.n_chains)
 
-    def _cover(self, number: int, look: Look) -> list[Block]:
-        graph, blocks = self.setting.graph, list[Block]()
+    def _cover(self, number: int, look: Look) -> list[ForestBlock]:
+        graph, blocks = self.setting.graph, list[ForestBlock]()
         look()
         order = np.random.default_rng(number).permutation(graph.n_variables)
         block_of = np.full(graph.n_variables, -1, np.int64)
@@ -106,7 +106,7 @@ class TreeBlocks(Layout):
             blocks.append(self._block(block_of == b))
         return blocks
 
-    def _block(self, inside: Array) -> Block:
+    def _block(self, inside: Array) -> ForestBlock:
         """The forest of some variables (V,): factors that touch it, and copies of what else these read."""
         whole, graph = self.setting.factors, self.setting.graph
         cards = np.diff(graph.state_offsets)
@@ -134,9 +134,9 @@ class TreeBlocks(Layout):
         sizes = cards[variables]
         starts = offsets_of(sizes)
         states = np.arange(starts[-1]) + np.repeat(graph.state_offsets[variables] - starts[:-1], sizes)
-        return Block(variables, known, factors, forest, states)
+        return ForestBlock(variables, known, factors, forest, states)
 
-    def _base(self, block: Block) -> Array:
+    def _base(self, block: ForestBlock) -> Array:
         """(U, .): base of the forest's variables, and where the known ones are."""
         offsets, n = block.factors.state_offsets, len(block.variables)
         base = np.full((len(self.states), int(offsets[-1])), -np.inf)
@@ -146,15 +146,15 @@ class TreeBlocks(Layout):
         return base
 
 
-def cover_bytes(setting: Setting) -> int:
+def cover_bytes(setting: Prepared) -> int:
     """What a cover takes."""
     return 8 * COVER_OF_ENTRY * count_linked(setting.graph)
 
 
-class Clusters(Layout):
+class Clusters(ChainLayout):
     """Swendsen and Wang's clusters."""
 
-    def __init__(self, setting: Setting, n_chains: int, n_threads: int | None) -> None:
+    def __init__(self, setting: Prepared, n_chains: int, n_threads: int | None) -> None:
         super().__init__(setting, n_chains)
         self.n_threads = n_threads
         self.ends = freeze(ends_of(setting.graph))
@@ -178,7 +178,7 @@ class Clusters(Layout):
         return scores.reshape(self.setting.n_rows, self.n_chains)
 
 
-def agreeing(setting: Setting) -> tuple[Array, Array]:
+def agreeing(setting: Prepared) -> tuple[Array, Array]:
     """Couplings c (M,) of factors c [i = j], and base (R, S) with what else they say; CapabilityError if there is more.
 
     A table of two binary variables is always a coupling and a term of each variable.

@@ -13,7 +13,7 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.errors import TooLargeError
 from besag.infer.engine import Want
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import factor_offsets
 from besag.infer.sampling.kernels.single_site import make_counts
 from besag.infer.sampling.single_site import links_in
@@ -24,7 +24,7 @@ from besag.kernels.compile import kernel_of
 class Counts:
     """How often each factor stood at each entry of its table."""
 
-    def __init__(self, setting: Setting, want: frozenset[Want], n_chains: int, possible: BoolArray) -> None:
+    def __init__(self, setting: Prepared, want: frozenset[Want], n_chains: int, possible: BoolArray) -> None:
         self.setting, self.n_chains, graph = setting, n_chains, setting.graph
         union = graph.n_instances > 1
         self.alive = freeze(np.ones(1, np.bool_) if union else possible)

@@ -34,7 +34,7 @@ from besag.infer.result import Result
 from besag.infer.sampling.diagnostics import LEAST, MOST, effective_size, r_hat
 from besag.infer.sampling.scan import SCANS
 from besag.infer.sampling.single_site import prepare_sampling
-from besag.infer.sampling.walk import Walk
+from besag.infer.sampling.walk import GibbsWalk
 
 ALL_SCANS = (*SCANS, "tree", "swendsen_wang")
 
@@ -106,11 +106,11 @@ class Gibbs:
         rng: np.random.Generator | None,
         clock: Clock,
         time_limit: float | None,
-    ) -> tuple[Walk, Limits]:
+    ) -> tuple[GibbsWalk, Limits]:
         per_chain = 1 if self.n_draws is None else -(-self.n_draws // self.n_chains)
         engine = replace(self, n_samples=max(self.n_samples, per_chain))
         setting = prepare_sampling(problem, self.memory_limit, self.n_chains, engine.n_samples + self.burn_in)
-        walk = Walk(engine, setting, want, warm, np.random.default_rng(0) if rng is None else rng, clock)
+        walk = GibbsWalk(engine, setting, want, warm, np.random.default_rng(0) if rng is None else rng, clock)
         return walk, Limits(walk.burn_in + engine.n_samples, None, time_limit)
 
 
@@ -122,7 +122,7 @@ def check_count(name: str, value: object, least: int) -> None:
         raise CapabilityError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
-def judge(result: Result, walk: Walk) -> Result:
+def judge(result: Result, walk: GibbsWalk) -> Result:
     """The result with what its chains say of themselves."""
     x = walk.watched()
     worst = float(r_hat(x).max(initial=1.0)) if x.shape[2] else np.inf

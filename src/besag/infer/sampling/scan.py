@@ -17,7 +17,7 @@ import numpy as np
 
 from besag.arrays import IntArray, freeze, index_type
 from besag.infer.iterate import Look, no_look
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.kernels.colouring import colours_of
 from besag.kernels.threads import run_chunks
 
@@ -33,7 +33,7 @@ Call = Callable[[IntArray, int, int, int, int, int, int], None]  # order, start,
 class Scan:
     """The sweeps of a problem; `block` is how many neighbours in the order are independent, at most `most`."""
 
-    def __init__(self, kind: str, setting: Setting, most: int) -> None:
+    def __init__(self, kind: str, setting: Prepared, most: int) -> None:
         graph = setting.graph
         n_left = np.add.reduceat(setting.base > -np.inf, graph.state_offsets[:-1], axis=1)
         free = np.flatnonzero((n_left > 1).any(axis=0))
@@ -45,7 +45,7 @@ class Scan:
         self.order = freeze(self.order)
         self.n_pieces = sum(len(stage) for stage in self.stages)
 
-    def _by_colour(self, setting: Setting, free: IntArray) -> None:
+    def _by_colour(self, setting: Prepared, free: IntArray) -> None:
         graph = setting.graph
         scopes = (graph.state_offsets, graph.scope_offsets, graph.scope_variables)
         colours = graph.plans.get("colours", lambda: freeze(colours_of(*scopes, compile=setting.compile)))

@@ -23,10 +23,10 @@ from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.iterate import Look, no_look
 from besag.infer.memory import count_linked
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.sampling.kernels.binary import BLOCK, Neighbours, make_binary_sweep
-from besag.infer.sampling.kernels.pairs import Pairs, make_pairs_sweep
-from besag.infer.sampling.kernels.single_site import Links, links_of, make_sweep
+from besag.infer.sampling.kernels.pairs import PairTables, make_pairs_sweep
+from besag.infer.sampling.kernels.single_site import Neighbourhood, links_of, make_sweep
 from besag.infer.sampling.scan import Scan
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.factors import POTTS
@@ -64,15 +64,15 @@ class Sampler(Protocol):
         """Means (R, Q), or their standard errors, for each state: (R, S)."""
 
 
-def prepare_sampling(problem: Problem, memory_limit: int | None, n_chains: int, n_sweeps: int) -> Setting:
+def prepare_sampling(problem: Problem, memory_limit: int | None, n_chains: int, n_sweeps: int) -> Prepared:
     """A problem made ready for so many sweeps of so many chains of each row."""
-    setting = Setting(problem, KINDS, memory_limit)
+    setting = Prepared(problem, KINDS, memory_limit)
     drawn = float(n_sweeps) * setting.n_rows * n_chains * max(problem.graph.n_variables, problem.graph.n_factors)
     setting.compile = setting.compile or worth_compiling(drawn)
     return setting
 
 
-def sampler_bytes(setting: Setting) -> int:
+def sampler_bytes(setting: Prepared) -> int:
     """What a sampler takes besides its chains: base and fields of all rows, and who stands beside whom."""
     graph = setting.graph
     rows = setting.n_rows * (4 * int(graph.state_offsets[-1]) + 2 * graph.n_variables)
@@ -80,15 +80,15 @@ def sampler_bytes(setting: Setting) -> int:
     return 8 * (rows + 6 * count_linked(graph) + 4 * graph.n_factors + 4 * graph.n_variables + tables)
 
 
-def links_in(graph: Graph, setting: Setting) -> Links:
+def links_in(graph: Graph, setting: Prepared) -> Neighbourhood:
     """The links of a graph, made once."""
     return graph.plans.get("links", lambda: links_of(setting.factors, compile=setting.compile))
 
 
-class Layout:
+class ChainLayout:
     """States and sums that stand chain by chain, (R C, V) and (R C, S)."""
 
-    def __init__(self, setting: Setting, n_chains: int) -> None:
+    def __init__(self, setting: Prepared, n_chains: int) -> None:
         self.setting, self.n_chains = setting, n_chains
         n_units, graph = setting.n_rows * n_chains, setting.graph
         self.states = np.zeros((n_units, graph.n_variables), np.int64)
@@ -115,10 +115,10 @@ class Layout:
         return means
 
 
-class SingleSite(Layout):
+class SingleSite(ChainLayout):
     """Any factors, one variable at a time."""
 
-    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
+    def __init__(self, setting: Prepared, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
         super().__init__(setting, n_chains)
         self.scan, self.n_threads, self.dtype = Scan(scan, setting, 1), n_threads, setting.number_type(dtype)
         factors = type(setting.factors)(*(freeze(array) for array in setting.factors))
@@ -154,7 +154,7 @@ class SingleSite(Layout):
 class PairwiseStates(SingleSite):
     """Pairwise factors of variables with the same number of states; see `besag.infer.sampling.kernels.pairs`."""
 
-    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
+    def __init__(self, setting: Prepared, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
         super().__init__(setting, n_chains, scan, n_threads, dtype)
         self.n_states = int(np.diff(setting.graph.state_offsets)[0])
         self.pairs, self.transposed = _oriented(setting, self.n_states)
@@ -190,7 +190,7 @@ class Binary:
     Variables stand in the order of `visits` (V,), the variable at each place; `places` (V,) is the place of each.
     """
 
-    def __init__(self, setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
+    def __init__(self, setting: Prepared, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
         self.setting, self.n_chains, self.n_threads = setting, n_chains, n_threads
         self.dtype = setting.number_type(dtype)
         self.lanes = next(lanes for lanes in (LANES, 2, 1) if n_chains % lanes == 0)
@@ -258,7 +258,7 @@ class Binary:
 
 
 def single_site(
-    setting: Setting, n_chains: int, scan: str, n_threads: int | None, dtype: str = "float64"
+    setting: Prepared, n_chains: int, scan: str, n_threads: int | None, dtype: str = "float64"
 ) -> SingleSite | Binary:
     """The sampler that suits the factors."""
     cards = np.diff(setting.graph.state_offsets)
@@ -270,7 +270,7 @@ def single_site(
     return SingleSite(setting, n_chains, scan, n_threads, dtype)
 
 
-def _oriented(setting: Setting, n_states: int) -> tuple[Pairs, IntArray]:
+def _oriented(setting: Prepared, n_states: int) -> tuple[PairTables, IntArray]:
     """The pairs, and where each entry of the transposed tables is among the tables, (L,)."""
     factors, graph = setting.factors, setting.graph
     n_entries, pairs = len(factors.log_potentials), pairs_of(graph)
@@ -283,7 +283,7 @@ def _oriented(setting: Setting, n_states: int) -> tuple[Pairs, IntArray]:
     owner = np.repeat(np.arange(graph.n_variables), np.diff(neighbours.first))
     leads = ends_of(graph)[edge, 0] == owner  # on the first axis: it reads columns of the table
     table = np.where(potts[edge], -1 - start[edge], start[edge] + n_entries * leads)
-    return Pairs(neighbours.first, neighbours.other, freeze(table)), freeze(transposed)
+    return PairTables(neighbours.first, neighbours.other, freeze(table)), freeze(transposed)
 
 
 def pairs_of(graph: Graph) -> IntArray:
@@ -291,7 +291,7 @@ def pairs_of(graph: Graph) -> IntArray:
     return np.flatnonzero(np.diff(graph.scope_offsets) == 2)
 
 
-def _pair_values(setting: Setting) -> Array:
+def _pair_values(setting: Prepared) -> Array:
     """(M, 4): t(0, 0), t(0, 1), t(1, 0), t(1, 1) of every pairwise factor of binary variables."""
     factors, pairs = setting.factors, pairs_of(setting.graph)
     start = factors.table_offsets[factors.table_of_factor[pairs]]
@@ -328,7 +328,7 @@ def _visited(graph: Graph, visits: IntArray, places: IntArray) -> tuple[Neighbou
     return Neighbours(freeze(ends.astype(index)), freeze(places[other[taken]].astype(index))), edge[taken]
 
 
-def _linear(setting: Setting) -> tuple[Array, Array, Array]:
+def _linear(setting: Prepared) -> tuple[Array, Array, Array]:
     """Log-odds of base (R, V), what pairwise factors add to it (V,), and their couplings (M,)."""
     values, ends = _pair_values(setting), ends_of(setting.graph)
     n_variables = setting.graph.n_variables

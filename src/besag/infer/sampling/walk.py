@@ -20,7 +20,7 @@ from besag.errors import CapabilityError
 from besag.infer.engine import Want
 from besag.infer.iterate import Clock, OutOfTime, no_look, warm_state
 from besag.infer.memory import refuse, refuse_samples
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.sampling.blocks import N_COVERS, WORK_OF_STATE, Clusters, TreeBlocks, cover_bytes
 from besag.infer.sampling.counts import Counts
@@ -37,7 +37,7 @@ MOST_WATCHED = 10_000  # sweeps whose scalars are kept
 MOST_STATES = 192  # pairs of a row and a variable whose states are
 
 
-def make_sampler(engine: Gibbs, setting: Setting, left: int) -> Sampler:
+def make_sampler(engine: Gibbs, setting: Prepared, left: int) -> Sampler:
     """What moves the chains; left: bytes that it may take besides what it cannot do without."""
     if engine.scan == "tree":
         n_kept = min(N_COVERS, 1 + left // max(1, cover_bytes(setting)))
@@ -47,13 +47,13 @@ def make_sampler(engine: Gibbs, setting: Setting, left: int) -> Sampler:
     return single_site(setting, engine.n_chains, engine.scan, engine.n_threads, engine.dtype)
 
 
-class Walk:
+class GibbsWalk:
     """The chains on their way."""
 
     def __init__(
         self,
         engine: Gibbs,
-        setting: Setting,
+        setting: Prepared,
         want: frozenset[Want],
         warm: Result | None,
         rng: np.random.Generator,

@@ -20,7 +20,7 @@ SAFE_RANGE = 150.0  # nats
 BENIGN = 60.0  # |base| up to which exp needs no shift
 
 
-class Tables(NamedTuple):
+class DomainTables(NamedTuple):
     """Tables in the domain of a semiring."""
 
     values: Array  # (L,)
@@ -38,12 +38,12 @@ class Base(NamedTuple):
     narrow: bool
 
 
-def prepare_tables(factors: Factors, forest: Forest, semiring: Semiring) -> Tables:
+def prepare_tables(factors: Factors, forest: Forest, semiring: Semiring) -> DomainTables:
     """Tables in the domain of the semiring."""
     log_potentials, offsets = factors.log_potentials, factors.table_offsets
     n_tables = len(offsets) - 1
     if semiring != Semiring.SUM or len(forest.order) == 0:
-        return Tables(freeze(log_potentials), freeze(np.zeros(n_tables)), 0.0, 1.0, False)
+        return DomainTables(freeze(log_potentials), freeze(np.zeros(n_tables)), 0.0, 1.0, False)
     delta, window = limits(forest.max_arity)
     potts = np.zeros(n_tables, np.bool_)
     potts[factors.table_of_factor[factors.kinds == POTTS]] = True
@@ -55,12 +55,12 @@ def prepare_tables(factors: Factors, forest: Forest, semiring: Semiring) -> Tabl
     if largest_range * (forest.max_children + 1) <= SAFE_RANGE:
         delta = 0.0
     elif _hides(log_potentials, offsets, potts, used, shifts, math.log(delta)):
-        return Tables(log_potentials, shifts, delta, window, True)
+        return DomainTables(log_potentials, shifts, delta, window, True)
     sizes = np.diff(offsets)
     with np.errstate(under="ignore"):
         values = np.exp(log_potentials - np.repeat(shifts, sizes))
     values[np.repeat(potts, sizes)] = log_potentials[np.repeat(potts, sizes)]
-    return Tables(freeze(values), freeze(shifts), delta, window, False)
+    return DomainTables(freeze(values), freeze(shifts), delta, window, False)
 
 
 def _extent(log_potentials: Array, offsets: IntArray, potts: BoolArray) -> tuple[Array, Array]:

@@ -83,7 +83,7 @@ class Tree:
         check_wants(self, want)
         if self.k != 1 and "map" in want:
             raise CapabilityError(f"engine 'tree' gives the best labelling, not the {self.k} best; junction_tree does")
-        run = _Run(self, problem)
+        run = _TreeRun(self, problem)
         answer = Result(problem.graph, "exact", Diagnostics(), problem.evidence.batched, problem.evidence.index)
         details: dict[str, object] = {}
         if want & {"log_partition", "variables", "factors", "moments"}:
@@ -134,7 +134,7 @@ class Wanted(TypedDict):
     n_threads: int | None
 
 
-class _Run:
+class _TreeRun:
     """One problem on its forest."""
 
     def __init__(self, engine: Tree, problem: Problem) -> None:

@@ -79,7 +79,7 @@ def plan_pairs(factors: Factors, forest: Forest, *, worthwhile: int | None = Non
     )
 
 
-class _Weights(NamedTuple):
+class _PairWeights(NamedTuple):
     """Tables in the linear domain."""
 
     tables: Array  # (U, K, K)
@@ -142,7 +142,7 @@ def sum_product(
     )
 
 
-def _linear_tables(plan: PairPlan, log_potentials: Array) -> _Weights | None:
+def _linear_tables(plan: PairPlan, log_potentials: Array) -> _PairWeights | None:
     """exp of the tables in use, the largest entry of all taken out; None where their range is too large."""
     n = plan.n_states
     logs = log_potentials[plan.entries].reshape(-1, n, n)
@@ -155,7 +155,7 @@ def _linear_tables(plan: PairPlan, log_potentials: Array) -> _Weights | None:
     with np.errstate(under="ignore"):
         tables = np.exp(logs, out=logs)
     both = np.stack([tables, tables.transpose(0, 2, 1)], axis=1).reshape(-1, n, n) if plan.shared else tables
-    return _Weights(tables, freeze(both), shift, checked)
+    return _PairWeights(tables, freeze(both), shift, checked)
 
 
 def _linear_base(

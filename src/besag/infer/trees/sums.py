@@ -27,9 +27,9 @@ import numpy as np
 
 from besag import recycled
 from besag.arrays import Array, IntArray, Semiring, freeze, offsets_of
-from besag.infer.trees.base import Tables, prepare_base, prepare_tables
+from besag.infer.trees.base import DomainTables, prepare_base, prepare_tables
 from besag.infer.trees.kernels.assign import make_decode, make_sample
-from besag.infer.trees.kernels.passes import Graph, Links, Sizes, Span, Work, make_downward, make_upward
+from besag.infer.trees.kernels.passes import FlatFactors, ForestLinks, PassWork, Sizes, Span, make_downward, make_upward
 from besag.infer.trees.plan import Forest, accumulators
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
@@ -120,7 +120,7 @@ def sum_product(
         factor_offsets,
     )
     for domain in (Semiring.SUM, Semiring.LOG_SUM) if semiring is None else (semiring,):
-        answer = _marginals(_Run(factors, forest, base, domain, n_threads, compile), wants)
+        answer = _marginals(_Passes(factors, forest, base, domain, n_threads, compile), wants)
         if answer is not None:
             return answer
     raise ArithmeticError("the SUM domain is too narrow for this problem; use LOG_SUM")
@@ -130,11 +130,11 @@ def max_product(
     factors: Factors, forest: Forest, base: Array, *, n_threads: int | None = None, compile: bool | None = None
 ) -> Best:
     """A heaviest labelling for each row of base (R, S); of equal ones, the lowest states from the root outwards."""
-    run = _Run(factors, forest, _rows(base), Semiring.MAX, n_threads, compile)
+    run = _Passes(factors, forest, _rows(base), Semiring.MAX, n_threads, compile)
     labels = np.zeros((len(run.log_z), len(factors.state_offsets) - 1), np.int64)
     decode = kernel_of(make_decode, run.lanes, compile=run.compile)
 
-    def finish(span: Span, work: Work, _: int) -> bool:
+    def finish(span: Span, work: PassWork, _: int) -> bool:
         decode(*run.problem, span, work.up, labels)
         return False
 
@@ -157,9 +157,9 @@ def sample(
     compile = worth_compiling(forest, len(base) * (1 + n_samples)) if compile is None else compile
     key = (int(key) + 2**63) % 2**64 - 2**63  # a signed word
     samples = np.zeros((len(base), n_samples, len(factors.state_offsets) - 1), np.int64)
-    run = _Run(factors, forest, base, Semiring.SUM, n_threads, compile, lanes=1)
+    run = _Passes(factors, forest, base, Semiring.SUM, n_threads, compile, lanes=1)
     if not _draw(run, key, samples):
-        run = _Run(factors, forest, base, Semiring.LOG_SUM, n_threads, compile, lanes=1)
+        run = _Passes(factors, forest, base, Semiring.LOG_SUM, n_threads, compile, lanes=1)
         _draw(run, key, samples)
     return Samples(run.log_z, samples)
 
@@ -189,7 +189,7 @@ def _moment_slots(factors: Factors, forest: Forest, wanted: bool) -> tuple[IntAr
     return freeze(starts[slot]), source
 
 
-def _marginals(run: _Run, wants: _Wants) -> Marginals | None:
+def _marginals(run: _Passes, wants: _Wants) -> Marginals | None:
     """Both passes in one domain; None where it is too narrow."""
     downward = kernel_of(make_downward, int(run.semiring), run.lanes, compile=run.compile)
     n_rows, offsets, source = len(run.log_z), wants.factor_offsets, wants.source
@@ -200,7 +200,7 @@ def _marginals(run: _Run, wants: _Wants) -> Marginals | None:
     weights = (wants.row_weights, wants.weights, wants.slots)
     starts = freeze(np.zeros(1, np.int64) if offsets is None else offsets)
 
-    def finish(span: Span, work: Work, number: int) -> bool:
+    def finish(span: Span, work: PassWork, number: int) -> bool:
         return downward(*run.problem, span, *run.base, work, variables, *weights, sums[number], starts, cells)
 
     def add_up(_: object) -> None:
@@ -221,7 +221,7 @@ def _marginals(run: _Run, wants: _Wants) -> Marginals | None:
     )
 
 
-def _draw(run: _Run, key: int, samples: IntArray) -> bool:
+def _draw(run: _Passes, key: int, samples: IntArray) -> bool:
     """Fill samples; False where the domain is too narrow."""
     draw = kernel_of(make_sample, int(run.semiring), compile=run.compile)
     n_samples = samples.shape[1]
@@ -231,7 +231,7 @@ def _draw(run: _Run, key: int, samples: IntArray) -> bool:
     tabulate = n_samples >= TABULATE_FROM and run.forest.work <= TABULATE_TO
     n_entries = run.forest.work if tabulate else 0
 
-    def draw_all(items: list[tuple[Span, Work]]) -> None:
+    def draw_all(items: list[tuple[Span, PassWork]]) -> None:
         def part(number: int) -> None:
             (span, work), first = items[number // n_parts], number % n_parts * SAMPLES_PER_TASK
             last = min(first + SAMPLES_PER_TASK, n_samples)
@@ -242,7 +242,7 @@ def _draw(run: _Run, key: int, samples: IntArray) -> bool:
     return run.blocks(None, draw_all)
 
 
-class _Run:
+class _Passes:
     """One domain of one problem: the numbers made ready, and the upward pass over blocks of rows and chunks."""
 
     def __init__(
@@ -275,8 +275,8 @@ class _Run:
 
     def blocks(
         self,
-        finish: Callable[[Span, Work, int], bool] | None,
-        after: Callable[[list[tuple[Span, Work]]], None] | None = None,
+        finish: Callable[[Span, PassWork, int], bool] | None,
+        after: Callable[[list[tuple[Span, PassWork]]], None] | None = None,
     ) -> bool:
         """Run upward, then finish(span, work, number in the slab), everywhere; False where SUM is too narrow.
 
@@ -294,7 +294,7 @@ class _Run:
                 after(items)
         return True
 
-    def _slab(self, items: list[tuple[Span, Work]], finish: Callable[[Span, Work, int], bool] | None) -> bool:
+    def _slab(self, items: list[tuple[Span, PassWork]], finish: Callable[[Span, PassWork, int], bool] | None) -> bool:
         narrow = np.zeros(len(items), np.bool_)
 
         def task(number: int) -> None:
@@ -319,15 +319,15 @@ class _Run:
             n_rows=min(self.task_rows, len(self.log_z) - row),
         )
 
-    def _work(self, both: bool) -> Work:
+    def _work(self, both: bool) -> PassWork:
         n_states, n_variables = int(self.graph.state_offsets[-1]), len(self.graph.state_offsets) - 1
         up = (n_states, n_variables, int(self.forest.message_offsets[-1]), len(self.forest.order))
         down = (n_states, n_variables) if both else (0, 0)
-        return Work(*(np.empty((self.task_rows // self.lanes, n, self.lanes)) for n in up + down))
+        return PassWork(*(np.empty((self.task_rows // self.lanes, n, self.lanes)) for n in up + down))
 
 
-def _graph(factors: Factors, tables: Tables) -> Graph:
-    return Graph(
+def _graph(factors: Factors, tables: DomainTables) -> FlatFactors:
+    return FlatFactors(
         freeze(factors.state_offsets),
         freeze(factors.scope_offsets),
         freeze(factors.scope_variables),
@@ -339,8 +339,8 @@ def _graph(factors: Factors, tables: Tables) -> Graph:
     )
 
 
-def _links(forest: Forest) -> Links:
-    return Links(
+def _links(forest: Forest) -> ForestLinks:
+    return ForestLinks(
         forest.variables,
         forest.child_factors,
         forest.roots,
@@ -350,7 +350,7 @@ def _links(forest: Forest) -> Links:
     )
 
 
-def _sizes(factors: Factors, forest: Forest, tables: Tables) -> Sizes:
+def _sizes(factors: Factors, forest: Forest, tables: DomainTables) -> Sizes:
     most = int(np.diff(factors.state_offsets).max(initial=1))
     return Sizes(
         max_arity=forest.max_arity,

@@ -54,9 +54,9 @@ from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number, is_whole
 from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse_late, warm_state
 from besag.infer.memory import message_entries, refuse
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import Result, factor_offsets
-from besag.infer.trw.forests import Scopes, spread_weights
+from besag.infer.trw.forests import Covered, spread_weights
 from besag.infer.trw.kernels.beliefs import Averages, make_beliefs
 from besag.infer.trw.kernels.messages import make_evaluate, make_refresh, make_sweep
 from besag.infer.trw.plan import CHUNK_WORK, count_bytes, plan_of, reweigh_tables
@@ -151,7 +151,7 @@ class Sweeps:
         clock: Clock | None = None,
     ) -> None:
         self.engine, self.clock = engine, Clock() if clock is None else clock
-        self.setting = setting = Setting(problem, frozenset({int(Kind.POTTS)}), engine.memory_limit)
+        self.setting = setting = Prepared(problem, frozenset({int(Kind.POTTS)}), engine.memory_limit)
         self.dtype = np.dtype(setting.number_type(engine.dtype))
         self.needed = count_bytes(setting.problem, setting.n_rows)
         least = setting.n_rows * self.dtype.itemsize * message_entries(problem.graph)
@@ -165,7 +165,7 @@ class Sweeps:
         offsets = self.graph.state_offsets
         n_left = np.add.reduceat(self.base > -np.inf, offsets[:-1], axis=1, dtype=np.int64)
         self.fixed = np.asarray((n_left <= 1).all(axis=0))
-        self.scopes = Scopes(self.plan.links.starts, self.plan.links.variables, self.fixed)
+        self.scopes = Covered(self.plan.links.starts, self.plan.links.variables, self.fixed)
         self.totals = np.empty((setting.n_rows, int(offsets[-1]) + len(self.plan.copied)))
         self.residuals = np.full(setting.n_rows, np.inf)
         self.iterations, self.best = 0, np.full(len(setting.possible), np.inf)

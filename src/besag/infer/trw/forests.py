@@ -1,10 +1,10 @@
 """Random forests of a factor graph: how often is each factor in one?
 
 rho (G,), the probability that a factor is in a random set of factors without a cycle, is what tree-reweighted engines
-weigh factors with. A mean of forests that together cover all factors is such a probability with rho > 0. `spread_out`
-grows each next forest from the factors that were in the fewest so far, the order among those at random: rho is then as
-even as the graph allows. Where the graph is a forest, rho is 1. In large graphs not single factors but runs of them are
-in random order: they are neighbours in memory, and looked at some five times faster.
+weigh factors with. A mean of forests that together cover all factors is such a probability with rho > 0.
+`spread_weights` grows each next forest from the factors that were in the fewest so far, the order among those at
+random: rho is then as even as the graph allows. Where the graph is a forest, rho is 1. In large graphs not single
+factors but runs of them are in random order: they are neighbours in memory, and looked at some five times faster.
 
 `heaviest` is the forest of the largest sum of weights, by Kruskal's algorithm: the largest of all where factors have
 two variables, and a good one where they have more.
@@ -27,7 +27,7 @@ LARGE, RUN = 2**16, 64  # factors
 MAX_COUNT = 2**15 - 1  # counts are sorted as 16 bit numbers, in linear time
 
 
-class Scopes(NamedTuple):
+class Covered(NamedTuple):
     """The factors that are to be covered, and the variables that do not count."""
 
     starts: IntArray
@@ -35,7 +35,7 @@ class Scopes(NamedTuple):
     fixed: BoolArray
 
 
-def grow_forest(scopes: Scopes, order: IntArray, *, compile: bool) -> BoolArray:
+def grow_forest(scopes: Covered, order: IntArray, *, compile: bool) -> BoolArray:
     """(G,): the factors that Kruskal's algorithm takes in this order."""
     chosen = np.zeros(len(scopes.starts) - 1, np.bool_)
     grow = kernel_of(make_grow, compile=compile)
@@ -44,7 +44,7 @@ def grow_forest(scopes: Scopes, order: IntArray, *, compile: bool) -> BoolArray:
 
 
 def spread_weights(
-    scopes: Scopes,
+    scopes: Covered,
     n_forests: int,
     rng: np.random.Generator,
     *,
@@ -74,6 +74,6 @@ def _shuffled(n: int, rng: np.random.Generator) -> IntArray:
     return np.asarray(order[order < n])
 
 
-def heaviest(scopes: Scopes, weights: Array, *, compile: bool) -> BoolArray:
+def heaviest(scopes: Covered, weights: Array, *, compile: bool) -> BoolArray:
     """(G,): a forest of large total weight."""
     return grow_forest(scopes, np.argsort(-weights, kind="stable"), compile=compile)

@@ -23,7 +23,7 @@ from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.memory import count_linked, message_entries
 from besag.infer.trees.engine import forest_of
-from besag.infer.trw.kernels.messages import Links, Tables
+from besag.infer.trw.kernels.messages import SweepLinks, SweepTables
 from besag.kernels.compile import kernel_of
 from besag.kernels.domain import make_linear
 from besag.kernels.factors import POTTS, Factors
@@ -36,11 +36,11 @@ STATE_WORK = 16  # table entries that are as much work as one entry of a message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class SweepPlan:
     """See the module."""
 
     order: IntArray  # (G,) factors
-    links: Links
+    links: SweepLinks
     owners: IntArray  # (E,) position of the factor
     incident: IntArray  # (V + 1,) entries of scopes that are of variable v: entries[incident[v]:incident[v + 1]]
     entries: IntArray  # (E,)
@@ -59,7 +59,7 @@ class Plan:
         return len(self.chunks) - 1
 
 
-def plan_of(graph: Graph) -> Plan:
+def plan_of(graph: Graph) -> SweepPlan:
     """The plan of a graph, made once."""
     return graph.plans.get("trw", lambda: _plan(graph))
 
@@ -73,7 +73,7 @@ def count_bytes(problem: Problem, n_rows: int) -> int:
     return 8 * (of_plan + n_rows * (2 * messages + 7 * states + 2 * factors + graph.n_variables))
 
 
-def _plan(graph: Graph) -> Plan:
+def _plan(graph: Graph) -> SweepPlan:
     order = _order(graph)
     arity = np.diff(graph.scope_offsets)[order]
     starts = offsets_of(arity)
@@ -89,9 +89,9 @@ def _plan(graph: Graph) -> Plan:
     messages = offsets_of(sizes)
     within = np.arange(messages[-1]) - np.repeat(messages[:-1], sizes)
     alike = len(sizes) > 0 and bool((arity == 2).all() and (sizes == sizes[0]).all())
-    return Plan(
+    return SweepPlan(
         order=freeze(order),
-        links=Links(
+        links=SweepLinks(
             freeze(starts),
             freeze(variables),
             freeze(sizes),
@@ -157,7 +157,7 @@ def _numbered(keys: IntArray, n: int) -> tuple[IntArray, IntArray]:
 
 def reweigh_tables(
     factors: Factors, order: IntArray, rho: Array, *, compile: bool, n_threads: int | None = None
-) -> Tables:
+) -> SweepTables:
     """exp(lp / rho) of all factors at their positions, once for each pair of a table and a rho."""
     levels, level = np.unique(rho, return_inverse=True)
     keys, pair = np.unique(factors.table_of_factor[order] * max(len(levels), 1) + level, return_inverse=True)
@@ -171,7 +171,7 @@ def reweigh_tables(
     cuts = np.searchsorted(weights, weights[-1] * np.arange(n_chunks + 1) / n_chunks).tolist()
     given = (freeze(factors.log_potentials), freeze(potts[table]), freeze(starts), freeze(weights), freeze(of_pair))
     run_chunks(lambda c: kernel(*given, cuts[c], cuts[c + 1], highs, linear), n_chunks, n_threads)
-    return Tables(
+    return SweepTables(
         kinds=freeze(factors.kinds[order]),
         rho=freeze(rho),
         logs=freeze(starts[pair]),

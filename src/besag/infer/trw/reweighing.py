@@ -28,7 +28,7 @@ LOOK_EVERY, PATIENCE = 5, 50  # sweeps
 CLOSED = 1e-5  # gap, relative to log Z, at which rho is good enough
 
 
-class Kept(NamedTuple):
+class BestSoFar(NamedTuple):
     """The best so far: the bound, rho, messages and their residuals, and where to go from there."""
 
     value: float
@@ -44,7 +44,7 @@ class Reweighing:
 
     def __init__(self, sweeps: Sweeps, tolerance: float) -> None:
         self.sweeps, self.tolerance = sweeps, tolerance
-        self.kept: Kept | None = None
+        self.kept: BestSoFar | None = None
         self.step, self.moves, self.since, self.finished = FIRST_STEP, 0, 0, False
 
     def follow(self, residual: float) -> float:
@@ -91,7 +91,7 @@ class Reweighing:
         chosen = heaviest(self.sweeps.scopes, information, compile=self.sweeps.setting.compile)
         rho, messages = self.sweeps.rho, self.sweeps.messages.copy()
         gap = float(np.sum(information * (chosen - rho)))
-        self.kept = Kept(value, rho, messages, self.sweeps.residuals, chosen, gap)
+        self.kept = BestSoFar(value, rho, messages, self.sweeps.residuals, chosen, gap)
 
     def _go_on(self) -> float:
         """From the best: another move, or no more; the residual that there is then."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.errors import CapabilityError
-from besag.infer.prepared import Setting
+from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.zeros.kernels.feasible import FOUND, NONE, make_search
 from besag.kernels.compile import kernel_of
@@ -22,7 +22,7 @@ SLAB = 1 << 20  # random numbers at a time
 BUDGETS = (100, 400, 1600)  # dead ends of each try
 
 
-def independent_codes(setting: Setting, n_chains: int, rng: np.random.Generator) -> IntArray:
+def independent_codes(setting: Prepared, n_chains: int, rng: np.random.Generator) -> IntArray:
     """(R, C, V): each variable by exp(base)."""
     return draw_codes(setting.base, setting.graph.state_offsets, n_chains, rng)
 
@@ -48,7 +48,7 @@ def count_drawn(n_units: int, n_states: int) -> int:
     return 6 * min(max(n_states, SLAB), n_units * n_states)
 
 
-def draw_starts(setting: Setting, n_chains: int, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
+def draw_starts(setting: Prepared, n_chains: int, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
     """(R, C, V), and which rows (R,) or instances (N,) have a labelling; CapabilityError where that stays unknown."""
     codes, possible = independent_codes(setting, n_chains, rng), np.array(setting.possible)
     if not _has_hard_factors(setting):
@@ -63,7 +63,7 @@ def draw_starts(setting: Setting, n_chains: int, rng: np.random.Generator) -> tu
     return codes, possible
 
 
-def _has_hard_factors(setting: Setting) -> bool:
+def _has_hard_factors(setting: Prepared) -> bool:
     """Whether a factor of two or more variables has a hard zero."""
     if not setting.has_zeros:
         return False
@@ -73,7 +73,7 @@ def _has_hard_factors(setting: Setting) -> bool:
 
 
 def _search_row(
-    setting: Setting, row: int, base: Array, codes: IntArray, key: int, incidence: tuple[IntArray, IntArray]
+    setting: Prepared, row: int, base: Array, codes: IntArray, key: int, incidence: tuple[IntArray, IntArray]
 ) -> bool:
     """Puts the chains (C, V) of a row on labellings; False where there is provably none."""
     search = kernel_of(make_search, compile=setting.compile)
@@ -101,7 +101,7 @@ def _search_row(
     return True
 
 
-def _read(setting: Setting, allowed: BoolArray, codes: IntArray) -> None:
+def _read(setting: Prepared, allowed: BoolArray, codes: IntArray) -> None:
     """The only state left of each variable that was decided; others stay as they are."""
     offsets = setting.graph.state_offsets
     decided = np.add.reduceat(allowed, offsets[:-1]) == 1
@@ -109,7 +109,7 @@ def _read(setting: Setting, allowed: BoolArray, codes: IntArray) -> None:
     codes[decided] = states - offsets[:-1][decided]
 
 
-def read_codes(setting: Setting, warm: Result, n_chains: int) -> IntArray | None:
+def read_codes(setting: Prepared, warm: Result, n_chains: int) -> IntArray | None:
     """(R, C, V) from a Result that has an assignment, the same for every chain; None where it has none."""
     if warm.codes is None or warm.codes.shape[::2] != (setting.n_rows, setting.graph.n_variables):
         return None

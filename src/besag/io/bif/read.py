@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from besag.errors import ParseError
-from besag.io.bif.tables import LabelOrders, Order, Table, arrange_tables, space_numbers
+from besag.io.bif.tables import LabelOrders, NumberOrder, ProbabilityBlock, arrange_tables, space_numbers
 from besag.io.bif.text import (
     BLOCK,
     DISCRETE,
@@ -53,7 +53,7 @@ from besag.io.bif.text import (
 )
 from besag.io.bif.write import write
 from besag.io.formats import Source
-from besag.io.shared.budget import Room
+from besag.io.shared.budget import EntryBudget
 from besag.io.shared.files import is_number, line_of, text_of
 from besag.io.shared.tables import MAX_ARITY, TableError, energies_of, model_of, normalise_rows
 from besag.model.dag import CycleError, topological
@@ -89,7 +89,7 @@ class _Reader:
         self.codes: dict[int, dict[str, int]] = {}  # by the id of the states: to hash them takes their number
         self.metadata: dict[int, dict[str, Any]] = {}
         self.orders = LabelOrders()
-        self.room = Room(len(text))
+        self.room = EntryBudget(len(text))
 
     def model(self) -> Model:
         """The whole file."""
@@ -134,7 +134,7 @@ class _Reader:
                 properties.append(unquote(content.strip()))
         return found | ({"properties": tuple(properties)} if properties else {})
 
-    def _keep_comments(self, of_model: dict[str, Any], variables: list[Block], tables: list[Table]) -> None:
+    def _keep_comments(self, of_model: dict[str, Any], variables: list[Block], tables: list[ProbabilityBlock]) -> None:
         """Gives each comment to the block that it is in or before; those before the first block to the model."""
         places = list(BLOCK.finditer(self.text))
         first, ends = places[0].start(1), [place.end() for place in places]
@@ -205,9 +205,9 @@ class _Reader:
 
     # Probabilities ---------------------------------------------------------------------------------------------------
 
-    def _tables(self, blocks: list[Block], variables: list[Block]) -> list[Table]:
+    def _tables(self, blocks: list[Block], variables: list[Block]) -> list[ProbabilityBlock]:
         """The table of each variable, in the variables' order."""
-        found: list[Table | None] = [None] * len(variables)
+        found: list[ProbabilityBlock | None] = [None] * len(variables)
         for block, head, body in blocks:
             scope = self._scope(block, head)
             if found[scope[-1]] is not None:
@@ -252,14 +252,14 @@ class _Reader:
                 raise self._fail(block, f"no variable is named {name!r}; {len(self.index)} are declared")
         return [self.index[name] for name in [*names[1:], names[0]]]
 
-    def _table(self, block: int, scope: list[int], body: str) -> Table:
+    def _table(self, block: int, scope: list[int], body: str) -> ProbabilityBlock:
         spaces = tuple([self.states[v] for v in scope])
         shape = tuple([len(states) for states in spaces])
         n_rows = prod(shape[:-1])
         if not self.room.holds((n_rows, shape[-1])):
             message = f"the CPT of {self._name(scope[-1])!r} has {prod(shape)} entries, too many to be meant"
             raise self._fail(block, message)
-        table = Table(block, scope, shape, n_rows)
+        table = ProbabilityBlock(block, scope, shape, n_rows)
         if ROWS.fullmatch(body):
             pieces = body.replace("(", ";").replace(")", ";").split(";")
             labels, table.texts = pieces[1::3], pieces[2::3]
@@ -267,7 +267,7 @@ class _Reader:
                 table.order = self.orders.order(spaces[:-1], labels)
         else:
             labels = self._statements(table, body)
-        if table.order is Order.SCATTERED:
+        if table.order is NumberOrder.SCATTERED:
             table.where = self._rows(table, labels) if labels else []
             distinct = len(set(table.where))
             if distinct != n_rows and not table.has_default:
@@ -276,7 +276,7 @@ class _Reader:
                 raise self._row_twice(table)
         return table
 
-    def _statements(self, table: Table, body: str) -> list[str]:
+    def _statements(self, table: ProbabilityBlock, body: str) -> list[str]:
         """The labels of all rows; their numbers and the other statements go into the table."""
         rows, properties = [], []
         whole: dict[str, str] = {}
@@ -298,10 +298,10 @@ class _Reader:
         table.texts = [*(numbers for _, numbers in rows), *whole.values()]
         table.has_default, table.properties = "default" in whole, properties
         if "table" in whole:
-            table.order = Order.TABLE
+            table.order = NumberOrder.TABLE
         return [label for label, _ in rows]
 
-    def _rows(self, table: Table, labels: Sequence[str]) -> list[int]:
+    def _rows(self, table: ProbabilityBlock, labels: Sequence[str]) -> list[int]:
         """The row of the CPT that each statement sets: in bulk, unless a label needs a closer look."""
         step = len(table.scope)
         flat = ",;,".join(labels).split(",")  # ";" keeps count of the labels of a row
@@ -329,7 +329,7 @@ class _Reader:
                     codes[state] = codes[f" {state}"] = code
         return codes
 
-    def _odd_row(self, table: Table, number: int, text: str) -> int:
+    def _odd_row(self, table: ProbabilityBlock, number: int, text: str) -> int:
         """The row that a statement sets, where its labels are in quotes, spaced oddly, or wrong."""
         parents = table.scope[:-1]
         labels = labels_of(text, len(parents))
@@ -349,11 +349,11 @@ class _Reader:
 
     # Errors ----------------------------------------------------------------------------------------------------------
 
-    def _bad_numbers(self, tables: list[Table]) -> ParseError:
+    def _bad_numbers(self, tables: list[ProbabilityBlock]) -> ParseError:
         for table in tables:
             for i, text in enumerate(table.texts):
                 row = table.row(i)
-                whole = "table" if table.order is Order.TABLE else "default"
+                whole = "table" if table.order is NumberOrder.TABLE else "default"
                 what = f"the {whole}" if row is None else self._row_name(table, row)
                 words = space_numbers(text).split()
                 wrong = next(
@@ -370,20 +370,20 @@ class _Reader:
     def _name(self, variable: int) -> str:
         return next(islice(self.index, variable, None))
 
-    def _row_name(self, table: Table, row: int) -> str:
+    def _row_name(self, table: ProbabilityBlock, row: int) -> str:
         """Row (A=no, B=yes) by its number."""
         codes = np.unravel_index(row, table.shape[:-1]) if len(table.shape) > 1 else ()
         pairs = [f"{self._name(v)}={self.states[v][int(code)]}" for v, code in zip(table.scope, codes, strict=False)]
         return f"row ({', '.join(pairs)})"
 
-    def _row_missing(self, table: Table) -> ParseError:
+    def _row_missing(self, table: ProbabilityBlock) -> ParseError:
         given = set(table.where)
         absent = next(row for row in range(table.n_rows) if row not in given)
         noisy = any(FUNCTION.match(text) for text in table.properties)
         why = "property function is not supported" if noisy else "there is no default"
         return self._fail(table.block, f"{self._row_name(table, absent)} is missing, and {why}")
 
-    def _row_twice(self, table: Table) -> ParseError:
+    def _row_twice(self, table: ProbabilityBlock) -> ParseError:
         seen: set[int] = set()
         for number, row in enumerate(table.where):
             if row in seen:

@@ -21,12 +21,12 @@ import numpy as np
 
 from besag.arrays import Array, IntArray
 from besag.io.shared.files import floats
-from besag.io.shared.tables import Pool
+from besag.io.shared.tables import TablePool
 
 END = " -1 "  # no probability: it stands after each statement, to keep count
 
 
-class Order(Enum):
+class NumberOrder(Enum):
     """How the numbers of a table are ordered."""
 
     FIRST = auto()
@@ -36,7 +36,7 @@ class Order(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Table:
+class ProbabilityBlock:
     """A probability block: its number in the file, its scope (parents, child) and the shape of its CPT.
 
     n_rows: of the CPT. texts: the numbers of its statements, those of a default last. where: the row of the CPT that
@@ -47,7 +47,7 @@ class Table:
     scope: list[int]
     shape: tuple[int, ...]
     n_rows: int
-    order: Order = Order.SCATTERED
+    order: NumberOrder = NumberOrder.SCATTERED
     texts: Sequence[str] = ()
     where: Sequence[int] = ()
     has_default: bool = False
@@ -56,16 +56,16 @@ class Table:
     @property
     def length(self) -> int:
         """How many numbers each statement must have."""
-        return self.n_rows * self.shape[-1] if self.order is Order.TABLE else self.shape[-1]
+        return self.n_rows * self.shape[-1] if self.order is NumberOrder.TABLE else self.shape[-1]
 
     def row(self, number: int) -> int | None:
         """The row of the CPT that a statement sets; None where it is a table or a default."""
-        if self.order is Order.TABLE or (self.order is Order.SCATTERED and number >= len(self.where)):
+        if self.order is NumberOrder.TABLE or (self.order is NumberOrder.SCATTERED and number >= len(self.where)):
             return None
-        if self.order is Order.SCATTERED:
+        if self.order is NumberOrder.SCATTERED:
             return self.where[number]
         parents = self.shape[:-1]
-        order = "F" if self.order is Order.FIRST else "C"
+        order = "F" if self.order is NumberOrder.FIRST else "C"
         return int(np.ravel_multi_index(np.unravel_index(number, parents, order), parents))  # type: ignore[call-overload]
 
     def spread(self, numbers: Array) -> Array:
@@ -81,20 +81,20 @@ class LabelOrders:
     """The labels of the rows of a table, "a, b", in the two orders that programs write; made once for each states."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Order, tuple[tuple[str, ...], ...]], list[str]] = {}
+        self._known: dict[tuple[NumberOrder, tuple[tuple[str, ...], ...]], list[str]] = {}
 
-    def order(self, spaces: tuple[tuple[str, ...], ...], labels: list[str]) -> Order:
+    def order(self, spaces: tuple[tuple[str, ...], ...], labels: list[str]) -> NumberOrder:
         """The order in which labels name each row once, for parents with these states."""
         first_moves = len(spaces) > 1 < len(spaces[0]) and labels[1].startswith(f"{spaces[0][1]},")
-        order = Order.FIRST if first_moves else Order.LAST
+        order = NumberOrder.FIRST if first_moves else NumberOrder.LAST
         expected = self._known.get((order, spaces))
         if expected is None:
             expected = self._known[order, spaces] = _row_labels(spaces, order)
-        return order if labels == expected else Order.SCATTERED
+        return order if labels == expected else NumberOrder.SCATTERED
 
 
-def _row_labels(spaces: tuple[tuple[str, ...], ...], order: Order) -> list[str]:
-    if order is Order.FIRST:
+def _row_labels(spaces: tuple[tuple[str, ...], ...], order: NumberOrder) -> list[str]:
+    if order is NumberOrder.FIRST:
         rows = list(spaces[0])
         for states in spaces[1:]:
             rows = [f"{row}, {state}" for state in states for row in rows]
@@ -105,13 +105,13 @@ def _row_labels(spaces: tuple[tuple[str, ...], ...], order: Order) -> list[str]:
     return rows
 
 
-def arrange_tables(tables: Sequence[Table]) -> tuple[list[Pool], Array] | None:
+def arrange_tables(tables: Sequence[ProbabilityBlock]) -> tuple[list[TablePool], Array] | None:
     """The tables of each shape, and all CPTs in that order; None where a statement has not the numbers it must have."""
     members: dict[tuple[int, ...], list[int]] = {}
-    alike: dict[tuple[tuple[int, ...], Order, int], list[int]] = {}
+    alike: dict[tuple[tuple[int, ...], NumberOrder, int], list[int]] = {}
     for child, table in enumerate(tables):
         members.setdefault(table.shape, []).append(child)
-        alone = child if table.order is Order.SCATTERED else -1
+        alone = child if table.order is NumberOrder.SCATTERED else -1
         alike.setdefault((table.shape, table.order, alone), []).append(child)
     texts = [text for children in alike.values() for child in children for text in tables[child].texts]
     try:
@@ -124,14 +124,14 @@ def arrange_tables(tables: Sequence[Table]) -> tuple[list[Pool], Array] | None:
     return (pools, weights) if placed else None
 
 
-def _pools(tables: Sequence[Table], members: dict[tuple[int, ...], list[int]]) -> list[Pool]:
+def _pools(tables: Sequence[ProbabilityBlock], members: dict[tuple[int, ...], list[int]]) -> list[TablePool]:
     """The children of each shape, and their scopes: views of one array, because there may be many shapes of few."""
     children = np.array([child for group in members.values() for child in group])
     scopes = np.array([v for group in members.values() for child in group for v in tables[child].scope])
     pools, first, at = [], 0, 0
     for shape, group in members.items():
         last, end = first + len(group), at + len(group) * len(shape)
-        pools.append(Pool(shape, scopes[at:end].reshape(len(group), len(shape)), children[first:last]))
+        pools.append(TablePool(shape, scopes[at:end].reshape(len(group), len(shape)), children[first:last]))
         first, at = last, end
     return pools
 
@@ -142,7 +142,11 @@ def space_numbers(numbers: str) -> bytes:
 
 
 def _place(
-    tables: Sequence[Table], pools: list[Pool], alike: Iterable[list[int]], numbers: Array, weights: Array
+    tables: Sequence[ProbabilityBlock],
+    pools: list[TablePool],
+    alike: Iterable[list[int]],
+    numbers: Array,
+    weights: Array,
 ) -> bool:
     """Puts all numbers in their places; False where an END does not stand where it must."""
     views: dict[tuple[int, ...], tuple[IntArray, Array]] = {}
@@ -168,14 +172,14 @@ def _place(
     return at == len(numbers)
 
 
-def _cpts(first: Table, n: int, numbers: Array) -> Array:
+def _cpts(first: ProbabilityBlock, n: int, numbers: Array) -> Array:
     """The CPTs (n, entries) of n tables like `first` from the numbers of their statements."""
     *parents, k = first.shape
-    if first.order is Order.FIRST:
+    if first.order is NumberOrder.FIRST:
         axes = (0, *range(len(parents), 0, -1), len(parents) + 1)
         numbers = numbers.reshape(n, *parents[::-1], k).transpose(axes)
-    elif first.order is Order.TABLE:
+    elif first.order is NumberOrder.TABLE:
         numbers = numbers.reshape(n, k, first.n_rows).transpose(0, 2, 1)
-    elif first.order is Order.SCATTERED:
+    elif first.order is NumberOrder.SCATTERED:
         numbers = first.spread(numbers)
     return numbers.reshape(n, first.n_rows * k)

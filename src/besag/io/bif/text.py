@@ -88,7 +88,7 @@ def unquote(name: str) -> str:
 def quote(name: str, what: str) -> str:
     """A name or state as the file has it, in quotes where it needs them; ModelError where quotes do not help.
 
-    >>> quoted("<5", "state"), quoted("not, so", "state")
+    >>> quote("<5", "state"), quote("not, so", "state")
     ('<5', '"not, so"')
     """
     if _PLAIN.fullmatch(name):

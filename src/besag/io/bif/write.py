@@ -27,7 +27,7 @@ import numpy as np
 from besag.arrays import concatenate
 from besag.errors import ModelError
 from besag.io.bif.text import NAMELESS, comment_lines, property_lines, quote
-from besag.io.shared.metadata import Kept
+from besag.io.shared.metadata import KeptPiece
 from besag.io.shared.nodes import Node, nodes_of
 from besag.io.shared.numbers import number_text
 from besag.io.shared.positions import position_text
@@ -46,7 +46,7 @@ def write(model: Model) -> bytes:
     for name, node in zip(names, nodes, strict=True):
         parents = [names[parent] for parent in node.parents]
         lines.append(f"probability ( {' | '.join([name, ', '.join(parents)] if parents else [name])} ) {{")
-        kept = Kept(node.metadata.get("bif"), "bif", repr(node.name))
+        kept = KeptPiece(node.metadata.get("bif"), "bif", repr(node.name))
         lines += _remarks(kept.at("comment").text(), kept.at("properties").texts(), node.name)
         lines += _rows([words[nodes[parent].states] for parent in node.parents], len(node.states), numbers)
         lines.append("}")

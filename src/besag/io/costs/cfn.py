@@ -34,7 +34,7 @@ from besag.arrays import Array
 from besag.errors import LossWarning, ParseError, warn
 from besag.io.costs.shared import SPARE_STATES, CostFunction, model_of_costs
 from besag.io.formats import Source
-from besag.io.shared.budget import Room
+from besag.io.shared.budget import EntryBudget
 from besag.io.shared.files import is_number, text_of
 from besag.io.shared.relaxed_json import Nested, WordList, parse_nested, without_comments
 from besag.io.shared.tables import MAX_ARITY
@@ -68,7 +68,7 @@ class _Item(NamedTuple):
         return _Item(self.value[number], (*self.steps, number))
 
 
-class _Function(NamedTuple):
+class _CostFunction(NamedTuple):
     """A function while the file is read: its scope, and a table or the name of the function that has it."""
 
     scope: tuple[int, ...]
@@ -79,7 +79,7 @@ class _Reader:
     """The state of reading one file: the variables by name, the states of each, and the bound on energies."""
 
     def __init__(self, file: Nested) -> None:
-        self.file, self.room = file, Room(len(file.text))
+        self.file, self.room = file, EntryBudget(len(file.text))
         self.index: dict[str, int] = {}
         self.codes: list[dict[str, int]] = []  # of states by name; numbers need none
         self.sizes: list[int] = []
@@ -200,7 +200,9 @@ class _Reader:
             warn(LossWarning(f"{self.file.path}: several functions are named {renamed}"))
         return [*found]
 
-    def _resolved(self, function: _Function, tables: dict[str | None, Array | str], label: str, body: _Item) -> Array:
+    def _resolved(
+        self, function: _CostFunction, tables: dict[str | None, Array | str], label: str, body: _Item
+    ) -> Array:
         """The table of a function, which may be that of another."""
         if not isinstance(function.table, str):
             return function.table
@@ -213,7 +215,7 @@ class _Reader:
             raise self._fail(f"{label} has cardinalities {shape}, but {function.table!r} has {table.shape}", body)
         return table
 
-    def _function(self, label: str, body: _Item) -> _Function:
+    def _function(self, label: str, body: _Item) -> _CostFunction:
         if not isinstance(body.value, list):
             raise self._fail(f'{label}: expected {{"scope": ..., "costs": ...}}, got {_shown(body.value)}', body)
         plain = ("scope", "costs") if len(body.value) == 2 else ("scope", "defaultcost", "costs")
@@ -228,7 +230,7 @@ class _Reader:
         scope = self._scope(label, fields.get("scope", body._replace(value=None)))
         costs = fields["costs"]
         if isinstance(costs.value, str):
-            return _Function(scope, costs.value)
+            return _CostFunction(scope, costs.value)
         if not isinstance(costs.value, (list, WordList)):
             message = f"{label}: expected a list of costs or the name of a function, got {_shown(costs.value)}"
             raise self._fail(message, costs)
@@ -237,7 +239,7 @@ class _Reader:
             given = self._tuples(label, scope, fields["defaultcost"], costs)
         else:
             given = self._all_costs(label, shape, costs)
-        return _Function(scope, self._energies(label, given, costs).reshape(shape))
+        return _CostFunction(scope, self._energies(label, given, costs).reshape(shape))
 
     def _scope(self, label: str, item: _Item) -> tuple[int, ...]:
         given = _listed(item.value)

@@ -29,8 +29,8 @@ from besag.io.costs.shared import (
     too_many_states,
 )
 from besag.io.formats import Source
-from besag.io.shared.budget import Room
-from besag.io.shared.files import Numbers, is_number
+from besag.io.shared.budget import EntryBudget
+from besag.io.shared.files import NumberText, is_number
 from besag.io.shared.tables import MAX_ARITY
 from besag.model.model import Model
 from besag.model.variable import NameList, RangeNames, Variables
@@ -56,13 +56,13 @@ def matches(head: bytes) -> bool:
 def read(source: Source) -> Model:
     """A Model from the content of a libDAI file."""
     data = _COMMENT.sub(b"", source.data) if b"#" in source.data else source.data
-    return _Reader(Numbers(data, source.path), Room(len(data))).model()
+    return _Reader(NumberText(data, source.path), EntryBudget(len(data))).model()
 
 
 class _Reader:
     """The state of reading one file: the place in it, the cardinality of each label, and the tables."""
 
-    def __init__(self, numbers: Numbers, room: Room) -> None:
+    def __init__(self, numbers: NumberText, room: EntryBudget) -> None:
         self.numbers, self.room, self.at = numbers, room, 0
         self.cardinality: dict[int, int] = {}
         self.sparse: list[Sparse] = []

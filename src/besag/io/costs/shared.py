@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, concatenate
-from besag.io.shared.files import Numbers
+from besag.io.shared.files import NumberText
 from besag.model.metadata import NONE
 from besag.model.model import FactorGroup, Model
 from besag.model.template import Template
@@ -61,7 +61,7 @@ class Sparse(NamedTuple):
         return self.start + self.n_tuples * (len(self.columns) + 1)
 
 
-def dense_tables(numbers: Numbers, tables: Sequence[Sparse], what: str) -> Iterator[tuple[list[int], Array]]:
+def dense_tables(numbers: NumberText, tables: Sequence[Sparse], what: str) -> Iterator[tuple[list[int], Array]]:
     """The tables of one shape and as many tuples at once: their numbers, and the tables (T, size), flat.
 
     ParseError where a state is none, with `what` was expected.

@@ -40,8 +40,8 @@ from besag.io.costs.shared import (
     too_many_states,
 )
 from besag.io.formats import Source
-from besag.io.shared.budget import Room
-from besag.io.shared.files import Numbers, is_number, line_of
+from besag.io.shared.budget import EntryBudget
+from besag.io.shared.files import NumberText, is_number, line_of
 from besag.io.shared.tables import MAX_ARITY
 from besag.model.model import Model
 from besag.model.variable import RangeNames, Variables
@@ -67,7 +67,7 @@ def read(source: Source) -> Model:
         line = line_of(data, len(data))
         raise ParseError("expected the name of the problem, got nothing", path=source.path, line=line)
     body, keywords = _without_keywords(data, name.end())
-    reader = _Reader(_numbers(body, source.path, name.end()), Room(len(data)), keywords)
+    reader = _Reader(_numbers(body, source.path, name.end()), EntryBudget(len(data)), keywords)
     variables, functions = reader.variables(), reader.functions()
     bound = next(islice(_WORD.finditer(data, name.end()), 3, None)).group().decode()
     metadata = {"name": name.group().decode("utf-8", "replace"), "wcsp": {"upper_bound": bound}}
@@ -85,9 +85,9 @@ def _without_keywords(data: bytes, start: int) -> tuple[bytes, dict[int, bytes]]
     return b"".join([*parts, data[end:]]) if keywords else data, keywords
 
 
-def _numbers(data: bytes, path: str, start: int) -> Numbers:
+def _numbers(data: bytes, path: str, start: int) -> NumberText:
     try:
-        return Numbers(data, path, start)
+        return NumberText(data, path, start)
     except ParseError as error:
         raise _constraint(data, path, start) or error from None
 
@@ -116,7 +116,7 @@ def _known() -> str:
     return ", ".join(sorted({key.split()[0].decode() for key in CONSTRAINTS}))
 
 
-class _Constraint(NamedTuple):
+class _Stated(NamedTuple):
     """A constraint of the file: its keyword, the cardinalities, and its numbers."""
 
     keyword: bytes
@@ -131,9 +131,9 @@ class _Reader:
     constraints: where each was first found; equal constraints share a table, as shared functions do.
     """
 
-    def __init__(self, numbers: Numbers, room: Room, keywords: dict[int, bytes]) -> None:
+    def __init__(self, numbers: NumberText, room: EntryBudget, keywords: dict[int, bytes]) -> None:
         self.numbers, self.room, self.keywords = numbers, room, keywords
-        self.constraints: dict[_Constraint, int] = {}
+        self.constraints: dict[_Stated, int] = {}
         self.constraint_entries = 0
         self.n_variables = numbers.integer(0, 1, len(numbers), "the number of variables")
         self.largest = numbers.integer(1, 1, 2**31 - 1, "the largest cardinality")
@@ -174,11 +174,11 @@ class _Reader:
         tables = self._tables()
         stated = {constraint: self._stated(constraint, place) for constraint, place in self.constraints.items()}
         return [
-            CostFunction(scope, stated[table] if isinstance(table, _Constraint) else tables[table])
+            CostFunction(scope, stated[table] if isinstance(table, _Stated) else tables[table])
             for scope, table in found
         ]
 
-    def _stated(self, constraint: _Constraint, place: int) -> Array:
+    def _stated(self, constraint: _Stated, place: int) -> Array:
         """The table of a constraint, as energies."""
         with np.errstate(over="ignore"):
             costs = constraint_table(*constraint, np.inf)
@@ -186,7 +186,7 @@ class _Reader:
             raise self.numbers.fail(place, f"{constraint.keyword.decode()}: expected costs, got {constraint.numbers}")
         return costs
 
-    def _function(self, number: int) -> tuple[tuple[int, ...], int | _Constraint]:
+    def _function(self, number: int) -> tuple[tuple[int, ...], int | _Stated]:
         """The scope of the next cost function, and which table it has."""
         start, most = self.at, min(self.n_variables, MAX_ARITY)
         head = self.numbers.values[start : start + most + 3].tolist()
@@ -209,7 +209,7 @@ class _Reader:
             self.shared.append(len(self.sparse))
         return scope, self._table(Sparse(shape, shape, self.at, int(n_tuples), default, number))
 
-    def _constraint(self, place: int, shape: tuple[int, ...], number: int) -> _Constraint:
+    def _constraint(self, place: int, shape: tuple[int, ...], number: int) -> _Stated:
         """The constraint whose keyword stands at a place."""
         kind, label = CONSTRAINTS[self.keywords[place]], f"cost function {number}, {self.keywords[place].decode()}"
         if kind.n_variables not in (None, len(shape)):
@@ -218,7 +218,7 @@ class _Reader:
         given = self.numbers.values[place + 1 : self.at]
         if len(given) < kind.n_numbers or not np.isfinite(given).all():
             raise self.numbers.fail(place, f"{label}: expected {kind.n_numbers} numbers after it")
-        constraint = _Constraint(self.keywords[place], shape, tuple(given.tolist()))
+        constraint = _Stated(self.keywords[place], shape, tuple(given.tolist()))
         if constraint not in self.constraints:
             self.constraint_entries += prod(shape)
             self.constraints[constraint] = place

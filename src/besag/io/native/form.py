@@ -33,7 +33,7 @@ from typing import Any
 from besag.errors import ModelError, ParseError
 from besag.io.formats import Source
 from besag.io.native.arrays_beside import ArrayReader, ArrayWriter, archive_name, read_archive
-from besag.io.native.read import Document, Fields, model_of_document
+from besag.io.native.read import Fields, NativeDocument, model_of_document
 from besag.io.native.write import document_of
 from besag.io.shared.files import PACKED, column_of, is_device, line_of, pack, read_bytes, text_of, write_atomically
 from besag.io.shared.json_places import deepest, longest_number, second_of_a_key
@@ -164,7 +164,7 @@ def read(source: Source) -> Model:
     """A Model from the content of a native file and the arrays beside it."""
     text = text_of(source.data, source.path)
     try:
-        return _model(Document(text, source.path, _parsed(text, source.path)))
+        return _model(NativeDocument(text, source.path, _parsed(text, source.path)))
     except json.JSONDecodeError as error:
         line, column = line_of(text, error.pos), column_of(text, error.pos)
         raise ParseError(f"expected JSON: {error.msg}", path=source.path, line=line, column=column) from None
@@ -186,7 +186,7 @@ def _parsed(text: str, path: str) -> Any:
         raise ParseError(str(error), path=path, line=None if place is None else line_of(text, place)) from None
 
 
-def _model(document: Document) -> Model:
+def _model(document: NativeDocument) -> Model:
     root = document.root
     if not isinstance(root, dict) or "besag" not in root:
         raise document.fail('expected a model that besag saved, an object that begins with {"besag": 1')

@@ -35,7 +35,7 @@ ROW_TOLERANCE = 1e-6
 T = TypeVar("T")
 
 
-class Document(NamedTuple):
+class NativeDocument(NamedTuple):
     """The content of a file: its text, and the objects and lists that it means."""
 
     text: str
@@ -54,7 +54,7 @@ class Fields:
     steps: the keys and numbers that lead to it.
     """
 
-    def __init__(self, document: Document, given: Any, keys: str, where: str, *steps: str | int) -> None:
+    def __init__(self, document: NativeDocument, given: Any, keys: str, where: str, *steps: str | int) -> None:
         self.document, self.where, self.steps = document, where, steps
         if not isinstance(given, dict):
             raise self.fail(f"expected an object with {keys}")

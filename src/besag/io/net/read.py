@@ -64,7 +64,7 @@ def read(source: Source) -> Model:
     return _Reader(source).model()
 
 
-class _Attributes(NamedTuple):
+class _Braces(NamedTuple):
     """What stands in braces: the keys that mean something, their values, and properties in order."""
 
     keys: frozenset[str]
@@ -72,7 +72,7 @@ class _Attributes(NamedTuple):
     properties: list[str]
 
 
-class _Variable(NamedTuple):
+class _Declared(NamedTuple):
     """A chance node as it is declared; `name` is its own, which may differ from the file's identifier."""
 
     name: str
@@ -90,7 +90,7 @@ class _Potential(NamedTuple):
     at: int
 
 
-class _Given(NamedTuple):
+class _TableSource(NamedTuple):
     """What the table of a chance node is made from; shape: (parents..., child)."""
 
     identifier: str
@@ -106,10 +106,10 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.cursor = Cursor(source, PERCENT_OR_SLASHES)
         self.ignore = source.ignore_utilities
-        self.variables: dict[str, _Variable] = {}
+        self.variables: dict[str, _Declared] = {}
         self.left_out: dict[str, str] = {}
         self.potentials: dict[str, _Potential] = {}
-        self.of_model = _Attributes(_OF_MODEL, {}, [])
+        self.of_model = _Braces(_OF_MODEL, {}, [])
         self.class_name: str | None = None
         self.is_open = False
 
@@ -154,12 +154,12 @@ class _Reader:
 
     # Attributes ------------------------------------------------------------------------------------------------------
 
-    def _attributes(self, into: _Attributes, what: str) -> _Attributes:
+    def _attributes(self, into: _Braces, what: str) -> _Braces:
         for key, value in self.cursor.statements(what):
             self._keep(into, key, value)
         return into
 
-    def _keep(self, into: _Attributes, key: str, value: Value) -> None:
+    def _keep(self, into: _Braces, key: str, value: Value) -> None:
         if key not in into.keys and not _is_odd(key):
             into.properties.append(f"{key} = {one_line(value.text)}")
         elif key in into.known:
@@ -167,7 +167,7 @@ class _Reader:
         else:
             into.known[key] = value
 
-    def _drawn(self, found: _Attributes) -> dict[str, Any]:
+    def _drawn(self, found: _Braces) -> dict[str, Any]:
         """The metadata that all formats share."""
         cursor, metadata = self.cursor, dict[str, Any]()
         for key, kept in (("label", "label"), ("HR_Desc", "comment")):
@@ -204,7 +204,7 @@ class _Reader:
             raise cursor.unexpected("the name of a node")
         if identifier in self.variables or identifier in self.left_out:
             raise cursor.fail(f"node {identifier!r} is declared twice", at)
-        found = self._attributes(_Attributes(_OF_NODE, {}, []), f"node {identifier}")
+        found = self._attributes(_Braces(_OF_NODE, {}, []), f"node {identifier}")
         if kind in _CHANCE:
             self.variables[identifier] = self._variable(identifier, found, at)
         else:
@@ -218,12 +218,12 @@ class _Reader:
             raise self.cursor.not_chance(identifier, kind, at)
         self.left_out[identifier] = kind
 
-    def _variable(self, identifier: str, found: _Attributes, at: int) -> _Variable:
+    def _variable(self, identifier: str, found: _Braces, at: int) -> _Declared:
         if "states" not in found.known:
             raise self.cursor.fail(f'node {identifier!r} has no states: expected states = ("a" "b");', at)
         metadata = self._drawn(found)
         name = self.cursor.one(found.known[NAME]) if NAME in found.known else identifier
-        return _Variable(name, self.cursor.states(name, found.known["states"]), metadata, at)
+        return _Declared(name, self.cursor.states(name, found.known["states"]), metadata, at)
 
     # Potentials ------------------------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class _Reader:
             nodes.append(Node(variable.name, variable.states, one.parents, table, metadata, one.line))
         return nodes
 
-    def _given(self, identifier: str, numbers: dict[str, int]) -> _Given:
+    def _given(self, identifier: str, numbers: dict[str, int]) -> _TableSource:
         variable, potential = self.variables[identifier], self.potentials.get(identifier)
         if potential is None:
             raise self.cursor.fail(f"node {identifier!r} has no potential", variable.at)
@@ -266,14 +266,14 @@ class _Reader:
         if potential.data is None:
             raise self.cursor.fail(self._why_no_data(identifier, potential), potential.at)
         shape = [len(self.variables[name].states) for name in (*potential.parents, identifier)]
-        return _Given(identifier, parents, shape, potential.data, self.cursor.line(potential.at))
+        return _TableSource(identifier, parents, shape, potential.data, self.cursor.line(potential.at))
 
     def _why_no_data(self, identifier: str, potential: _Potential) -> str:
         if any(text.startswith(("model_nodes =", "model_data =", "function =")) for text in potential.extra):
             return f"the potential of {identifier!r} is given by a model (an expression) alone: save it with its data"
         return f"the potential of {identifier!r} has no data: expected data = (...);"
 
-    def _tables(self, given: list[_Given]) -> list[Array]:
+    def _tables(self, given: list[_TableSource]) -> list[Array]:
         """The tables of all potentials, in pieces of the file."""
         found: list[Array] = []
         for piece in pieces(given, [len(one.data.text) for one in given]):
@@ -290,7 +290,7 @@ class _Reader:
             found += np.split(_normalised(numbers, rows), np.cumsum(sizes[:-1]))
         return found
 
-    def _numbers(self, piece: Sequence[_Given]) -> Array | None:
+    def _numbers(self, piece: Sequence[_TableSource]) -> Array | None:
         """The numbers of several potentials; None where one has not the numbers that it must have.
 
         NaN stands for each ")" and for the end of each potential. What is between two of them is nothing, or a row, or,
@@ -313,7 +313,7 @@ class _Reader:
             return None
         return np.asarray(marked[~marks])
 
-    def _bad_data(self, piece: Sequence[_Given]) -> ParseError:
+    def _bad_data(self, piece: Sequence[_TableSource]) -> ParseError:
         """The error of the first potential that has not the numbers it must have."""
         for one in piece:
             marked, k, size = self.cursor.numbers(one.data, " nan "), one.shape[-1], prod(one.shape)

@@ -16,7 +16,7 @@ import numpy as np
 from besag.arrays import Array
 from besag.errors import ModelError
 from besag.io.shared.identifiers import distinct_identifiers
-from besag.io.shared.metadata import Kept
+from besag.io.shared.metadata import KeptPiece
 from besag.io.shared.nodes import Node, nodes_of
 from besag.io.shared.numbers import number_text
 from besag.io.shared.tokens import TEXT, quote
@@ -80,7 +80,7 @@ def is_identifier(name: str) -> bool:
 
 def _class(metadata: Mapping[str, Any]) -> str:
     """The name of the class that the file is wrapped in; "" where it is not."""
-    kept = Kept(metadata.get("net"), "net", "the model").at("class")
+    kept = KeptPiece(metadata.get("net"), "net", "the model").at("class")
     if kept.text() and not is_identifier(kept.text()):
         raise kept.wrong("an identifier that is no keyword")
     return kept.text()
@@ -136,7 +136,7 @@ def _potential_blocks(nodes: Sequence[Node], names: Sequence[str]) -> list[str]:
 
 def _entries(node: Node) -> list[str]:
     """What the potential said besides its data when it was read."""
-    kept = Kept(node.metadata.get("net"), "net", repr(node.name)).at("potential")
+    kept = KeptPiece(node.metadata.get("net"), "net", repr(node.name)).at("potential")
     for entry in kept.items():
         if _ENTRY.fullmatch(entry.text()) is None or entry.text().startswith("data ="):
             raise entry.wrong("a text 'key = value'")

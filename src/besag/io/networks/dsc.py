@@ -31,7 +31,7 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import ParseError
 from besag.io.formats import Source
-from besag.io.shared.budget import Room
+from besag.io.shared.budget import EntryBudget
 from besag.io.shared.files import LOOP
 from besag.io.shared.nodes import Node, model_of_nodes
 from besag.io.shared.tokens import SLASHES, Cursor, Value, items, one_line, pieces, show_piece, without_comments
@@ -57,7 +57,7 @@ def read(source: Source) -> Model:
     return _Reader(source).model()
 
 
-class _Variable(NamedTuple):
+class _DeclaredNode(NamedTuple):
     """A chance node as it is declared."""
 
     states: tuple[str, ...]
@@ -65,7 +65,7 @@ class _Variable(NamedTuple):
     at: int
 
 
-class _Table(NamedTuple):
+class _TableText(NamedTuple):
     """A probability block: parents, the text in its braces, and where it begins."""
 
     parents: list[str]
@@ -79,10 +79,10 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.cursor = Cursor(source, SLASHES)
         self.ignore = source.ignore_utilities
-        self.variables: dict[str, _Variable] = {}
+        self.variables: dict[str, _DeclaredNode] = {}
         self.left_out: dict[str, str] = {}
-        self.tables: dict[str, _Table] = {}
-        self.room = Room(len(self.cursor.text))
+        self.tables: dict[str, _TableText] = {}
+        self.room = EntryBudget(len(self.cursor.text))
 
     def model(self) -> Model:
         """The whole file."""
@@ -142,7 +142,7 @@ class _Reader:
         elif states is None:
             raise cursor.fail(f"node {name!r} has no states: expected type : discrete[K] = {{ state, ... }};", at)
         else:
-            self.variables[name] = _Variable(states, metadata, at)
+            self.variables[name] = _DeclaredNode(states, metadata, at)
 
     def _attributes(self, name: str, at: int) -> tuple[str, tuple[str, ...] | None, dict[str, Any]]:
         """The kind of a node's type, its states and its metadata."""
@@ -200,7 +200,7 @@ class _Reader:
             raise cursor.fail(f"expected ( child | parents ), got ({show_piece(scope.text)})", scope.at)
         if child[0] in self.tables:
             raise cursor.fail(f"{child[0]!r} has two probability blocks", at)
-        self.tables[child[0]] = _Table(items(tail), cursor.block(f"the probability block of {child[0]}"), at)
+        self.tables[child[0]] = _TableText(items(tail), cursor.block(f"the probability block of {child[0]}"), at)
 
     def _nodes(self) -> list[Node]:
         """All chance nodes, in the order of their declarations."""
@@ -215,7 +215,7 @@ class _Reader:
                 nodes[v].table = cpt
         for node, shape in zip(nodes, shapes, strict=True):
             if node.table.size == 0:
-                node.table = _Rows(self.cursor, node.name, self.tables[node.name], shape).cpt(self)
+                node.table = _Statements(self.cursor, node.name, self.tables[node.name], shape).cpt(self)
         return nodes
 
     def _node(self, name: str, numbers: dict[str, int]) -> Node:
@@ -263,10 +263,10 @@ def _in_bulk(cursor: Cursor, tables: Sequence[tuple[Sequence[str], int]]) -> lis
     return np.split(marked[~marks], np.cumsum(sizes[:-1]))
 
 
-class _Rows:
+class _Statements:
     """The statements of one probability block."""
 
-    def __init__(self, cursor: Cursor, name: str, table: _Table, shape: Sequence[int]) -> None:
+    def __init__(self, cursor: Cursor, name: str, table: _TableText, shape: Sequence[int]) -> None:
         self.cursor, self.name, self.table = cursor, name, table
         self.shape, self.k, self.n_rows = shape, shape[-1], prod(shape[:-1])
         self.labels: list[Value] = []

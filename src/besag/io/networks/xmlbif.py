@@ -28,7 +28,7 @@ import numpy as np
 
 from besag.errors import ModelError, ParseError
 from besag.io.formats import Source
-from besag.io.shared.metadata import Kept
+from besag.io.shared.metadata import KeptPiece
 from besag.io.shared.nodes import Node, model_of_nodes, nodes_of
 from besag.io.shared.numbers import number_text
 from besag.io.shared.positions import position_of, position_text
@@ -234,7 +234,7 @@ def _definition_element(node: Node, nodes: Sequence[Node]) -> Element:
     scope = [_named("FOR", node.name), *(_named("GIVEN", nodes[parent].name) for parent in node.parents)]
     rows = [" ".join(number_text(row)) for row in node.table.reshape(-1, len(node.states))]
     table = Element("TABLE", text="\n".join(rows))
-    kept = Kept(node.metadata.get("xmlbif"), "xmlbif", repr(node.name))
+    kept = KeptPiece(node.metadata.get("xmlbif"), "xmlbif", repr(node.name))
     properties = [_property(text) for text in kept.at("definition").texts()]
     others = [from_data(data) for data in kept.at("definition_elements").items()]
     return Element("DEFINITION", children=[*scope, table, *properties, *others])
@@ -251,7 +251,7 @@ def _metadata_elements(metadata: Mapping[str, Any], whose: str) -> tuple[list[El
         comments.append(Element(COMMENT, text=f" {comment} "))
     elif comment:
         elements.append(Element("PROPERTY", text=f'besag_comment = "{comment}"'))
-    kept = Kept(metadata.get("xmlbif"), "xmlbif", whose)
+    kept = KeptPiece(metadata.get("xmlbif"), "xmlbif", whose)
     return comments, elements + [from_data(data) for data in kept.at("elements").items()]
 
 

@@ -34,7 +34,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze, offsets_of
 from besag.errors import ParseError
-from besag.io.shared.budget import Room
+from besag.io.shared.budget import EntryBudget
 from besag.io.shared.files import read_bytes
 
 __all__ = ["CRFsuiteModel", "crfsuite_model_of", "read_crfsuite_model"]
@@ -72,7 +72,7 @@ def read_crfsuite_model(path: str | PathLike[str]) -> CRFsuiteModel:
 
 def crfsuite_model_of(data: bytes, path: str) -> CRFsuiteModel:
     """The same from the content of a file."""
-    content = _Content(data, path)
+    content = _BinaryContent(data, path)
     header = _header(content)
     labels = _texts(content, header.labels_at, header.n_labels, "label")
     attributes = _texts(content, header.attributes_at, header.n_attributes, "attribute")
@@ -84,7 +84,7 @@ def crfsuite_model_of(data: bytes, path: str) -> CRFsuiteModel:
     return CRFsuiteModel(labels, attributes, freeze(transitions), *map(freeze, states))
 
 
-class _Content:
+class _BinaryContent:
     """The bytes of a file, and its numbers by place; a place that is not in the file is a ParseError."""
 
     __slots__ = ("_bytes", "_path", "data")
@@ -138,7 +138,7 @@ class _Header(NamedTuple):
     attribute_refs_at: int
 
 
-def _header(content: _Content) -> _Header:
+def _header(content: _BinaryContent) -> _Header:
     data = content.data
     if data[:4] != b"lCRF":
         raise content.fail(f"expected a CRFsuite model, which begins with 'lCRF', got {data[:4]!r}")
@@ -156,7 +156,7 @@ def _header(content: _Content) -> _Header:
     return header
 
 
-def _texts(content: _Content, at: int, n: int, what: str) -> tuple[str, ...]:
+def _texts(content: _BinaryContent, at: int, n: int, what: str) -> tuple[str, ...]:
     """The texts of a dictionary, in the order of their numbers."""
     size, _, byte_order, n_links, links_at = content.chunk(at, b"CQDB", 5)
     if byte_order != BYTE_ORDER:
@@ -180,7 +180,7 @@ def _texts(content: _Content, at: int, n: int, what: str) -> tuple[str, ...]:
     return texts
 
 
-def _decoded(content: _Content, starts: IntArray, lengths: IntArray, what: str) -> tuple[str, ...]:
+def _decoded(content: _BinaryContent, starts: IntArray, lengths: IntArray, what: str) -> tuple[str, ...]:
     texts: list[str] = []
     for start, end in zip(starts.tolist(), (starts + lengths - 1).tolist(), strict=True):
         if content.data.find(b"\0", start, end + 1) != end:
@@ -192,7 +192,7 @@ def _decoded(content: _Content, starts: IntArray, lengths: IntArray, what: str) 
     return tuple(texts)
 
 
-class _Features(NamedTuple):
+class _StoredFeatures(NamedTuple):
     """Features in the order of the file, each (F,)."""
 
     kind: AnyArray
@@ -200,25 +200,25 @@ class _Features(NamedTuple):
     target: IntArray
     weight: Array
 
-    def of(self, kind: int) -> _Features:
+    def of(self, kind: int) -> _StoredFeatures:
         """Those of one kind."""
         which = self.kind == kind
-        return _Features(self.kind[which], self.source[which], self.target[which], self.weight[which])
+        return _StoredFeatures(self.kind[which], self.source[which], self.target[which], self.weight[which])
 
 
-def _features(content: _Content, header: _Header) -> _Features:
+def _features(content: _BinaryContent, header: _Header) -> _StoredFeatures:
     at = header.features_at
     size, n = content.chunk(at, b"FEAT", 2)
     if size != 12 + _FEATURE.itemsize * n or header.n_features not in (0, n):
         raise content.fail(f"the header declares {header.n_features} features, the chunk {n} in {size} bytes")
     table = np.frombuffer(content.data, _FEATURE, n, at + 12)
     source, target = table["source"].astype(np.int64), table["target"].astype(np.int64)
-    features = _Features(table["kind"], source, target, table["weight"].astype(np.float64))
+    features = _StoredFeatures(table["kind"], source, target, table["weight"].astype(np.float64))
     _check_features(content, features, header.n_labels, header.n_attributes)
     return features
 
 
-def _check_features(content: _Content, features: _Features, n_labels: int, n_attributes: int) -> None:
+def _check_features(content: _BinaryContent, features: _StoredFeatures, n_labels: int, n_attributes: int) -> None:
     kind, source, target, weight = features
     content.check((kind == STATE) | (kind == TRANSITION), "feature", "kind 0 (state) or 1 (transition)", kind)
     sources = f"a source among {n_attributes} attributes (state) or {n_labels} labels (transition)"
@@ -231,7 +231,7 @@ def _check_features(content: _Content, features: _Features, n_labels: int, n_att
     content.check(new, "feature", "a pair of source and target that none before it has", pairs)
 
 
-def _check_refs(content: _Content, at: int, name: bytes, features: _Features, kind: int, n: int) -> None:
+def _check_refs(content: _BinaryContent, at: int, name: bytes, features: _StoredFeatures, kind: int, n: int) -> None:
     """ParseError unless the lists of the n sources name each feature of the kind once, under its source."""
     _, n_lists = content.chunk(at, name, 2)
     what = f"{name.decode()!r} list"
@@ -254,9 +254,9 @@ def _check_refs(content: _Content, at: int, name: bytes, features: _Features, ki
     content.check(~mine | (source_of == features.source), "feature", f"to be in the {what} of its source", source_of)
 
 
-def _transitions(content: _Content, features: _Features, n_labels: int) -> Array:
+def _transitions(content: _BinaryContent, features: _StoredFeatures, n_labels: int) -> Array:
     """The (K, K) log-potentials of features that are all transitions."""
-    if not Room(len(content.data)).holds((n_labels, n_labels)):
+    if not EntryBudget(len(content.data)).holds((n_labels, n_labels)):
         raise content.fail(f"{n_labels} labels have {n_labels}^2 transitions: too many for {len(content.data)} bytes")
     transitions = np.zeros((n_labels, n_labels))
     transitions[features.source, features.target] = features.weight

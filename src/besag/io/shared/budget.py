@@ -13,7 +13,7 @@ SPARE_ENTRIES = 1 << 22
 ENTRIES_PER_CHARACTER = 16
 
 
-class Room:
+class EntryBudget:
     """The entries that are left."""
 
     __slots__ = ("left",)

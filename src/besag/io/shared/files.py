@@ -207,7 +207,7 @@ class NotANumber(ParseError):
         self.offset = offset
 
 
-class Numbers:
+class NumberText:
     """The numbers of a text, separated by white space, and where each stands.
 
     values: float64, as `floats` gives them.

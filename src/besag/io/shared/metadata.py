@@ -3,7 +3,7 @@
 A reader puts it there, but anybody may change it. Whatever is not as the reader makes it is a ModelError that names the
 key, whose it is, what was expected and what was got. None stands for nothing.
 
->>> Kept({"potential": ("x = 1",)}, "net", "'A'").at("potential").texts()
+>>> KeptPiece({"potential": ("x = 1",)}, "net", "'A'").at("potential").texts()
 ['x = 1']
 """
 
@@ -16,7 +16,7 @@ from besag.errors import ModelError
 from besag.model.metadata import show_value
 
 
-class Kept(NamedTuple):
+class KeptPiece(NamedTuple):
     """A piece of such metadata; its path, such as "xdsl/genie"; whose it is: "the model", or a name in quotes."""
 
     value: Any
@@ -30,23 +30,23 @@ class Kept(NamedTuple):
             "with model.with_metadata"
         )
 
-    def at(self, key: str) -> Kept:
+    def at(self, key: str) -> KeptPiece:
         """The entry with a key of what must be a dict."""
         if self.value is not None and not isinstance(self.value, Mapping):
             raise self.wrong("a dict")
-        return Kept(None if self.value is None else self.value.get(key), f"{self.path}/{key}", self.whose)
+        return KeptPiece(None if self.value is None else self.value.get(key), f"{self.path}/{key}", self.whose)
 
-    def entries(self) -> dict[str, Kept]:
+    def entries(self) -> dict[str, KeptPiece]:
         """All entries of what must be a dict."""
         if self.value is not None and not isinstance(self.value, Mapping):
             raise self.wrong("a dict")
         return {key: self.at(key) for key in self.value or ()}
 
-    def items(self) -> list[Kept]:
+    def items(self) -> list[KeptPiece]:
         """The pieces of what must be a list."""
         if self.value is not None and not isinstance(self.value, tuple):
             raise self.wrong("a list")
-        return [Kept(item, f"{self.path}/{i}", self.whose) for i, item in enumerate(self.value or ())]
+        return [KeptPiece(item, f"{self.path}/{i}", self.whose) for i, item in enumerate(self.value or ())]
 
     def text(self) -> str:
         """What must be a text; "" where there is none."""

@@ -18,7 +18,7 @@ import numpy as np
 from besag.arrays import Array, concatenate
 from besag.errors import ModelError, ParseError
 from besag.io.shared.numbers import weights_of
-from besag.io.shared.tables import MAX_ARITY, Pool, TableError, energies_of, model_of, normalise_rows
+from besag.io.shared.tables import MAX_ARITY, TableError, TablePool, energies_of, model_of, normalise_rows
 from besag.model.dag import CycleError, topological
 from besag.model.model import Model
 from besag.model.variable import NameList, Variables
@@ -94,13 +94,13 @@ def _check_table(nodes: Sequence[Node], node: Node, path: str) -> None:
     node.table = node.table.reshape(shape)
 
 
-def _pooled(nodes: Sequence[Node]) -> tuple[list[Pool], Array]:
+def _pooled(nodes: Sequence[Node]) -> tuple[list[TablePool], Array]:
     """Nodes whose tables have one shape together, and all tables in that order."""
     by_shape: dict[tuple[int, ...], list[int]] = {}
     for v, node in enumerate(nodes):
         by_shape.setdefault(node.table.shape, []).append(v)
     pools = [
-        Pool(shape, np.array([[*nodes[v].parents, v] for v in members], np.int64), np.array(members, np.int64))
+        TablePool(shape, np.array([[*nodes[v].parents, v] for v in members], np.int64), np.array(members, np.int64))
         for shape, members in by_shape.items()
     ]
     return pools, concatenate([nodes[v].table for members in by_shape.values() for v in members], np.float64)

@@ -24,7 +24,7 @@ MANY = 64  # numbers for which looking for equal ones pays
 LIMIT = 1 << 40  # bytes of tables, expanded: a model beyond it is beyond any file
 
 
-class Weights(NamedTuple):
+class FileWeights(NamedTuple):
     """The tables of a model: values (L,), one table after the other, the t-th from offsets[t] to offsets[t + 1].
 
     scopes and table_of_factor (F,): the scope of each factor and which table it has, in the model's order.
@@ -36,7 +36,7 @@ class Weights(NamedTuple):
     table_of_factor: list[int]
 
 
-def tables_of(model: Model) -> Weights:
+def tables_of(model: Model) -> FileWeights:
     """All tables of weights, each once; ModelError where a weight is no double."""
     problem, graph = model.problem.expanded(frozenset({Kind.TABLE}), LIMIT), model.graph
     values = _weights(problem)
@@ -44,7 +44,7 @@ def tables_of(model: Model) -> Weights:
     starts, ends = graph.scope_offsets[order].tolist(), graph.scope_offsets[order + 1].tolist()
     variables = graph.scope_variables.tolist()
     scopes = [variables[start:end] for start, end in zip(starts, ends, strict=True)]
-    return Weights(values, problem.table_offsets, scopes, problem.table_of_factor[order].tolist())
+    return FileWeights(values, problem.table_offsets, scopes, problem.table_of_factor[order].tolist())
 
 
 def weights_of(model: Model) -> Iterator[tuple[list[int], Array]]:

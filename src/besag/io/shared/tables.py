@@ -29,7 +29,7 @@ EPSILON = 2.0**-52  # such rows stay as they are, so that a file is read as it w
 MAX_ARITY = 60  # numpy's arrays have at most 64 axes
 
 
-class Pool(NamedTuple):
+class TablePool(NamedTuple):
     """Factors whose tables have one shape: scopes (F, n) and the numbers (F,) of the factors in the file."""
 
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ def energies_of(weights: Array) -> tuple[Array, BoolArray]:
     return np.subtract(0.0, energies, out=energies), support
 
 
-def normalise_rows(variables: Variables, pools: Sequence[Pool], weights: Array) -> Array:
+def normalise_rows(variables: Variables, pools: Sequence[TablePool], weights: Array) -> Array:
     """CPTs, pool by pool, with rows that sum to one; TableError where one does not within ROW_TOLERANCE."""
     counts = [len(pool.scopes) * prod(pool.shape[:-1]) for pool in pools]
     lengths = np.repeat([pool.shape[-1] for pool in pools], counts)
@@ -71,7 +71,7 @@ def note_rows(sums: Array) -> None:
     note(f"rows of CPTs that did not sum to one: {(missed > NOTABLE).sum()}, off by {missed.max():.2g} at most")
 
 
-def _no_cpt(variables: Variables, pools: Sequence[Pool], weights: Array) -> TableError:
+def _no_cpt(variables: Variables, pools: Sequence[TablePool], weights: Array) -> TableError:
     start = 0
     for pool in pools:
         size = prod(pool.shape)
@@ -87,7 +87,7 @@ def _no_cpt(variables: Variables, pools: Sequence[Pool], weights: Array) -> Tabl
 
 def model_of(
     variables: Variables,
-    pools: Sequence[Pool],
+    pools: Sequence[TablePool],
     energies: Array,
     support: BoolArray,
     conditional: bool,

@@ -75,7 +75,7 @@ def _blank(match: re.Match[str]) -> str:
 def unquote(token: str) -> str:
     r"""The content of a text, or the word itself.
 
-    >>> unquoted(r'"say \"yes\""'), unquoted("yes"), unquoted(r'"C:\temp"')
+    >>> unquote(r'"say \"yes\""'), unquote("yes"), unquote(r'"C:\temp"')
     ('say "yes"', 'yes', 'C:\\temp')
     """
     if not token.startswith('"'):
@@ -91,7 +91,7 @@ def _unescaped(match: re.Match[str]) -> str:
 def quote(text: str) -> str:
     r"""A text in quotes, on one line.
 
-    >>> quoted('say "yes"')
+    >>> quote('say "yes"')
     '"say \\"yes\\""'
     """
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

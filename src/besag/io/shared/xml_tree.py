@@ -22,7 +22,7 @@ from xml.parsers import expat
 from besag.arrays import Array
 from besag.errors import ModelError, ParseError
 from besag.io.shared.files import floats, is_number, text_of
-from besag.io.shared.metadata import Kept
+from besag.io.shared.metadata import KeptPiece
 
 COMMENT = "!--"
 MAX_DEPTH = 100
@@ -58,7 +58,7 @@ class Element:
         return next((child for child in self.children if child.tag == tag), None)
 
 
-class Document(NamedTuple):
+class XmlDocument(NamedTuple):
     """A file: its root, and the comments before and after it."""
 
     root: Element
@@ -68,7 +68,7 @@ class Document(NamedTuple):
 # Reading --------------------------------------------------------------------------------------------------------------
 
 
-def parse(data: bytes, path: str) -> Document:
+def parse(data: bytes, path: str) -> XmlDocument:
     """The elements of an XML file; ParseError, with line and column, where it is not well formed or is refused."""
     text = _decoded(data, path)
     declaration = _DECLARATION.match(text)
@@ -119,7 +119,7 @@ class _Builder:
         parser.ExternalEntityRefHandler = self._refuse_reference
         parser.SkippedEntityHandler = self._refuse_reference
 
-    def document(self, text: str) -> Document:
+    def document(self, text: str) -> XmlDocument:
         try:
             self.parser.Parse(text, True)
         except expat.ExpatError as error:
@@ -127,7 +127,7 @@ class _Builder:
             raise ParseError(message, path=self.path, line=error.lineno, column=error.offset + 1) from None
         if self.root is None:
             raise ParseError("expected an XML element, got none", path=self.path)
-        return Document(self.root, tuple(self.comments))
+        return XmlDocument(self.root, tuple(self.comments))
 
     def _fail(self, message: str) -> ParseError:
         line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
@@ -246,7 +246,7 @@ def as_data(element: Element) -> dict[str, Any]:
     return data
 
 
-def from_data(kept: Kept, depth: int = 1) -> Element:
+def from_data(kept: KeptPiece, depth: int = 1) -> Element:
     """The element that `as_data` gave; ModelError where it is something that XML cannot hold."""
     tag, children = kept.at("tag"), kept.at("children").items()
     if tag.text() == COMMENT:
@@ -263,14 +263,14 @@ def from_data(kept: Kept, depth: int = 1) -> Element:
     )
 
 
-def attributes_of(kept: Kept) -> dict[str, str]:
+def attributes_of(kept: KeptPiece) -> dict[str, str]:
     """Attributes of an element."""
     if not all(_NAME.fullmatch(key) for key in kept.entries()):
         raise kept.wrong("names of XML attributes")
     return {key: _sound(entry) for key, entry in kept.entries().items()}
 
 
-def comment_of(kept: Kept) -> Element:
+def comment_of(kept: KeptPiece) -> Element:
     """A comment with a text."""
     text = _sound(kept)
     if "--" in text or text.endswith("-"):
@@ -278,7 +278,7 @@ def comment_of(kept: Kept) -> Element:
     return Element(COMMENT, text=text)
 
 
-def _sound(kept: Kept) -> str:
+def _sound(kept: KeptPiece) -> str:
     if _NOT_XML.search(kept.text()):
         raise kept.wrong("characters that XML has")
     return kept.text()

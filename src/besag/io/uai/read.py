@@ -25,8 +25,8 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray, concatenate, offsets_of
 from besag.errors import LossWarning, ParseError, warn
 from besag.io.formats import Source
-from besag.io.shared.files import NotANumber, Numbers, line_of
-from besag.io.shared.tables import MAX_ARITY, Pool, TableError, energies_of, model_of, normalise_rows
+from besag.io.shared.files import NotANumber, NumberText, line_of
+from besag.io.shared.tables import MAX_ARITY, TableError, TablePool, energies_of, model_of, normalise_rows
 from besag.io.uai.write import write
 from besag.model.dag import CycleError, topological
 from besag.model.model import Model
@@ -61,7 +61,7 @@ def read(source: Source) -> Model:
     return _bayes(numbers, variables, functions)
 
 
-def _kind(data: bytes, path: str) -> tuple[bytes, Numbers, NotANumber | None]:
+def _kind(data: bytes, path: str) -> tuple[bytes, NumberText, NotANumber | None]:
     """The kind, the numbers up to the first word that is none, and the error of that word."""
     if b"#" in data:
         data = _COMMENT.sub(b"", data)
@@ -72,12 +72,12 @@ def _kind(data: bytes, path: str) -> tuple[bytes, Numbers, NotANumber | None]:
         raise ParseError(f"expected BAYES or MARKOV, got {shown}", path=path, line=line)
     kind = word.group(1).upper()
     try:
-        return kind, Numbers(data, path, word.end()), None
+        return kind, NumberText(data, path, word.end()), None
     except NotANumber as error:
-        return kind, Numbers(data[: error.offset], path, word.end()), error
+        return kind, NumberText(data[: error.offset], path, word.end()), error
 
 
-def _tell_of_more(numbers: Numbers, functions: _Functions, path: str, word: NotANumber | None) -> None:
+def _tell_of_more(numbers: NumberText, functions: _Functions, path: str, word: NotANumber | None) -> None:
     """A LossWarning where something follows the last table."""
     if functions.end < len(numbers):
         line: int | None = numbers.line(functions.end)
@@ -88,7 +88,7 @@ def _tell_of_more(numbers: Numbers, functions: _Functions, path: str, word: NotA
     warn(LossWarning(f"{path}:{line}: what follows the last table, from here on, is ignored"))
 
 
-def _variables(numbers: Numbers) -> tuple[Variables, int]:
+def _variables(numbers: NumberText) -> tuple[Variables, int]:
     """The variables, and where the number of functions stands."""
     n = numbers.integer(0, 1, len(numbers), "the number of variables")
     cardinalities = numbers.values[1 : 1 + n]
@@ -124,7 +124,7 @@ def _by_arity(values: Array, starts: IntArray, arities: IntArray) -> Iterator[tu
         yield which, values[starts[which][:, None] + np.arange(arity)]
 
 
-def _functions(numbers: Numbers, variables: Variables, at: int) -> _Functions:
+def _functions(numbers: NumberText, variables: Variables, at: int) -> _Functions:
     n_functions = numbers.integer(at, 0, len(numbers), "the number of functions")
     starts, at = _walk(numbers, at + 1, n_functions, len(variables))
     arities = np.diff(np.append(starts, at + 1)) - 1
@@ -135,7 +135,7 @@ def _functions(numbers: Numbers, variables: Variables, at: int) -> _Functions:
     return _Functions(starts, arities, *_tables(numbers, at, sizes))
 
 
-def _walk(numbers: Numbers, at: int, n_functions: int, n_variables: int) -> tuple[IntArray, int]:
+def _walk(numbers: NumberText, at: int, n_functions: int, n_variables: int) -> tuple[IntArray, int]:
     """Where each scope begins, and where the last one ends."""
     values, end = numbers.values, len(numbers)
     starts = np.empty(n_functions, np.int64)
@@ -152,7 +152,7 @@ def _walk(numbers: Numbers, at: int, n_functions: int, n_variables: int) -> tupl
     return starts, at
 
 
-def _check_scopes(numbers: Numbers, which: IntArray, starts: IntArray, scopes: Array, n_variables: int) -> None:
+def _check_scopes(numbers: NumberText, which: IntArray, starts: IntArray, scopes: Array, n_variables: int) -> None:
     wrong = ~((scopes >= 0) & (scopes < n_variables) & (scopes == np.floor(scopes)))
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
@@ -165,7 +165,7 @@ def _check_scopes(numbers: Numbers, which: IntArray, starts: IntArray, scopes: A
         raise numbers.fail(int(starts[function]), f"the scope of function {function} repeats a variable")
 
 
-def _tables(numbers: Numbers, at: int, sizes: Array) -> tuple[IntArray, IntArray, int]:
+def _tables(numbers: NumberText, at: int, sizes: Array) -> tuple[IntArray, IntArray, int]:
     """Where each table begins, how long it is, and where all end: sizes are checked before anything is made."""
     rest = len(numbers) - at
     lengths = np.minimum(sizes, rest + 1).astype(np.int64)
@@ -195,7 +195,7 @@ def _tables(numbers: Numbers, at: int, sizes: Array) -> tuple[IntArray, IntArray
     return heads[:-1] + 1, lengths, end
 
 
-def _pools(values: Array, variables: Variables, functions: _Functions) -> tuple[list[Pool], Array]:
+def _pools(values: Array, variables: Variables, functions: _Functions) -> tuple[list[TablePool], Array]:
     """The functions of each table shape, and all tables in that order."""
     pools = []
     for which, given in _by_arity(values, functions.scope_starts, functions.arities):
@@ -206,20 +206,22 @@ def _pools(values: Array, variables: Variables, functions: _Functions) -> tuple[
         order = np.argsort(kind, kind="stable")
         for members in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
             shape = tuple(variables.cardinalities[scopes[members[0]]].tolist())
-            pools.append(Pool(shape, scopes[members], which[members]))
+            pools.append(TablePool(shape, scopes[members], which[members]))
     order = concatenate([pool.positions for pool in pools], np.int64)
     starts, sizes = functions.table_starts[order].tolist(), functions.sizes[order].tolist()
     tables = [values[start : start + size] for start, size in zip(starts, sizes, strict=True)]
     return pools, concatenate(tables, np.float64)
 
 
-def _markov(numbers: Numbers, variables: Variables, functions: _Functions) -> Model:
+def _markov(numbers: NumberText, variables: Variables, functions: _Functions) -> Model:
     pools, weights = _pools(numbers.values, variables, functions)
     constant = functions.arities == 0
     if not constant.any():
         return model_of(variables, pools, *energies_of(weights), conditional=False)
     if not pools:
-        pools = [Pool(tuple(variables.cardinalities[:1].tolist()), np.zeros((1, 1), np.int64), np.zeros(1, np.int64))]
+        pools = [
+            TablePool(tuple(variables.cardinalities[:1].tolist()), np.zeros((1, 1), np.int64), np.zeros(1, np.int64))
+        ]
         weights = np.ones(pools[0].shape)
     else:
         position = np.cumsum(~constant) - 1
@@ -229,7 +231,7 @@ def _markov(numbers: Numbers, variables: Variables, functions: _Functions) -> Mo
     return model_of(variables, pools, energies, support, conditional=False)
 
 
-def _fold(pools: list[Pool], energies: Array, support: BoolArray, constants: Array) -> None:
+def _fold(pools: list[TablePool], energies: Array, support: BoolArray, constants: Array) -> None:
     """Multiplies the factor at position 0 by the constants."""
     start = 0
     for pool in pools:
@@ -243,7 +245,7 @@ def _fold(pools: list[Pool], energies: Array, support: BoolArray, constants: Arr
         start += size * len(pool.scopes)
 
 
-def _bayes(numbers: Numbers, variables: Variables, functions: _Functions) -> Model:
+def _bayes(numbers: NumberText, variables: Variables, functions: _Functions) -> Model:
     _check_network(numbers, variables, functions)
     pools, weights = _pools(numbers.values, variables, functions)
     try:
@@ -255,7 +257,7 @@ def _bayes(numbers: Numbers, variables: Variables, functions: _Functions) -> Mod
     return model_of(variables, pools, *energies_of(weights), conditional=True)
 
 
-def _check_network(numbers: Numbers, variables: Variables, functions: _Functions) -> None:
+def _check_network(numbers: NumberText, variables: Variables, functions: _Functions) -> None:
     """ParseError unless each variable is the child of one function and there is no cycle."""
     if (functions.arities == 0).any():
         function = int(np.argmin(functions.arities))
@@ -280,7 +282,7 @@ def _check_network(numbers: Numbers, variables: Variables, functions: _Functions
     _check_acyclic(numbers, variables, functions, first)
 
 
-def _check_acyclic(numbers: Numbers, variables: Variables, functions: _Functions, function_of: IntArray) -> None:
+def _check_acyclic(numbers: NumberText, variables: Variables, functions: _Functions, function_of: IntArray) -> None:
     starts = functions.scope_starts[function_of].tolist()
     arities = functions.arities[function_of].tolist()
     parents = [

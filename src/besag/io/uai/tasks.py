@@ -30,7 +30,7 @@ import numpy as np
 
 from besag.arrays import Array, freeze
 from besag.errors import EvidenceError, ModelError, ParseError
-from besag.io.shared.files import Numbers, line_of, read_bytes
+from besag.io.shared.files import NumberText, line_of, read_bytes
 from besag.io.shared.numbers import number_text
 from besag.model.model import Model
 
@@ -69,7 +69,7 @@ def read_uai_samples(path: str | PathLike[str], model: Model | None = None) -> l
 
 def samples_of(data: bytes, path: str, model: Model | None = None) -> list[dict[str, str]]:
     """The same from the content of a file."""
-    numbers = Numbers(_COMMENT.sub(b"", data), path)
+    numbers = NumberText(_COMMENT.sub(b"", data), path)
     first = numbers.integer(0, 0, len(numbers), "a number of observations or of samples")
     if first == 0:
         return []
@@ -90,13 +90,13 @@ def samples_of(data: bytes, path: str, model: Model | None = None) -> list[dict[
 
 def line_of_sample(data: bytes, path: str, sample: int) -> int:
     """The line on which a sample of several begins, in content that `samples_of` has read."""
-    numbers, at = Numbers(_COMMENT.sub(b"", data), path), 1
+    numbers, at = NumberText(_COMMENT.sub(b"", data), path), 1
     for _ in range(sample):
         at += 1 + 2 * int(numbers.values[at])
     return numbers.line(at)
 
 
-def _sample(numbers: Numbers, at: int, k: int, model: Model | None) -> dict[str, str]:
+def _sample(numbers: NumberText, at: int, k: int, model: Model | None) -> dict[str, str]:
     """k observations, whose number stands at `at`."""
     evidence: dict[str, str] = {}
     for place in range(at + 1, at + 1 + 2 * k, 2):
@@ -106,7 +106,7 @@ def _sample(numbers: Numbers, at: int, k: int, model: Model | None) -> dict[str,
     return evidence
 
 
-def _pair(numbers: Numbers, place: int, model: Model | None) -> tuple[str, str]:
+def _pair(numbers: NumberText, place: int, model: Model | None) -> tuple[str, str]:
     """The variable and the state that stand at a place."""
     variable = _variable(numbers, place, model)
     number = int(numbers.values[place])
@@ -115,7 +115,7 @@ def _pair(numbers: Numbers, place: int, model: Model | None) -> tuple[str, str]:
     return variable, str(state) if model is None else model.variables.states(number)[state]
 
 
-def _variable(numbers: Numbers, place: int, model: Model | None) -> str:
+def _variable(numbers: NumberText, place: int, model: Model | None) -> str:
     most = MANY if model is None else len(model.variables) - 1
     number = numbers.integer(place, 0, most, "a variable")
     return str(number) if model is None else model.variables.names[number]
@@ -130,7 +130,7 @@ def read_uai_likelihoods(path: str | PathLike[str], model: Model | None = None) 
     >>> read_uai_likelihoods(file)
     {'7': {'0': 0.7, '1': 0.5}}
     """
-    numbers = Numbers(_COMMENT.sub(b"", read_bytes(path)), fspath(path))
+    numbers = NumberText(_COMMENT.sub(b"", read_bytes(path)), fspath(path))
     n = numbers.integer(0, 0, len(numbers), "a number of likelihoods")
     found: dict[str, dict[str, float]] = {}
     at = 1
@@ -145,7 +145,7 @@ def read_uai_likelihoods(path: str | PathLike[str], model: Model | None = None) 
     return found
 
 
-def _likelihood(numbers: Numbers, at: int, variable: str, model: Model | None) -> dict[str, float]:
+def _likelihood(numbers: NumberText, at: int, variable: str, model: Model | None) -> dict[str, float]:
     """The likelihood of the variable that stands at `at`."""
     states = None if model is None else model.variables[variable].states
     low, high = (1, max(1, len(numbers) - at - 2)) if states is None else (len(states), len(states))
@@ -197,7 +197,7 @@ def read_uai_query(path: str | PathLike[str], model: Model | None = None) -> lis
 
 def query_of(data: bytes, path: str, model: Model | None = None) -> list[str]:
     """The same from the content of a file."""
-    numbers = Numbers(_COMMENT.sub(b"", data), path)
+    numbers = NumberText(_COMMENT.sub(b"", data), path)
     n = numbers.integer(0, 0, len(numbers) - 1, "the number of query variables")
     if n < len(numbers) - 1:
         raise numbers.fail(n + 1, f"expected {n} query variables and then the end, got {len(numbers) - 1} numbers")
@@ -249,7 +249,7 @@ def read_uai_result(path: str | PathLike[str]) -> Solution:
         got = data.split(maxsplit=1)[0][:40].decode("ascii", "replace")
         raise ParseError(f"expected one of {', '.join(TASKS)}, got {got!r}", path=where, line=line_of(data, 0))
     start = max([word.end(), *(match.end() for match in _BEGIN.finditer(data))])
-    numbers = Numbers(data, where, start)
+    numbers = NumberText(data, where, start)
     if task == "PR":
         return Solution(task, log10_partition=_log10(numbers))
     n = numbers.integer(0, 0, len(numbers), "the number of variables")
@@ -264,17 +264,17 @@ def read_uai_result(path: str | PathLike[str]) -> Solution:
     return Solution(task, states=_states(numbers, range(1, n + 1)))
 
 
-def _log10(numbers: Numbers) -> float:
+def _log10(numbers: NumberText) -> float:
     if len(numbers) != 1 or math.isnan(numbers.values[0]):
         raise numbers.fail(min(1, len(numbers)), f"expected one number, log10 Z, got {len(numbers)}")
     return float(numbers.values[0])
 
 
-def _states(numbers: Numbers, places: range) -> tuple[int, ...]:
+def _states(numbers: NumberText, places: range) -> tuple[int, ...]:
     return tuple(numbers.integer(place, 0, MANY, "a variable or a state") for place in places)
 
 
-def _marginals(numbers: Numbers, n: int) -> tuple[Array, ...]:
+def _marginals(numbers: NumberText, n: int) -> tuple[Array, ...]:
     found, at = [], 1
     for variable in range(n):
         k = numbers.integer(at, 1, max(1, len(numbers) - at - 1), f"the cardinality of variable {variable}")

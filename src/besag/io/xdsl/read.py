@@ -31,10 +31,10 @@ import numpy as np
 from besag.arrays import Array
 from besag.errors import ModelError, ParseError
 from besag.io.formats import Source
-from besag.io.shared.budget import Room
+from besag.io.shared.budget import EntryBudget
 from besag.io.shared.nodes import Node, model_of_nodes
 from besag.io.shared.tables import MAX_ARITY
-from besag.io.shared.xml_tree import COMMENT, Document, Element, as_data, numbers_of, parse
+from besag.io.shared.xml_tree import COMMENT, Element, XmlDocument, as_data, numbers_of, parse
 from besag.io.xdsl.drawing import default_genie, model_name, stub_nodes
 from besag.io.xdsl.names import NAME, split_properties
 from besag.io.xdsl.node import ChanceNode, extras_of, metadata_of
@@ -68,7 +68,7 @@ class _Reader:
         self.chance: list[ChanceNode] = []
         self.index: dict[str, int] = {}
         self.left_out: dict[str, str] = {}
-        self.room = Room(len(source.data))
+        self.room = EntryBudget(len(source.data))
 
     def model(self) -> Model:
         """The whole file."""
@@ -181,7 +181,7 @@ class _Reader:
 
     # The model --------------------------------------------------------------------------------------------------------
 
-    def _model_metadata(self, document: Document) -> dict[str, Any]:
+    def _model_metadata(self, document: XmlDocument) -> dict[str, Any]:
         root = document.root
         extensions = self._one(root, "extensions") or Element("extensions")
         genie = self._one(extensions, "genie")

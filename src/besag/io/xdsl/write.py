@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import Array
-from besag.io.shared.metadata import Kept
+from besag.io.shared.metadata import KeptPiece
 from besag.io.shared.nodes import Node, nodes_of
 from besag.io.shared.numbers import number_text
 from besag.io.shared.xml_tree import Element, attributes_of, comment_of, from_data, render
@@ -35,7 +35,7 @@ SHARED = ("label", "comment", "position")
 def write(model: Model) -> bytes:
     """The XDSL file of a Bayesian network; ModelError where the model is none."""
     nodes = nodes_of(model, "GeNIe XDSL")
-    kept = Kept(model.metadata.get("xdsl"), "xdsl", "the model")
+    kept = KeptPiece(model.metadata.get("xdsl"), "xdsl", "the model")
     ids = identifiers([node.name for node in nodes])
     name = model.metadata.get("name") or None
     attributes = attributes_of(kept.at("attributes")) or default_attributes(name)
@@ -53,11 +53,11 @@ def default_attributes(name: str | None) -> dict[str, str]:
     return {"version": "1.0", "id": identifier_of(name or UNNAMED), "numsamples": "10000", "discsamples": "10000"}
 
 
-def _kept(node: Node) -> Kept:
-    return Kept(node.metadata.get("xdsl"), "xdsl", repr(node.name))
+def _kept(node: Node) -> KeptPiece:
+    return KeptPiece(node.metadata.get("xdsl"), "xdsl", repr(node.name))
 
 
-def _with_extras(groups: Mapping[str, Sequence[Element]], kept: Kept) -> list[Element]:
+def _with_extras(groups: Mapping[str, Sequence[Element]], kept: KeptPiece) -> list[Element]:
     """The elements of all groups, in order, each group followed by the kept elements that came after it."""
     after: dict[str, list[Element]] = {}
     for extra in kept.at("extras").items():
@@ -105,14 +105,14 @@ def _identified(element: Element, identifier: str) -> Element:
     return element
 
 
-def _state(identifier: str, kept: Kept) -> Element:
+def _state(identifier: str, kept: KeptPiece) -> Element:
     state = Element("state") if kept.value is None else from_data(kept)
     if state.tag != "state":
         raise kept.wrong("a <state>")
     return _identified(state, identifier)
 
 
-def _definition(table: Array, states: Sequence[str], kept: Kept) -> tuple[str, list[Element]]:
+def _definition(table: Array, states: Sequence[str], kept: KeptPiece) -> tuple[str, list[Element]]:
     """The tag of a node and the elements with its numbers."""
     noisy = kept.at("noisymax")
     if noisy.value is not None:
@@ -125,7 +125,7 @@ def _definition(table: Array, states: Sequence[str], kept: Kept) -> tuple[str, l
     return "cpt", [Element("probabilities", text=" ".join(number_text(table)))]
 
 
-def _noisy(table: Array, kept: Kept) -> list[Element]:
+def _noisy(table: Array, kept: KeptPiece) -> list[Element]:
     """Strengths, where they were given, and parameters; none where they no longer give the table."""
     strengths, parameters = kept.at("strengths").numbers(), kept.at("parameters").numbers()
     if not all(isinstance(state, int) for state in strengths):
@@ -176,7 +176,7 @@ def _drawings(nodes: Sequence[Node], ids: Sequence[str]) -> dict[str, Element]:
 
 
 def _extensions(
-    metadata: Mapping[str, Any], attributes: Mapping[str, str], kept: Kept, drawings: dict[str, Element]
+    metadata: Mapping[str, Any], attributes: Mapping[str, str], kept: KeptPiece, drawings: dict[str, Element]
 ) -> list[Element]:
     """The <extensions>, of which other programs want a <genie> even where there is nothing to draw."""
     name, comment, tree = metadata.get("name") or None, metadata.get("comment") or None, kept.at("genie")

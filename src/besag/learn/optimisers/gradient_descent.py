@@ -45,10 +45,10 @@ class GradientDescent(Descending):
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)
-        return _Process(self, function)
+        return _ConstantSteps(self, function)
 
 
-class _Process(Method):
+class _ConstantSteps(Method):
     optimizer: GradientDescent
 
     def begin(self, theta: Array) -> Point:

@@ -71,10 +71,10 @@ class LBFGS(Descending):
         check_choice(self, "metric", METRICS)
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
-        return _Process(self, function, n_parameters)
+        return _QuasiNewton(self, function, n_parameters)
 
 
-class _Pairs:
+class _Curvature:
     """The last pairs, in rows of one array: s, then y.
 
     There is room for one pair more than H is made of, so that a Point and the one after it can both be used. What a
@@ -162,12 +162,12 @@ def _two_loops(slots: IntArray, dots: Array, projections: Array) -> tuple[float,
     return gamma, coefficients
 
 
-class _Process(Method):
+class _QuasiNewton(Method):
     optimizer: LBFGS
 
     def __init__(self, optimizer: LBFGS, function: Function, n_parameters: int) -> None:
         Method.__init__(self, optimizer, function)
-        self.pairs = _Pairs(optimizer.memory, n_parameters, getattr(function, "n_threads", None))
+        self.pairs = _Curvature(optimizer.memory, n_parameters, getattr(function, "n_threads", None))
 
     def begin(self, theta: Array) -> Point:
         value, gradient = self.function.value_and_grad(theta)

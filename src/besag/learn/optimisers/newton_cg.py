@@ -34,10 +34,10 @@ class NewtonCG(Descending):
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)
-        return _Process(self, function)
+        return _TruncatedNewton(self, function)
 
 
-class _Process(Method):
+class _TruncatedNewton(Method):
     optimizer: NewtonCG
 
     def begin(self, theta: Array) -> Point:

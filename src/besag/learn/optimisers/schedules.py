@@ -16,7 +16,7 @@ SCHEDULES = ("constant", "inverse", "inverse_sqrt", "cosine")
 def scale_step(schedule: str, step: float, decay: float, epochs: float, max_epochs: int) -> float:
     """The step after so many epochs.
 
-    >>> scheduled("inverse", 0.5, decay=1.0, epochs=4.0, max_epochs=10)
+    >>> scale_step("inverse", 0.5, decay=1.0, epochs=4.0, max_epochs=10)
     0.1
     """
     if schedule == "inverse":

@@ -44,10 +44,10 @@ class SteepestDescent(Descending):
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)
-        return _Process(self, function)
+        return _ExactSteps(self, function)
 
 
-class _Process(Method):
+class _ExactSteps(Method):
     optimizer: SteepestDescent
 
     def step(self, point: Point) -> Point:

@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable
 
 from besag.arrays import Array, IntArray
-from besag.infer.bp.kernels.general import Numbers
-from besag.infer.bp.kernels.links import Links
+from besag.infer.bp.kernels.general import MessageNumbers
+from besag.infer.bp.kernels.links import MessageLinks
 from besag.infer.bp.kernels.ratios import entry_of_pair
 from besag.kernels.compile import at, inlined
 from besag.kernels.factors import POTTS
@@ -54,7 +54,13 @@ def make_variables(semiring: int, ratios: int) -> Callable[..., None]:
     """Beliefs (S,) and log Z_v (V,) of variables [start, stop). ratios: messages (E,) are those of `bp_ratios`."""
 
     def variables(
-        links: Links, numbers: Numbers, messages: Array, start: int, stop: int, beliefs: Array, log_z: Array
+        links: MessageLinks,
+        numbers: MessageNumbers,
+        messages: Array,
+        start: int,
+        stop: int,
+        beliefs: Array,
+        log_z: Array,
     ) -> None:
         base, state_offsets = numbers.base, numbers.state_offsets
         first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
@@ -90,7 +96,9 @@ def make_least(ratios: int) -> Callable[..., float]:
     0 where messages leave nothing to any state of one. ratios: as above. room (K,).
     """
 
-    def least(links: Links, numbers: Numbers, messages: Array, start: int, stop: int, room: Array) -> float:
+    def least(
+        links: MessageLinks, numbers: MessageNumbers, messages: Array, start: int, stop: int, room: Array
+    ) -> float:
         base, state_offsets, found = numbers.base, numbers.state_offsets, 1.0
         first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
         for v in range(start, stop):
@@ -120,7 +128,7 @@ def make_least(ratios: int) -> Callable[..., float]:
 
 
 @inlined
-def entry_of(semiring: int, numbers: Numbers, g: int, entry: int, i: int, j: int) -> float:
+def entry_of(semiring: int, numbers: MessageNumbers, g: int, entry: int, i: int, j: int) -> float:
     """An entry of a factor's table; of a Potts factor the one at the states i and j."""
     if numbers.kinds[g] != POTTS:
         return numbers.tables[entry]  # type: ignore[no-any-return]
@@ -129,7 +137,7 @@ def entry_of(semiring: int, numbers: Numbers, g: int, entry: int, i: int, j: int
 
 
 @inlined
-def next_row(links: Links, g: int, digits: IntArray) -> None:
+def next_row(links: MessageLinks, g: int, digits: IntArray) -> None:
     """The next state of all variables of a factor but its last, row-major."""
     first = links.link_offsets[g]
     a = links.link_offsets[g + 1] - first - 2
@@ -142,7 +150,7 @@ def next_row(links: Links, g: int, digits: IntArray) -> None:
 
 
 @inlined
-def outer_of(semiring: int, links: Links, gathered: Array, g: int, digits: IntArray) -> float:
+def outer_of(semiring: int, links: MessageLinks, gathered: Array, g: int, digits: IntArray) -> float:
     """The product of what all variables of a factor but its last send, at their states."""
     first = links.link_offsets[g]
     outer = times(semiring, one_of(semiring), gathered[links.message_offsets[first] + digits[0]])
@@ -153,9 +161,9 @@ def outer_of(semiring: int, links: Links, gathered: Array, g: int, digits: IntAr
 
 @inlined
 def weight_of(
-    semiring: int, links: Links, numbers: Numbers, gathered: Array, g: int, n_rows: int, digits: IntArray
+    semiring: int, links: MessageLinks, numbers: MessageNumbers, gathered: Array, g: int, n_rows: int, digits: IntArray
 ) -> tuple[float, float]:
-    """Z_f, as a sum: see `added`."""
+    """Z_f, as a sum: see `add_term`."""
     last = links.link_offsets[g + 1] - 1
     inner, n = links.message_offsets[last], links.message_offsets[last + 1] - links.message_offsets[last]
     highest, total, entry = zero_of(semiring), 0.0, numbers.starts[g]
@@ -171,7 +179,7 @@ def weight_of(
 
 
 @inlined
-def along_links(semiring: int, links: Links, messages: Array, gathered: Array, g: int) -> float:
+def along_links(semiring: int, links: MessageLinks, messages: Array, gathered: Array, g: int) -> float:
     """The sum of log Z_e over the links of a factor."""
     one, logs = one_of(semiring), 0.0
     for e in range(links.link_offsets[g], links.link_offsets[g + 1]):
@@ -190,8 +198,8 @@ def make_factors(semiring: int, stored: int) -> Callable[..., None]:
     """
 
     def factors(
-        links: Links,
-        numbers: Numbers,
+        links: MessageLinks,
+        numbers: MessageNumbers,
         messages: Array,
         gathered: Array,
         out_starts: IntArray,

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 
 from besag.arrays import AnyArray, Array, IntArray
-from besag.infer.bp.kernels.general import Numbers
-from besag.infer.bp.kernels.links import Links
+from besag.infer.bp.kernels.general import MessageNumbers
+from besag.infer.bp.kernels.links import MessageLinks
 from besag.kernels.compile import inlined
 from besag.kernels.factors import POTTS
 
@@ -67,8 +67,8 @@ def make_decode() -> Callable[..., None]:
     """Codes (V,) from messages in the domain of MAX; codes are -1 before. digits (arity,), room and best (K,)."""
 
     def decode(
-        links: Links,
-        numbers: Numbers,
+        links: MessageLinks,
+        numbers: MessageNumbers,
         messages: AnyArray,
         gathered: AnyArray,
         order: IntArray,

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from besag.arrays import AnyArray, IntArray
-from besag.infer.bp.kernels.links import Links
+from besag.infer.bp.kernels.links import MessageLinks
 from besag.kernels.compile import inlined
 from besag.kernels.factors import POTTS
 from besag.kernels.semiring import MAX, SUM, one_of, plus, times, zero_of
@@ -27,7 +27,7 @@ from besag.kernels.semiring import MAX, SUM, one_of, plus, times, zero_of
 FLOOR, SINGLE_FLOOR = -1e303, -1e33  # log messages; tables reach to 1e300 and 1e30, and sums of some of both are finite
 
 
-class Numbers(NamedTuple):
+class MessageNumbers(NamedTuple):
     """A row of a problem in the domain of a semiring.
 
     Kernels take the arrays out of it first: a tuple that is handed to an inlined helper counts references each time.
@@ -231,8 +231,8 @@ def make_gather(semiring: int) -> Callable[..., bool]:
     """q of variables [start, stop); False where one has lost its range."""
 
     def gather(
-        links: Links,
-        numbers: Numbers,
+        links: MessageLinks,
+        numbers: MessageNumbers,
         messages: AnyArray,
         start: int,
         stop: int,
@@ -254,8 +254,8 @@ def make_send(semiring: int) -> Callable[..., float]:
     """m of factors [start, stop); the largest change, inf where one has lost its range. new (M,) is room."""
 
     def send(
-        links: Links,
-        numbers: Numbers,
+        links: MessageLinks,
+        numbers: MessageNumbers,
         gathered: AnyArray,
         damping: float,
         start: int,

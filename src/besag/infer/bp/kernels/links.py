@@ -25,7 +25,7 @@ from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
 
 
-class Links(NamedTuple):
+class MessageLinks(NamedTuple):
     """See the module."""
 
     factors: IntArray
@@ -58,7 +58,7 @@ def make_count() -> Callable[..., tuple[int, int, int]]:
 def make_link() -> Callable[..., None]:
     """Kernel: fills Links whose arrays are all zero."""
 
-    def link(scope_offsets: IntArray, scope_variables: IntArray, state_offsets: IntArray, links: Links) -> None:
+    def link(scope_offsets: IntArray, scope_variables: IntArray, state_offsets: IntArray, links: MessageLinks) -> None:
         first, by_variable = links.first, links.links_of_variable
         g, e, end = 0, 0, 0
         for f in range(len(scope_offsets) - 1):
@@ -101,13 +101,13 @@ def make_places() -> Callable[..., bool]:
     return places
 
 
-def links_of(factors: Factors, *, compile: bool) -> Links:
+def links_of(factors: Factors, *, compile: bool) -> MessageLinks:
     """The links of a problem's factors."""
     given = (factors.scope_offsets, factors.scope_variables, factors.state_offsets)
     n_factors, n_links, n_entries = kernel_of(make_count, compile=compile)(*given)
     n_variables = len(factors.state_offsets) - 1
     kind = index_type(max(n_entries, len(factors.scope_offsets), n_variables))
     sizes = (n_factors, n_factors + 1, n_links, n_links, n_links + 1, n_variables + 1, n_links)
-    links = Links(*[np.zeros(size, kind) for size in sizes])  # type: ignore[arg-type]
+    links = MessageLinks(*[np.zeros(size, kind) for size in sizes])  # type: ignore[arg-type]
     kernel_of(make_link, compile=compile)(*given, links)
-    return Links(*seal(links))
+    return MessageLinks(*seal(links))

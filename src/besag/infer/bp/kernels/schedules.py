@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from besag.arrays import AnyArray, Array, IntArray
-from besag.infer.bp.kernels.general import Numbers, change_of, damp, gather_variable, lift, send_factor
-from besag.infer.bp.kernels.links import Links
+from besag.infer.bp.kernels.general import MessageNumbers, change_of, damp, gather_variable, lift, send_factor
+from besag.infer.bp.kernels.links import MessageLinks
 from besag.kernels.compile import inlined
 from besag.kernels.semiring import SUM
 
@@ -30,7 +30,7 @@ class Heap(NamedTuple):
     changes: Array  # (E,)
 
 
-class Room(NamedTuple):
+class SendRoom(NamedTuple):
     """Work memory."""
 
     product: AnyArray  # (K,)
@@ -42,13 +42,13 @@ def make_sweep(semiring: int) -> Callable[..., float]:
     """Variables in turn, in the order given; the largest change, inf where a message has lost its range."""
 
     def sweep(
-        links: Links,
-        numbers: Numbers,
+        links: MessageLinks,
+        numbers: MessageNumbers,
         order: IntArray,
         damping: float,
         messages: AnyArray,
         gathered: AnyArray,
-        room: Room,
+        room: SendRoom,
     ) -> float:
         worst = 0.0
         first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
@@ -100,13 +100,13 @@ def make_await_all(semiring: int) -> Callable[..., bool]:
     """What every factor would send now."""
 
     def await_all(
-        links: Links,
-        numbers: Numbers,
+        links: MessageLinks,
+        numbers: MessageNumbers,
         gathered: AnyArray,
         messages: AnyArray,
         waiting: AnyArray,
         heap: Heap,
-        room: Room,
+        room: SendRoom,
     ) -> bool:
         fine = True
         link_offsets, offsets = links.link_offsets, links.message_offsets
@@ -132,8 +132,8 @@ def make_send_largest(semiring: int) -> Callable[..., int]:
     """
 
     def send_largest(
-        links: Links,
-        numbers: Numbers,
+        links: MessageLinks,
+        numbers: MessageNumbers,
         n: int,
         tolerance: float,
         damping: float,
@@ -141,7 +141,7 @@ def make_send_largest(semiring: int) -> Callable[..., int]:
         gathered: AnyArray,
         waiting: AnyArray,
         heap: Heap,
-        room: Room,
+        room: SendRoom,
     ) -> int:
         first, of_variable, offsets = links.first, links.links_of_variable, links.message_offsets
         link_offsets, factor_of_link, variables = links.link_offsets, links.factor_of_link, links.variables

@@ -27,7 +27,7 @@ class Index(NamedTuple):
     join: tuple[AnyArray, ...]  # as in `join_tiles.Join`, but for the parents
     reads: tuple[AnyArray, ...]  # as in `join_passes.Reads`
     fixed: tuple[AnyArray, ...]  # offsets (O + 1,), variables and strides that move the base of a table
-    places: tuple[AnyArray, ...]  # see `listed`
+    places: tuple[AnyArray, ...]  # see `list_tables`
     free: tuple[AnyArray, ...]  # digits of the variables that are free, and which states they are
     largest: tuple[int, int]  # entries of a tile, and of the outputs of a clique
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from besag.arrays import Array, IntArray
-from besag.infer.junction.kernels.rows import Rows, Walk, Work, best_of, fill_row, rise, set_residual
+from besag.infer.junction.kernels.rows import CliqueWalk, RowNumbers, RowWork, best_of, fill_row, rise, set_residual
 from besag.infer.junction.kernels.tiles import Join
 from besag.kernels.compile import gathering
 from besag.kernels.semiring import MAX
@@ -46,9 +46,9 @@ def make_k_best() -> Callable[..., None]:
 
     def search_rows(
         join: Join,
-        walk: Walk,
-        rows: Rows,
-        work: Work,
+        walk: CliqueWalk,
+        rows: RowNumbers,
+        work: RowWork,
         first: int,
         last: int,
         cliques: IntArray,
@@ -97,8 +97,8 @@ def look_up(search: Search, n_places: int, n: int, value: float) -> None:
 @gathering
 def decode(
     join: Join,
-    walk: Walk,
-    work: Work,
+    walk: CliqueWalk,
+    work: RowWork,
     cliques: IntArray,
     low: int,
     high: int,
@@ -129,7 +129,7 @@ def decode(
 
 
 @gathering
-def copy_residual(walk: Walk, c: int, digits: IntArray, m: int, n: int) -> None:
+def copy_residual(walk: CliqueWalk, c: int, digits: IntArray, m: int, n: int) -> None:
     """The digits of the residual of clique c in labelling n are those of labelling m."""
     first = walk.axis_offsets[c]
     for a in range(first + walk.splits[c, 0], first + walk.splits[c, 2]):
@@ -137,7 +137,7 @@ def copy_residual(walk: Walk, c: int, digits: IntArray, m: int, n: int) -> None:
 
 
 @gathering
-def residual_entry(walk: Walk, c: int, digits: IntArray) -> int:
+def residual_entry(walk: CliqueWalk, c: int, digits: IntArray) -> int:
     """The entry of the residual at these digits: the inverse of `set_residual`."""
     first, r = walk.axis_offsets[c], 0
     for a in range(first + walk.splits[c, 0], first + walk.splits[c, 2]):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from besag.arrays import Array, BoolArray, IntArray
 from besag.infer.junction.kernels.maps import FACTOR, MESSAGE
 from besag.infer.junction.kernels.passes import RANGE, Reads
-from besag.infer.junction.kernels.rows import LN2, Rows
+from besag.infer.junction.kernels.rows import LN2, RowNumbers
 from besag.infer.junction.kernels.tiles import Join
 from besag.kernels.compile import at, inlined
 
@@ -110,7 +110,14 @@ def lane_normalise(lanes: int, join: Join, c: int, work: LaneWork) -> None:
 
 @inlined
 def lane_narrow(
-    lanes: int, join: Join, rows: Rows, c: int, first_row: int, last_row: int, evidence_of: IntArray, work: LaneWork
+    lanes: int,
+    join: Join,
+    rows: RowNumbers,
+    c: int,
+    first_row: int,
+    last_row: int,
+    evidence_of: IntArray,
+    work: LaneWork,
 ) -> bool:
     """Whether the operands of clique c span more than SUM can hold, in some lane."""
     first = join.table_offsets[c]
@@ -138,7 +145,7 @@ def make_lanes(lanes: int) -> Callable[..., bool]:
     def propagate(
         join: Join,
         reads: Reads,
-        rows: Rows,
+        rows: RowNumbers,
         values: Array,
         evidence_of: IntArray,
         out_bases: IntArray,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from besag.arrays import Array, IntArray
 from besag.infer.junction.kernels.passes import Reads, climb, downward, normalise, settle, sink, too_narrow, upward
-from besag.infer.junction.kernels.rows import Rows, Work, bind, total_up, turn
+from besag.infer.junction.kernels.rows import RowNumbers, RowWork, bind, total_up, turn
 from besag.infer.junction.kernels.tiles import Join
 from besag.kernels.semiring import SUM, plus, zero_of
 
@@ -14,7 +14,7 @@ from besag.kernels.semiring import SUM, plus, zero_of
 def make_bind() -> Callable[..., None]:
     """Kernel: row b bound."""
 
-    def bind_row(join: Join, rows: Rows, b: int, work: Work) -> None:
+    def bind_row(join: Join, rows: RowNumbers, b: int, work: RowWork) -> None:
         bind(join, rows, b, work)
 
     return bind_row
@@ -23,7 +23,7 @@ def make_bind() -> Callable[..., None]:
 def make_climb_all(semiring: int) -> Callable[..., bool]:
     """Kernel: messages of some cliques; True where the range was too narrow."""
 
-    def climb_all(join: Join, cliques: IntArray, work: Work, tile: Array) -> bool:
+    def climb_all(join: Join, cliques: IntArray, work: RowWork, tile: Array) -> bool:
         return upward(
             semiring, join, cliques, work.bases, work.spans, work.store, work.message_spans, work.scales, tile
         )
@@ -39,7 +39,7 @@ def make_climb_piece(semiring: int) -> Callable[..., None]:
         c: int,
         first_tile: int,
         last_tile: int,
-        work: Work,
+        work: RowWork,
         tile: Array,
         out: Array,
         start: int,
@@ -69,7 +69,7 @@ def make_join_pieces(semiring: int) -> Callable[..., None]:
 def make_finish_climb(semiring: int) -> Callable[..., bool]:
     """Kernel: scale and span of the message of a clique; True where its range is too narrow."""
 
-    def finish_climb(join: Join, c: int, work: Work) -> bool:
+    def finish_climb(join: Join, c: int, work: RowWork) -> bool:
         start = join.message_offsets[c]
         size = join.message_offsets[c + 1] - start
         work.scales[c], work.message_spans[c] = normalise(semiring, work.store, start, size)
@@ -81,7 +81,7 @@ def make_finish_climb(semiring: int) -> Callable[..., bool]:
 def make_turn(semiring: int) -> Callable[..., None]:
     """Kernel: log Z of row b, and d of the roots."""
 
-    def turn_row(join: Join, rows: Rows, b: int, work: Work, log_z: Array, down: bool) -> None:
+    def turn_row(join: Join, rows: RowNumbers, b: int, work: RowWork, log_z: Array, down: bool) -> None:
         total_up(semiring, join, rows, b, work, log_z)
         if down:
             turn(semiring, join, rows, b, work, log_z)
@@ -98,7 +98,7 @@ def make_sink_piece(semiring: int) -> Callable[..., None]:
         c: int,
         first_tile: int,
         last_tile: int,
-        work: Work,
+        work: RowWork,
         tile: Array,
         sums: Array,
         beliefs: Array,
@@ -117,7 +117,7 @@ def make_settle(semiring: int) -> Callable[..., None]:
         join: Join,
         reads: Reads,
         c: int,
-        work: Work,
+        work: RowWork,
         beliefs: Array,
         out_bases: IntArray,
         marginals: Array,
@@ -135,7 +135,7 @@ def make_sink_all(semiring: int) -> Callable[..., None]:
         join: Join,
         reads: Reads,
         cliques: IntArray,
-        work: Work,
+        work: RowWork,
         out_bases: IntArray,
         marginals: Array,
         cells: Array,

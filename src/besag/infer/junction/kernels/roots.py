@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from besag.arrays import Array
-from besag.infer.junction.kernels.rows import LN2, Rows, Work, rise
+from besag.infer.junction.kernels.rows import LN2, RowNumbers, RowWork, rise
 from besag.infer.junction.kernels.tiles import Join
 from besag.kernels.semiring import SUM
 
@@ -15,7 +15,14 @@ def make_roots(semiring: int) -> Callable[..., bool]:
     """Kernel: constants (R,) and messages of roots (R, M), in logarithms; True where the range was too narrow."""
 
     def roots(
-        join: Join, rows: Rows, work: Work, first: int, last: int, log_z: Array, constants: Array, values: Array
+        join: Join,
+        rows: RowNumbers,
+        work: RowWork,
+        first: int,
+        last: int,
+        log_z: Array,
+        constants: Array,
+        values: Array,
     ) -> bool:
         for b in range(first, last):
             if rise(semiring, join, rows, b, work, log_z):

@@ -23,7 +23,7 @@ from besag.kernels.semiring import MAX, SUM, one_of, zero_of
 LN2 = math.log(2.0)
 
 
-class Rows(NamedTuple):
+class RowNumbers(NamedTuple):
     """What rows bring."""
 
     codes: IntArray  # (R, V) of fixed variables
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     cliques: IntArray  # (C,) all of them, children before parents
 
 
-class Work(NamedTuple):
+class RowWork(NamedTuple):
     """Room for one row at a time."""
 
     store: Array  # messages, evidence, tables
@@ -55,7 +55,7 @@ class Work(NamedTuple):
     beliefs: Array
 
 
-class Walk(NamedTuple):
+class CliqueWalk(NamedTuple):
     """Axes of cliques, to go from entries to states."""
 
     axis_offsets: IntArray  # (C + 1,)
@@ -65,7 +65,7 @@ class Walk(NamedTuple):
 
 
 @gathering
-def bind(join: Join, rows: Rows, b: int, work: Work) -> None:
+def bind(join: Join, rows: RowNumbers, b: int, work: RowWork) -> None:
     """Bases and weights of row b."""
     for o in range(len(rows.bases)):
         moved = 0
@@ -80,7 +80,7 @@ def bind(join: Join, rows: Rows, b: int, work: Work) -> None:
 
 
 @gathering
-def rise(semiring: int, join: Join, rows: Rows, b: int, work: Work, log_z: Array) -> bool:
+def rise(semiring: int, join: Join, rows: RowNumbers, b: int, work: RowWork, log_z: Array) -> bool:
     """Row b bound, all messages up, log Z of its groups in log_z[b]; True where the range was too narrow."""
     bind(join, rows, b, work)
     if upward(
@@ -100,7 +100,7 @@ def rise(semiring: int, join: Join, rows: Rows, b: int, work: Work, log_z: Array
 
 
 @gathering
-def total_up(semiring: int, join: Join, rows: Rows, b: int, work: Work, log_z: Array) -> None:
+def total_up(semiring: int, join: Join, rows: RowNumbers, b: int, work: RowWork, log_z: Array) -> None:
     """log Z of the groups of row b, in log_z[b]."""
     n = len(join.parent)
     for g in range(log_z.shape[1]):
@@ -118,7 +118,7 @@ def total_up(semiring: int, join: Join, rows: Rows, b: int, work: Work, log_z: A
 
 
 @gathering
-def turn(semiring: int, join: Join, rows: Rows, b: int, work: Work, log_z: Array) -> None:
+def turn(semiring: int, join: Join, rows: RowNumbers, b: int, work: RowWork, log_z: Array) -> None:
     """d of the roots: one over Z, or 0 for a group without a labelling."""
     for c in range(len(join.parent)):
         if join.parent[c] < 0:
@@ -138,8 +138,8 @@ def make_propagate(semiring: int) -> Callable[..., bool]:
     def propagate(
         join: Join,
         reads: Reads,
-        rows: Rows,
-        work: Work,
+        rows: RowNumbers,
+        work: RowWork,
         first: int,
         last: int,
         out_bases: IntArray,
@@ -175,7 +175,7 @@ def make_propagate(semiring: int) -> Callable[..., bool]:
 
 
 @gathering
-def separator_index(join: Join, walk: Walk, c: int, digits: IntArray) -> tuple[int, int]:
+def separator_index(join: Join, walk: CliqueWalk, c: int, digits: IntArray) -> tuple[int, int]:
     """The entry of a separator at the digits of its variables, (outer, inner)."""
     first, last = walk.axis_offsets[c], walk.axis_offsets[c + 1]
     outer, inner = 0, 0
@@ -187,7 +187,7 @@ def separator_index(join: Join, walk: Walk, c: int, digits: IntArray) -> tuple[i
 
 
 @gathering
-def set_residual(walk: Walk, c: int, r: int, digits: IntArray) -> None:
+def set_residual(walk: CliqueWalk, c: int, r: int, digits: IntArray) -> None:
     """The digits of the residual at its entry r."""
     first = walk.axis_offsets[c]
     for a in range(first + walk.splits[c, 2] - 1, first + walk.splits[c, 0] - 1, -1):
@@ -197,7 +197,7 @@ def set_residual(walk: Walk, c: int, r: int, digits: IntArray) -> None:
 
 
 @gathering
-def fill_row(semiring: int, join: Join, walk: Walk, c: int, digits: IntArray, work: Work, row: Array) -> int:
+def fill_row(semiring: int, join: Join, walk: CliqueWalk, c: int, digits: IntArray, work: RowWork, row: Array) -> int:
     """row = T_c(s, .) at the digits of the separator; how long it is."""
     s, j = separator_index(join, walk, c, digits)
     n_tiles, n_rows, width = join.shape[c, 1], join.shape[c, 2], join.shape[c, 3]
@@ -261,9 +261,9 @@ def make_decode(rising: int) -> Callable[..., None]:
 
     def decode(
         join: Join,
-        walk: Walk,
-        rows: Rows,
-        work: Work,
+        walk: CliqueWalk,
+        rows: RowNumbers,
+        work: RowWork,
         first: int,
         last: int,
         log_weight: Array,
@@ -288,9 +288,9 @@ def make_draw(semiring: int, rising: int) -> Callable[..., bool]:
 
     def draw(
         join: Join,
-        walk: Walk,
-        rows: Rows,
-        work: Work,
+        walk: CliqueWalk,
+        rows: RowNumbers,
+        work: RowWork,
         first: int,
         last: int,
         key: int,

@@ -17,7 +17,7 @@ STEPS_OF_CALL = 2_000
 BETTER = 1.0 - 1e-9  # less is rounding, in which the two modes of the kernels may differ
 NO_LIMIT = 1 << 62
 
-Prepared = tuple[Array, IntArray, Array, Array, Array, IntArray]
+RunStart = tuple[Array, IntArray, Array, Array, Array, IntArray]
 
 
 def make_neighbours() -> Callable[..., tuple[IntArray, IntArray]]:
@@ -29,7 +29,7 @@ def make_neighbours() -> Callable[..., tuple[IntArray, IntArray]]:
     return neighbours
 
 
-def make_first_runs() -> Callable[..., tuple[Prepared, Array, IntArray, int, Run, int, int, int]]:
+def make_first_runs() -> Callable[..., tuple[RunStart, Array, IntArray, int, Run, int, int, int]]:
     """Kernel: each rule without noise, ties in the order of the variables, or fewer where another run cannot pay.
 
     -> what runs share; the factors of the keys; the best order, its rule and its run; how many runs were made, what
@@ -43,7 +43,7 @@ def make_first_runs() -> Callable[..., tuple[Prepared, Array, IntArray, int, Run
         kept: BoolArray,
         search_steps: int,
         most_steps: int,
-    ) -> tuple[Prepared, Array, IntArray, int, Run, int, int, int]:
+    ) -> tuple[RunStart, Array, IntArray, int, Run, int, int, int]:
         shared = prepare_runs(cardinalities, first, others)
         counts, logs, weights, sums, scores, sizes = shared
         n, n_ordered = len(counts), 0
@@ -87,10 +87,10 @@ def make_first_runs() -> Callable[..., tuple[Prepared, Array, IntArray, int, Run
     return first_runs
 
 
-def make_prepared() -> Callable[..., Prepared]:
+def make_prepared() -> Callable[..., RunStart]:
     """Kernel: prepared."""
 
-    def shared(cardinalities: IntArray, first: IntArray, others: IntArray) -> Prepared:
+    def shared(cardinalities: IntArray, first: IntArray, others: IntArray) -> RunStart:
         return prepare_runs(cardinalities, first, others)
 
     return shared

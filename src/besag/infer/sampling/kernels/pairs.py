@@ -24,7 +24,7 @@ from besag.kernels.exponential import exp_below
 from besag.kernels.random import pick, stream, uniform
 
 
-class Pairs(NamedTuple):
+class PairTables(NamedTuple):
     """Who stands beside whom, and by which table."""
 
     first: IntArray  # (V + 1,)
@@ -66,7 +66,7 @@ def make_pairs_sweep(n_states: int) -> Callable[..., None]:
     """Kernel: as `besag.infer.sampling.kernels.single_site.make_sweep`."""
 
     def sweep(
-        pairs: Pairs,
+        pairs: PairTables,
         rows: Array,
         base: Array,
         n_chains: int,

@@ -29,7 +29,7 @@ from besag.kernels.factors import POTTS, Factors
 from besag.kernels.random import pick, stream, uniform
 
 
-class Links(NamedTuple):
+class Neighbourhood(NamedTuple):
     """The factors of two or more variables beside each variable."""
 
     first: IntArray  # (V + 1,) pairs of variable v are first[v] to first[v + 1]
@@ -38,15 +38,15 @@ class Links(NamedTuple):
     strides: IntArray  # (E,) how many table entries further the next state of a factor's variable is
 
 
-def links_of(factors: Factors, *, compile: bool) -> Links:
+def links_of(factors: Factors, *, compile: bool) -> Neighbourhood:
     """The links of a factor graph."""
     scopes = (freeze(factors.state_offsets), freeze(factors.scope_offsets), freeze(factors.scope_variables))
     made = kernel_of(make_links, compile=compile)(*scopes)
-    return Links(*(freeze(array) for array in made))
+    return Neighbourhood(*(freeze(array) for array in made))
 
 
 def make_links() -> Callable[..., tuple[IntArray, IntArray, IntArray, IntArray]]:
-    """Kernel: the arrays of `Links`."""
+    """Kernel: the arrays of `Neighbourhood`."""
 
     def links(
         state_offsets: IntArray, scope_offsets: IntArray, scope_variables: IntArray
@@ -123,7 +123,7 @@ def make_sweep() -> Callable[..., None]:
 
     def sweep(
         factors: Factors,
-        links: Links,
+        links: Neighbourhood,
         base: Array,
         n_chains: int,
         order: IntArray,

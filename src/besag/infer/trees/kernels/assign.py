@@ -15,7 +15,7 @@ import numpy as np
 
 from besag.arrays import Array, IntArray
 from besag.infer.trees.kernels.contract import potts_weights
-from besag.infer.trees.kernels.passes import Graph, Links, Sizes, Span
+from besag.infer.trees.kernels.passes import FlatFactors, ForestLinks, Sizes, Span
 from besag.kernels.compile import inlined
 from besag.kernels.factors import POTTS
 from besag.kernels.random import stream, uniform
@@ -23,7 +23,7 @@ from besag.kernels.semiring import LOG_SUM, MAX, times
 
 
 @inlined
-def n_settings(graph: Graph, f: int, parent: int) -> int:
+def n_settings(graph: FlatFactors, f: int, parent: int) -> int:
     """How many settings the children of f have."""
     scope, n = graph.scope_offsets[f], 1
     for a in range(graph.scope_offsets[f + 1] - scope):
@@ -35,7 +35,15 @@ def n_settings(graph: Graph, f: int, parent: int) -> int:
 
 @inlined
 def list_settings(
-    semiring: int, graph: Graph, f: int, parent: int, label: int, up: Array, lane: int, digits: IntArray, weights: Array
+    semiring: int,
+    graph: FlatFactors,
+    f: int,
+    parent: int,
+    label: int,
+    up: Array,
+    lane: int,
+    digits: IntArray,
+    weights: Array,
 ) -> int:
     """weights = those of all settings of the children, given the parent's label; their number."""
     scope, n_axes = graph.scope_offsets[f], graph.scope_offsets[f + 1] - graph.scope_offsets[f]
@@ -71,7 +79,7 @@ def list_settings(
 
 
 @inlined
-def set_children(graph: Graph, f: int, parent: int, setting: int, labels: IntArray) -> None:
+def set_children(graph: FlatFactors, f: int, parent: int, setting: int, labels: IntArray) -> None:
     """Take the number of a setting apart into labels (V,)."""
     scope = graph.scope_offsets[f]
     for a in range(graph.scope_offsets[f + 1] - scope - 1, -1, -1):
@@ -122,7 +130,7 @@ def reach(totals: Array, start: int, n: int, u: float) -> int:
 def make_decode(lanes: int) -> Callable[..., None]:
     """Kernel: labels (R, V) of the heaviest labelling of the span, from the up vectors of MAX."""
 
-    def decode(graph: Graph, links: Links, sizes: Sizes, span: Span, up: Array, labels: IntArray) -> None:
+    def decode(graph: FlatFactors, links: ForestLinks, sizes: Sizes, span: Span, up: Array, labels: IntArray) -> None:
         digits, weights = np.empty(sizes.max_arity, np.int64), np.empty(sizes.max_settings)
         for r in range(span.n_rows):
             row, vectors, lane = labels[span.first_row + r], up[r // lanes], r % lanes
@@ -143,7 +151,14 @@ def make_decode(lanes: int) -> Callable[..., None]:
 
 @inlined
 def tabulate(
-    semiring: int, graph: Graph, links: Links, span: Span, up: Array, digits: IntArray, weights: Array, totals: Array
+    semiring: int,
+    graph: FlatFactors,
+    links: ForestLinks,
+    span: Span,
+    up: Array,
+    digits: IntArray,
+    weights: Array,
+    totals: Array,
 ) -> None:
     """totals = running sums of the weights of all settings, for every factor of the span and every parent label."""
     start = 0
@@ -165,8 +180,8 @@ def make_sample(semiring: int) -> Callable[..., None]:
     """
 
     def sample(
-        graph: Graph,
-        links: Links,
+        graph: FlatFactors,
+        links: ForestLinks,
         sizes: Sizes,
         span: Span,
         up: Array,

@@ -37,7 +37,7 @@ from besag.kernels.factors import POTTS
 from besag.kernels.semiring import LOG_SUM, MAX, SUM, copy, fill, multiply, normalise, one_of, total
 
 
-class Graph(NamedTuple):
+class FlatFactors(NamedTuple):
     """Factors as kernels read them; values are in the domain of the semiring, but Potts numbers are logarithms."""
 
     state_offsets: IntArray  # (V + 1,)
@@ -50,7 +50,7 @@ class Graph(NamedTuple):
     shifts: Array  # (T,) what was taken out of each table, to be added to a scale
 
 
-class Links(NamedTuple):
+class ForestLinks(NamedTuple):
     """Arrays of `forest.Forest`."""
 
     variables: IntArray
@@ -61,7 +61,7 @@ class Links(NamedTuple):
     message_offsets: IntArray
 
 
-class Work(NamedTuple):
+class PassWork(NamedTuple):
     """Messages, one entry on the first axis for each block of rows; the downward arrays may have length 0."""
 
     up: Array  # (blocks, S, lanes)
@@ -100,7 +100,7 @@ class Sizes(NamedTuple):
 def load(
     semiring: int,
     lanes: int,
-    graph: Graph,
+    graph: FlatFactors,
     v: int,
     first_row: int,
     n_rows: int,
@@ -122,7 +122,7 @@ def load(
 
 @inlined
 def gather(
-    lanes: int, graph: Graph, f: int, skip: int, up: Array, sizes: IntArray, starts: IntArray, incoming: Array
+    lanes: int, graph: FlatFactors, f: int, skip: int, up: Array, sizes: IntArray, starts: IntArray, incoming: Array
 ) -> int:
     """Lay out the scope of f in incoming and fill in the upward vectors of all axes but skip; the number of axes."""
     n_axes, start = graph.scope_offsets[f + 1] - graph.scope_offsets[f], 0
@@ -140,7 +140,7 @@ def gather(
 def send(
     semiring: int,
     lanes: int,
-    graph: Graph,
+    graph: FlatFactors,
     f: int,
     n_axes: int,
     target: int,
@@ -182,7 +182,14 @@ def make_upward(semiring: int, lanes: int) -> Callable[..., bool]:
     """
 
     def upward(
-        graph: Graph, links: Links, sizes_: Sizes, span: Span, base: Array, base_scale: Array, work: Work, log_z: Array
+        graph: FlatFactors,
+        links: ForestLinks,
+        sizes_: Sizes,
+        span: Span,
+        base: Array,
+        base_scale: Array,
+        work: PassWork,
+        log_z: Array,
     ) -> bool:
         incoming = np.empty((sizes_.max_states, lanes))
         outgoing, sums = np.empty((sizes_.max_states, lanes)), np.empty((sizes_.max_states, lanes))
@@ -268,13 +275,13 @@ def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
     """
 
     def downward(
-        graph: Graph,
-        links: Links,
+        graph: FlatFactors,
+        links: ForestLinks,
         sizes_: Sizes,
         span: Span,
         base: Array,
         base_scale: Array,
-        work: Work,
+        work: PassWork,
         variables: Array,
         row_weights: Array,
         weights: Array,

@@ -16,7 +16,16 @@ from typing import NamedTuple
 import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
-from besag.infer.trw.kernels.messages import TINY, Links, Tables, count_on, entry, mix_potts, receive, table_size
+from besag.infer.trw.kernels.messages import (
+    TINY,
+    SweepLinks,
+    SweepTables,
+    count_on,
+    entry,
+    mix_potts,
+    receive,
+    table_size,
+)
 from besag.kernels.compile import at, inlined
 from besag.kernels.factors import POTTS
 
@@ -30,7 +39,9 @@ class Averages(NamedTuple):
 
 
 @inlined
-def fill_belief(links: Links, tables: Tables, g: int, q: Array, x: Array, belief: Array, digits: IntArray) -> None:
+def fill_belief(
+    links: SweepLinks, tables: SweepTables, g: int, q: Array, x: Array, belief: Array, digits: IntArray
+) -> None:
     """belief = b_f, row-major."""
     first, n_axes, size, total = links.starts[g], links.starts[g + 1] - links.starts[g], table_size(links, g), 0.0
     for a in range(n_axes):
@@ -54,7 +65,7 @@ def fill_belief(links: Links, tables: Tables, g: int, q: Array, x: Array, belief
 
 
 @inlined
-def fill_wide(links: Links, tables: Tables, g: int, q: Array, belief: Array, digits: IntArray) -> float:
+def fill_wide(links: SweepLinks, tables: SweepTables, g: int, q: Array, belief: Array, digits: IntArray) -> float:
     """belief in proportion to b_f, from the log domain; its sum."""
     first, n_axes, size = links.starts[g], links.starts[g + 1] - links.starts[g], table_size(links, g)
     for a in range(n_axes):
@@ -75,7 +86,7 @@ def fill_wide(links: Links, tables: Tables, g: int, q: Array, belief: Array, dig
 
 
 @inlined
-def add_table(links: Links, tables: Tables, g: int, belief: Array, weight: float, moments: Array) -> float:
+def add_table(links: SweepLinks, tables: SweepTables, g: int, belief: Array, weight: float, moments: Array) -> float:
     """Adds a belief to the moments of its table; E[lp]."""
     expected, start = 0.0, tables.logs[g]
     for index in range(table_size(links, g)):
@@ -86,7 +97,7 @@ def add_table(links: Links, tables: Tables, g: int, belief: Array, weight: float
 
 
 @inlined
-def unequal_potts(tables: Tables, g: int, n: int, x: Array, s: Array) -> float:
+def unequal_potts(tables: SweepTables, g: int, n: int, x: Array, s: Array) -> float:
     """The belief of a Potts factor that its variables differ; -1 where that needs the log domain."""
     same, other, start = 0.0, 0.0, tables.weights[g]
     mix_potts(n, 0.0, tables.linear[start + 1], x, n, s, 0)
@@ -111,8 +122,8 @@ def make_beliefs() -> Callable[..., None]:
     """Kernel: all factors of all rows; `starts` (G,) says where cells go and is empty where none are wanted."""
 
     def beliefs(
-        links: Links,
-        tables: Tables,
+        links: SweepLinks,
+        tables: SweepTables,
         totals: Array,
         messages: AnyArray,
         averages: Averages,

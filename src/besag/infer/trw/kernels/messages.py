@@ -34,7 +34,7 @@ from besag.kernels.semiring import LOG_SUM, plus
 TINY = 1e-280
 
 
-class Links(NamedTuple):
+class SweepLinks(NamedTuple):
     """Structure, by position."""
 
     starts: IntArray  # (G + 1,) into the entries of scopes
@@ -46,7 +46,7 @@ class Links(NamedTuple):
     max_states: int  # of all variables of one factor
 
 
-class Tables(NamedTuple):
+class SweepTables(NamedTuple):
     """Numbers, by position; equal tables with equal rho share their weights."""
 
     kinds: IntArray  # (G,)
@@ -149,7 +149,7 @@ def send_table(
 
 
 @inlined
-def entry(tables: Tables, g: int, index: int, digits: IntArray) -> float:
+def entry(tables: SweepTables, g: int, index: int, digits: IntArray) -> float:
     """lp / rho - high of one entry of a table."""
     if tables.kinds[g] == POTTS:
         log_potential = tables.log_potentials[tables.logs[g]] if digits[0] != digits[1] else 0.0
@@ -159,7 +159,7 @@ def entry(tables: Tables, g: int, index: int, digits: IntArray) -> float:
 
 
 @inlined
-def table_size(links: Links, g: int) -> int:
+def table_size(links: SweepLinks, g: int) -> int:
     """Entries of the table of a factor, Potts factors as if they had one."""
     size = 1
     for e in range(links.starts[g], links.starts[g + 1]):
@@ -180,7 +180,9 @@ def shift_logs(n: int, q: Array, s: Array, to: int) -> float:
 
 
 @inlined
-def send_wide(links: Links, tables: Tables, g: int, q: Array, s: Array, highs: Array, digits: IntArray) -> None:
+def send_wide(
+    links: SweepLinks, tables: SweepTables, g: int, q: Array, s: Array, highs: Array, digits: IntArray
+) -> None:
     """As `send`, in the log domain, and highs too."""
     first, n_axes = links.starts[g], links.starts[g + 1] - links.starts[g]
     to = 0
@@ -275,8 +277,8 @@ def make_sweep(n_states: int, only: int) -> Callable[..., None]:
     """
 
     def sweep(
-        links: Links,
-        tables: Tables,
+        links: SweepLinks,
+        tables: SweepTables,
         active: BoolArray,
         rows: tuple[int, int],
         positions: tuple[int, int],
@@ -348,8 +350,8 @@ def make_evaluate(n_states: int, only: int) -> Callable[..., None]:
     """Kernel: what each factor adds to the bounds, (R, F), given log Z_v (R, V); constants as of `make_sweep`."""
 
     def evaluate(
-        links: Links,
-        tables: Tables,
+        links: SweepLinks,
+        tables: SweepTables,
         numbers: IntArray,
         rows: tuple[int, int],
         positions: tuple[int, int],

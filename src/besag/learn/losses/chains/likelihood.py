@@ -30,11 +30,11 @@ from besag.infer.engine import make_engine
 from besag.infer.trees.kernels.pair_passes import DELTA
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
-from besag.learn.losses.chains.shards import NOTHING, Kept, Phase, Shard, Work, compile_shard, cuts_of, load_shard
+from besag.learn.losses.chains.shards import NOTHING, Kept, Phase, Shard, ShardWork, compile_shard, cuts_of, load_shard
 from besag.learn.losses.likelihood import Likelihood
 from besag.learn.objective import Product
 from besag.learn.optimisers.hessian import hessian_product
-from besag.model.pattern import Pattern, Plan
+from besag.model.pattern import Pattern, ProductPlan
 
 Pooled = TypeVar("Pooled")
 
@@ -163,7 +163,7 @@ class ChainLikelihood:
     def _laid_out(self, which: IntArray, place: IntArray, theta: Array, out: Array) -> None:
         kernel_of(make_laid_out, compile=worth_compiling(float(len(which))))(which, place, theta, out)
 
-    def _evaluate(self, desk: Desk, theta: Array, transitions: Transitions, work: Work) -> tuple[float, Slope]:
+    def _evaluate(self, desk: Desk, theta: Array, transitions: Transitions, work: ShardWork) -> tuple[float, Slope]:
         """The value of a shard, NaN where numbers do not suffice, and its gradient."""
         plan, width, n_singles = self._plan(), pad_columns(self.n_labels), len(work.singles)
         room, n_rows = _taken(self.rooms), len(plan.kept)
@@ -252,7 +252,7 @@ class ChainLikelihood:
         sizes[layout["state"]] = of_attribute[self.pattern.rows]
         return sizes
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> ProductPlan:
         plan = self.pattern.plan(self.templates.state.n_inputs, pad_columns(self.n_labels))
         assert plan.order is None
         return plan

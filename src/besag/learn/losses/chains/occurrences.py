@@ -17,7 +17,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray, freeze, index_type, offsets_of
 from besag.data.sequences import Sequences, ranges
-from besag.model.pattern import Plan
+from besag.model.pattern import ProductPlan
 
 
 class Occurrences(NamedTuple):
@@ -38,7 +38,7 @@ class Singles(NamedTuple):
     first: IntArray
 
 
-def singles_of(batch: Sequences, plan: Plan) -> Singles:
+def singles_of(batch: Sequences, plan: ProductPlan) -> Singles:
     """Numbers for the single parameters that occur in a range of sequences."""
     _, entries = _entries(batch)
     occurs = np.zeros(len(plan.row_of), np.bool_)
@@ -50,7 +50,7 @@ def singles_of(batch: Sequences, plan: Plan) -> Singles:
     return Singles(freeze(ranges(plan.starts[few], counts)), numbers)
 
 
-def occurrences_of(batch: Sequences, plan: Plan, singles: Singles, width: int) -> Occurrences:
+def occurrences_of(batch: Sequences, plan: ProductPlan, singles: Singles, width: int) -> Occurrences:
     """The occurrences in a range of sequences, whose single parameters have these numbers."""
     first, entries = _entries(batch)
     attributes, values = batch.features.indices[entries], batch.features.values

@@ -11,7 +11,7 @@ from besag.arrays import AnyArray, Array, IntArray, freeze
 from besag.data.sequences import Sequences
 from besag.data.streamed import StoredSequences
 from besag.learn.losses.chains.occurrences import Occurrences, Singles, occurrences_of, singles_of
-from besag.model.pattern import Plan
+from besag.model.pattern import ProductPlan
 
 Shard: TypeAlias = Sequences | StoredSequences
 NOTHING = freeze(np.zeros(0, np.int64))
@@ -27,7 +27,7 @@ class Phase(NamedTuple):
     known: IntArray
 
 
-class Work(NamedTuple):
+class ShardWork(NamedTuple):
     """What a shard keeps between calls: all of its sequences, and those with unknown labels.
 
     singles (S,): its single parameters, sorted; cuts: where in them each CHUNK of all parameters begins.
@@ -38,7 +38,7 @@ class Work(NamedTuple):
     singles: IntArray
     cuts: IntArray
 
-    def load(self) -> Work:
+    def load(self) -> ShardWork:
         """It is here."""
         return self
 
@@ -48,16 +48,16 @@ class StoredWork(NamedTuple):
 
     path: Path
 
-    def load(self) -> Work:
+    def load(self) -> ShardWork:
         """From the file."""
         with np.load(self.path, allow_pickle=False) as file:
             free, clamped = (_unpacked(file, prefix) for prefix in ("free", "clamped"))
             singles, cuts = (freeze(file[name]) for name in ("singles", "cuts"))
         assert free is not None
-        return Work(free, clamped, singles, cuts)
+        return ShardWork(free, clamped, singles, cuts)
 
 
-Kept: TypeAlias = Work | StoredWork
+Kept: TypeAlias = ShardWork | StoredWork
 
 
 def load_shard(shard: Shard) -> Sequences:
@@ -65,7 +65,7 @@ def load_shard(shard: Shard) -> Sequences:
     return shard if isinstance(shard, Sequences) else shard.load()
 
 
-def compile_shard(shard: Shard, plan: Plan, width: int) -> Kept:
+def compile_shard(shard: Shard, plan: ProductPlan, width: int) -> Kept:
     """A shard, compiled: in memory, or beside the file that its sequences are in."""
     work = _compiled(load_shard(shard), plan, width)
     if isinstance(shard, Sequences):
@@ -76,13 +76,13 @@ def compile_shard(shard: Shard, plan: Plan, width: int) -> Kept:
     return StoredWork(path)
 
 
-def _compiled(batch: Sequences, plan: Plan, width: int) -> Work:
+def _compiled(batch: Sequences, plan: ProductPlan, width: int) -> ShardWork:
     singles, hidden = singles_of(batch, plan), _with_unknown_labels(batch)
     clamped = None if hidden is None else _phase(hidden, plan, singles, width, hidden.codes)
     if clamped is not None:
         clamped = clamped._replace(weights=freeze(-clamped.weights))
     free = _phase(batch, plan, singles, width, NOTHING)
-    return Work(free, clamped, singles.which, cuts_of(singles.which, len(plan.elements)))
+    return ShardWork(free, clamped, singles.which, cuts_of(singles.which, len(plan.elements)))
 
 
 def cuts_of(which: IntArray, n: int) -> IntArray:
@@ -90,7 +90,7 @@ def cuts_of(which: IntArray, n: int) -> IntArray:
     return freeze(np.searchsorted(which, np.arange(0, n + CHUNK, CHUNK)))
 
 
-def _phase(batch: Sequences, plan: Plan, singles: Singles, width: int, known: IntArray) -> Phase:
+def _phase(batch: Sequences, plan: ProductPlan, singles: Singles, width: int, known: IntArray) -> Phase:
     offsets = batch.offsets[batch.start : batch.stop + 1]
     weights = batch.weights[batch.start : batch.stop]
     occurrences = occurrences_of(batch, plan, singles, width)
