@@ -3,7 +3,6 @@
 Renaming and reordering, constants, evidence written into the model, rows of a batch, and the parts of a disjoint union.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def shuffled(model: Model, rng: np.random.Generator, added: np.ndarray | None = 
 
 def thinned(model: Model, rng: np.random.Generator) -> Model:
     """The same variables, templates and theta with only some of the factors."""
-    return replace(model, groups=tuple(_thinned(group, rng) for group in model.groups), _graph=None)
+    return model.with_parts(groups=[_thinned(group, rng) for group in model.groups])
 
 
 def _thinned(group: FactorGroup, rng: np.random.Generator) -> FactorGroup:
@@ -63,7 +62,7 @@ def union_of(parts: list[Model], evidence: list[Any], weights: np.ndarray | None
 def test_names_do_not_matter(case: Case, data: DataObject) -> None:
     model = data.draw(case.models())
     renamed = {f"new {i}": [f"{s}!" for s in v.states] for i, v in enumerate(model.variables)}
-    other = replace(model, variables=Variables.from_states(renamed), _graph=None)
+    other = model.with_parts(variables=Variables.from_states(renamed))
     one, two = (case.ask(m, None, "log_partition", "variables", "map") for m in (model, other))
     assert one.log_partition == two.log_partition
     assert one.energy == two.energy

@@ -3,7 +3,6 @@
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -125,7 +124,9 @@ def test_a_loss_that_nobody_thought_of(tmp_path: Path, monkeypatch: pytest.Monke
     def forgetful(source: Source) -> Model:
         model = read(source)
         names = NameList(["A", "C"])
-        return replace(model, metadata={}, variables=Variables(names, model.variables.spaces, model.variables.space_of))
+        return model.with_parts(
+            metadata={}, variables=Variables(names, model.variables.spaces, model.variables.space_of)
+        )
 
     monkeypatch.setattr(bif, "read", forgetful)
     model = TWO.with_metadata({"name": "net"}, {"A": {"position": (1, 2)}})

@@ -311,7 +311,6 @@ def test_tables_are_kept_once_until_theta_is_asked_for(given: str, dtype: Any) -
     assert held is model._log_potentials
     np.testing.assert_array_equal(held, numbers if given == "log_potential" else -numbers)
     np.testing.assert_array_equal(model.theta, -held)
-    assert model.theta is model.theta
     assert not np.signbit(model.theta[model.theta == 0]).any()
     assert not model.theta.flags.writeable
 

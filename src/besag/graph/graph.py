@@ -230,7 +230,7 @@ class Graph(Rebuilt):
         """
         theta = self.layout.check_theta(theta)
         given = [self._inputs(block, inputs) for block in self.blocks]
-        compiled = all(own is block.inputs for block, own in zip(self.blocks, given, strict=True))
+        compiled = self._are_own(given)
         if compiled and self.tables_are_theta:
             energies = theta if support is None else np.where(support, theta, np.inf)
         else:
@@ -296,6 +296,14 @@ class Graph(Rebuilt):
         else:
             reader = freeze(concatenate(readers, np.int64) + repeat(first[:-1], n_factors))
         return reader, freeze(offsets_of(repeat(sizes, counts))), tuple(first)
+
+    def reads_theta(self, inputs: Mapping[str, Inputs]) -> bool:
+        """Whether theta is the tables as it stands, with these inputs of the templates."""
+        return self.tables_are_theta and self._are_own([self._inputs(block, inputs) for block in self.blocks])
+
+    def _are_own(self, given: list[Inputs]) -> bool:
+        """Whether inputs, of every block, are those that this structure was compiled with."""
+        return all(own is block.inputs for block, own in zip(self.blocks, given, strict=True))
 
     @property
     def tables_are_theta(self) -> bool:

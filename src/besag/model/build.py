@@ -50,7 +50,7 @@ def assemble(variables: Variables, parts: Sequence[FactorPart], shape: tuple[int
     groups = tuple(part.group for part in parts)
     block = _log_potentials(parts)
     if block is not None:
-        return Model(variables, groups, freeze(block), None, shape, _negative=True)
+        return Model.from_log_potentials(variables, groups, block, shape)
     found = [part.energies() for part in parts]
     theta = freeze(recycled.concatenate([energies for energies, _ in found]))
     masks = [np.ones(energies.size, np.bool_) if mask is None else mask for energies, mask in found]

@@ -12,8 +12,8 @@ and theta is 0 there. `with_theta`, `with_inputs` and `with_tables` give new Mod
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,8 +69,8 @@ class FactorGroup(Rebuilt):
         return len(self.scopes)
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
-class Model(Rebuilt, Queries):
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False, init=False)
+class Model(Queries):
     """Variables, groups of factors and theta; see the module's mathematics.
 
     shape: the (H, W) of a grid, so that answers come as images; None for other models. metadata: what a file says of
@@ -79,51 +79,72 @@ class Model(Rebuilt, Queries):
 
     variables: Variables
     groups: tuple[FactorGroup, ...]
-    theta: Array
-    support: BoolArray | None = None
-    shape: tuple[int, ...] | None = None
-    metadata: Mapping[str, Any] = NONE
-    layout: Layout = field(init=False)
-    _graph: Graph | None = field(default=None, kw_only=True)
-    _negative: bool = field(default=False, kw_only=True)  # given as theta are sound log-potentials
-    _log_potentials: Array | None = field(default=None, init=False)
-    _problem: Problem | None = field(default=None, init=False)
+    support: BoolArray | None
+    shape: tuple[int, ...] | None
+    metadata: Mapping[str, Any]
+    layout: Layout
+    _log_potentials: Array  # (P,), minus theta: the one copy of the numbers, which tables are where they can be
+    _graph: Graph | None
+    _problem: Problem | None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "variables", variables_from(self.variables))
-        object.__setattr__(self, "groups", tuple(self.groups))
-        if self.metadata is not NONE:
-            object.__setattr__(self, "metadata", check_metadata(self.metadata, "the model"))
-        object.__setattr__(self, "layout", Layout(group.template for group in self.groups))
-        if self._negative:
-            object.__setattr__(self, "_log_potentials", self.theta)
-            object.__setattr__(self, "_negative", False)
-            object.__delattr__(self, "theta")
-        else:
-            self._check_numbers()
-        if self._graph is None:
+    def __init__(
+        self,
+        variables: Variables,
+        groups: Iterable[FactorGroup],
+        theta: Array,
+        support: BoolArray | None = None,
+        shape: tuple[int, ...] | None = None,
+        metadata: Mapping[str, Any] = NONE,
+    ) -> None:
+        groups = tuple(groups)
+        layout = Layout(group.template for group in groups)
+        theta = layout.check_theta(theta)
+        self._fill(variables, groups, np.subtract(0.0, theta), _check_support(support, theta), shape, metadata, layout)
+
+    @classmethod
+    def from_log_potentials(
+        cls, variables: Variables, groups: Iterable[FactorGroup], values: Array, shape: tuple[int, ...] | None = None
+    ) -> Model:
+        """A model from minus theta: finite numbers that nobody else writes to, kept as they are."""
+        model, groups = cls.__new__(cls), tuple(groups)
+        model._fill(variables, groups, values, None, shape, NONE, Layout(group.template for group in groups))
+        return model
+
+    def _fill(
+        self,
+        variables: Variables,
+        groups: tuple[FactorGroup, ...],
+        log_potentials: Array,
+        support: BoolArray | None,
+        shape: tuple[int, ...] | None,
+        metadata: Mapping[str, Any],
+        layout: Layout,
+        graph: Graph | None = None,
+    ) -> None:
+        """Sets every field; scopes are looked at where there is no Graph of them yet."""
+        fields = {
+            "variables": variables_from(variables),
+            "groups": groups,
+            "support": support,
+            "shape": shape,
+            "metadata": metadata if metadata is NONE else check_metadata(metadata, "the model"),
+            "layout": layout,
+            "_log_potentials": freeze(log_potentials),
+            "_graph": graph,
+            "_problem": None,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        if graph is None:
             self._check_scopes()
 
-    if not TYPE_CHECKING:  # for a type checker a Model has its fields and nothing else
+    @property
+    def theta(self) -> Array:
+        """The parameters (P,), in the energy sign; made anew each time, so hold on to it within a loop."""
+        return freeze(np.subtract(0.0, self._log_potentials))  # no negative zeros
 
-        def __getattr__(self, name: str) -> Array:
-            """theta, where log-potentials were given: a large model has both only from when somebody asks for it."""
-            if name != "theta" or self._log_potentials is None:
-                raise AttributeError(f"'Model' object has no attribute {name!r}", name=name, obj=self)
-            theta = freeze(np.subtract(0.0, self._log_potentials))  # no negative zeros
-            object.__setattr__(self, "theta", theta)
-            return theta
-
-    def _check_numbers(self) -> None:
-        theta = self.layout.check_theta(self.theta)
-        if self.support is not None:
-            support = secure(np.asarray(self.support, np.bool_))
-            if support.shape != theta.shape:
-                raise ModelError(f"support must have theta's shape {theta.shape}, got {support.shape}")
-            if (theta[~support] != 0).any():
-                raise ModelError("theta must be 0 where support is False")
-            object.__setattr__(self, "support", None if support.all() else support)
-        object.__setattr__(self, "theta", secure(theta))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.variables, self.groups, self._log_potentials, self.support, self.shape, self.metadata)
 
     def _check_scopes(self) -> None:
         few = len(self.variables) < FEW
@@ -146,11 +167,11 @@ class Model(Rebuilt, Queries):
     def problem(self) -> Problem:
         """The numbers of this model bound to its Graph, without evidence."""
         if self._problem is None:
-            children = self._children()
-            if self._log_potentials is not None and self.graph.tables_are_theta:
+            children, inputs = self._children(), self.inputs
+            if self.support is None and self.graph.reads_theta(inputs):
                 problem = self.graph.bound(self._log_potentials, children=children)
             else:
-                problem = self.graph.bind(self.theta, inputs=self.inputs, support=self.support, children=children)
+                problem = self.graph.bind(self.theta, inputs=inputs, support=self.support, children=children)
             object.__setattr__(self, "_problem", problem)
         assert self._problem is not None
         return self._problem
@@ -207,12 +228,22 @@ class Model(Rebuilt, Queries):
         kept = dict(self.variables.metadata)
         own = mapping_from({} if variables is None else variables, "metadata of variables must be {name: metadata}")
         kept |= {self.variables.index(n): check_metadata(given, repr(n)) for n, given in own.items()}
-        return replace(
-            self,
-            metadata=self.metadata if metadata is None else metadata,
-            variables=self.variables.with_metadata(kept),
-            _graph=None,  # a Graph has the variables too
-        )
+        own_metadata = self.metadata if metadata is None else metadata
+        return self.with_parts(metadata=own_metadata, variables=self.variables.with_metadata(kept))
+
+    def with_parts(self, **parts: Any) -> Model:
+        """The same model with other variables, groups, theta, support, shape or metadata; its Graph is made anew."""
+        names = ("variables", "groups", "theta", "support", "shape", "metadata")
+        return Model(**{name: parts[name] if name in parts else getattr(self, name) for name in names})
+
+    def _on_same_graph(self, groups: tuple[FactorGroup, ...], theta: Array, support: BoolArray | None) -> Model:
+        """A model of the same structure, which the compiled Graph serves too."""
+        model, layout = Model.__new__(Model), Layout(group.template for group in groups)
+        theta = layout.check_theta(theta)
+        support = _check_support(support, theta)
+        of_self = (self.shape, self.metadata, layout, self.graph)
+        model._fill(self.variables, groups, np.subtract(0.0, theta), support, *of_self)
+        return model
 
     def with_numbers(self, theta: Array, support: BoolArray | None) -> Model:
         """The same structure with other parameters and other hard zeros."""
@@ -222,7 +253,7 @@ class Model(Rebuilt, Queries):
             replace(group, conditional=group.conditional and self._rows_sum_to_one(group, theta, support))
             for group in self.groups
         )
-        return replace(self, theta=theta, support=support, groups=groups, _graph=self.graph)
+        return self._on_same_graph(groups, theta, support)
 
     def _rows_sum_to_one(self, group: FactorGroup, theta: Array, support: BoolArray | None) -> bool:
         template, where = group.template, self.layout[group.template.name]
@@ -241,7 +272,7 @@ class Model(Rebuilt, Queries):
         """The same model with other inputs, {template name: inputs}, as many rows as there are factors."""
         for name in mapping_from(inputs, "inputs must be {name of a template: inputs}"):
             self.layout[name]
-        used = dict.fromkeys(inputs, 0)
+        used, theta = dict.fromkeys(inputs, 0), self.theta
         sharing = Counter(group.template.name for group in self.groups)
         groups = []
         for group in self.groups:
@@ -251,10 +282,10 @@ class Model(Rebuilt, Queries):
                 used[name] += len(group)
                 rows = inputs[name] if sharing[name] == 1 else inputs[name][start : used[name]]
                 group = replace(group, inputs=rows)
-                if group.conditional and not self._rows_sum_to_one(group, self.theta, self.support):
+                if group.conditional and not self._rows_sum_to_one(group, theta, self.support):
                     group = replace(group, conditional=False)
             groups.append(group)
-        return replace(self, groups=tuple(groups), _graph=self.graph)
+        return self._on_same_graph(tuple(groups), theta, self.support)
 
     def with_tables(self, tables: Mapping[int | str, Any], given: Given = "log_potential") -> Model:
         """The same model with other tables, {key: table}.
@@ -331,6 +362,35 @@ class Model(Rebuilt, Queries):
         from besag.model.show import model_table
 
         return model_table(self)
+
+
+def _check_support(support: BoolArray | None, theta: Array) -> BoolArray | None:
+    """The hard zeros, None where there is none; ModelError where they do not fit theta."""
+    if support is None:
+        return None
+    support = secure(np.asarray(support, np.bool_))
+    if support.shape != theta.shape:
+        raise ModelError(f"support must have theta's shape {theta.shape}, got {support.shape}")
+    if (theta[~support] != 0).any():
+        raise ModelError("theta must be 0 where support is False")
+    return None if support.all() else support
+
+
+def _rebuild(
+    variables: Variables,
+    groups: tuple[FactorGroup, ...],
+    log_potentials: Array,
+    support: BoolArray | None,
+    shape: tuple[int, ...] | None,
+    metadata: Mapping[str, Any],
+) -> Model:
+    """A pickled model."""
+    model, layout = Model.__new__(Model), Layout(group.template for group in groups)
+    for array in (log_potentials, support):
+        if array is not None:
+            array.flags.writeable = False
+    model._fill(variables, groups, log_potentials, support, shape, metadata, layout)
+    return model
 
 
 def check_tabular(template: Template) -> None:

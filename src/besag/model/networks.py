@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -68,7 +67,7 @@ def condition(model: Model, evidence: Any) -> Model:
         blocks.append(np.where(allowed, -np.where(allowed, row, 0.0), 0.0))
         masks.append(allowed)
     theta, support = np.concatenate(blocks), np.concatenate(masks)
-    return replace(model, groups=tuple(groups), theta=theta, support=support, _graph=None)
+    return model.with_parts(groups=groups, theta=theta, support=support)
 
 
 def _support(model: Model) -> Any:

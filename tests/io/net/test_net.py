@@ -1,7 +1,6 @@
 """Hugin NET: the reader on small and published files, and what the writer gives back."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -355,7 +354,7 @@ def drawn_model(draw: st.DrawFn) -> Model:
     ]
     of_variables = {v: draw(metadata_of()) for v in range(n)}
     variables = Variables.from_spaces(NameList(names), states).with_metadata(of_variables)
-    return replace(model, variables=variables, metadata=draw(metadata_of(name=TEXTS)))
+    return model.with_parts(variables=variables, metadata=draw(metadata_of(name=TEXTS)))
 
 
 @settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
