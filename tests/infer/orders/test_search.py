@@ -193,7 +193,7 @@ def swept(
     shared = order_module._prepared(np.array(cardinalities), *near, np.array(keep), compile)
     kernel, factors = kernel_of(make_eliminate, compile=compile), order_module._in_order(len(cardinalities))
     greedy, _ = order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, order_module.MOST_STEPS)
-    unlimited = (*greedy.run[:1], math.inf, math.inf, order_module.NO_LIMIT, *greedy.run[4:])
+    unlimited = greedy.run._replace(entries=math.inf, largest=math.inf, largest_log=order_module.NO_LIMIT)
     return greedy, order_module._swept(shared, greedy._replace(run=unlimited), compile)
 
 
@@ -239,12 +239,12 @@ def test_a_sweep_that_gets_worse_than_the_best_or_too_long_is_given_up(forced: F
     forced({"infer.orders.search.SWEEP_TIMES": 1.0})
     whole = order_module._swept(shared, greedy, True)
     again = order_module._swept(shared, whole, True)
-    better = whole._replace(run=(DONE, whole.run[1] / 2, *whole.run[2:]))
+    better = whole._replace(run=whole.run._replace(entries=whole.run.entries / 2))
     half = order_module._swept(shared, better, True)
-    assert (whole.run[0], again.run[0], half.run[0]) == (DONE, GIVEN_UP, GIVEN_UP)
-    assert half.run[-1] < whole.run[-1]
-    forced({"infer.orders.search.SEARCH_STEPS": int(whole.run[-1]) - 1})
-    assert order_module._swept(shared, greedy, True).run[0] == GIVEN_UP
+    assert (whole.run.ended, again.run.ended, half.run.ended) == (DONE, GIVEN_UP, GIVEN_UP)
+    assert half.run.steps < whole.run.steps
+    forced({"infer.orders.search.SEARCH_STEPS": int(whole.run.steps) - 1})
+    assert order_module._swept(shared, greedy, True).run.ended == GIVEN_UP
 
 
 def test_a_sweep_takes_steps_in_proportion_to_the_graph(forced: Forced) -> None:
@@ -253,8 +253,8 @@ def test_a_sweep_takes_steps_in_proportion_to_the_graph(forced: Forced) -> None:
     greedy, _ = order_module._tried(kernel, long, WEIGHTED, factors, NO_LIMITS, order_module.MOST_STEPS)
     forced({"infer.orders.search.SWEEP_TIMES": 1.0})
     sweep = order_module._swept(long, greedy, True)
-    assert (sweep.run[0], sweep.run[4]) == (DONE, 10)
-    assert sweep.run[-1] < 60 * 20_000
+    assert (sweep.run.ended, sweep.run.width) == (DONE, 10)
+    assert sweep.run.steps < 60 * 20_000
 
 
 def test_of_variables_with_one_clique_the_largest_goes_first() -> None:
@@ -304,7 +304,7 @@ def test_a_run_that_gets_worse_than_the_best_is_given_up() -> None:
     whole, steps = order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, order_module.MOST_STEPS)
     limits = order_module._limits(whole.run, 1.0)
     again, fewer = order_module._tried(kernel, shared, FILL, factors, limits, order_module.MOST_STEPS)
-    assert (whole.run[0], again.run[0]) == (DONE, GIVEN_UP)
+    assert (whole.run.ended, again.run.ended) == (DONE, GIVEN_UP)
     assert fewer < steps
 
 
@@ -320,7 +320,7 @@ def test_entries_beyond_the_numbers(compile: bool, forced: Forced) -> None:
     assert (order.width, order.rule) == (20, "sweep")
     forced({"infer.orders.search.SWEEP_ENTRIES": math.nan})
     greedy = find_order(n_states, *linked(graph), effort=0.0, compile=compile)
-    assert 20 < greedy.width == min(run[4] for run in tried) < max(run[4] for run in tried)
+    assert 20 < greedy.width == min(run.width for run in tried) < max(run.width for run in tried)
 
 
 @pytest.mark.parametrize("compile", MODES)
@@ -344,9 +344,9 @@ def test_a_later_run_that_is_cut_off_does_not_count(forced: Forced) -> None:
     shared = order_module._prepared(n_states, *near, None, True)
     kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(81)
     first, _ = order_module._tried(kernel, shared, WEIGHTED, factors, NO_LIMITS, order_module.MOST_STEPS)
-    assert order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, 3000)[0].run[0] == CUT_OFF
+    assert order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, 3000)[0].run.ended == CUT_OFF
     forced({"infer.orders.search.SEARCH_STEPS": 1 << 30})
-    forced({"infer.orders.search.MOST_STEPS": int(first.run[-1]) + order_module.STEPS_OF_CALL + 100})
+    forced({"infer.orders.search.MOST_STEPS": int(first.run.steps) + order_module.STEPS_OF_CALL + 100})
     order = find_order(n_states, *near, effort=0.0)
     assert order.complete
     np.testing.assert_array_equal(order.variables, first.variables)
@@ -369,5 +369,5 @@ def test_large_thin_graphs_take_few_steps() -> None:
         shared = order_module._prepared(np.full(len(graph), 2), *linked(graph), None, True)
         kernel, factors = kernel_of(make_eliminate, compile=True), order_module._in_order(len(graph))
         found, _ = order_module._tried(kernel, shared, FILL, factors, NO_LIMITS, order_module.MOST_STEPS)
-        assert found.run[0] == DONE
-        assert found.run[-1] < 100 * len(graph)
+        assert found.run.ended == DONE
+        assert found.run.steps < 100 * len(graph)

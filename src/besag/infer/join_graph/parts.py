@@ -22,7 +22,7 @@ from besag.infer.join_graph.calibration import TooWideError
 from besag.infer.join_graph.stages import Chain, OutOfTimeError
 from besag.infer.join_graph.tables import Algebra, Scope
 from besag.infer.orders.kernels.first_runs import NO_LIMIT
-from besag.infer.orders.kernels.greedy_run import LOG_UNIT
+from besag.infer.orders.kernels.greedy_run import LOG_UNIT, Stop
 from besag.infer.orders.kernels.sweep import make_sweep
 from besag.infer.orders.search import find_neighbours_of
 from besag.infer.prepared import Prepared
@@ -225,7 +225,7 @@ class FreePart:
         logs = np.rint(np.log2(cards) / LOG_UNIT).astype(np.int64)
         kept, simple = freeze(np.zeros(n, np.bool_)), freeze(np.zeros(0, np.int64))
         structure = (freeze(cards.astype(np.float64)), freeze(logs), kept, first, others, simple)
-        kernel_of(make_sweep, compile=compile)(*structure, math.inf, NO_LIMIT, NO_LIMIT, order)
+        kernel_of(make_sweep, compile=compile)(*structure, Stop(math.inf, NO_LIMIT, NO_LIMIT), order)
         return [int(v) for v in order]
 
     @property

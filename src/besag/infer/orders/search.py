@@ -71,13 +71,12 @@ from besag.infer.orders.kernels.first_runs import (
     TIES,
     WEIGHT,
     WEIGHTED,
-    RunStart,
     make_eliminate,
     make_first_runs,
     make_neighbours,
     make_prepared,
 )
-from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, LOG_UNIT, Run
+from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, LOG_UNIT, Run, RunStart, Stop
 from besag.infer.orders.kernels.sweep import make_sweep
 from besag.kernels.compile import kernel_of
 
@@ -112,17 +111,12 @@ class EliminationOrder:
 
 
 class _Neighbourhoods(NamedTuple):
-    """What all runs share; rows of weights, sums and scores are (weighted fill, fill)."""
+    """What all runs share, and the graph."""
 
+    shared: RunStart
     first: IntArray
     others: IntArray
     kept: BoolArray
-    cardinalities: Array
-    logs: IntArray
-    weights: Array
-    sums: Array
-    scores: Array
-    sizes: IntArray
 
 
 class _Found(NamedTuple):
@@ -166,22 +160,21 @@ def find_order(
         rule, factors = _random_try(runs - N_GREEDY, best, rng)
         found, last = _tried(eliminate, graph, rule, factors, _limits(best.run, 1.0), MOST_STEPS - spent)
         runs, spent = runs + 1, spent + last
-        if found.run[0] == DONE:
+        if found.run.ended == DONE:
             best = found
-    if best.run[0] == DONE and not _is_chordal(best) and best.run[1] >= SWEEP_ENTRIES:
+    if best.run.ended == DONE and not _is_chordal(best) and best.run.entries >= SWEEP_ENTRIES:
         found = _swept(graph, best, compile)
         runs += 1
-        if found.run[0] == DONE:
+        if found.run.ended == DONE:
             best = found
-    _, entries, largest, _, width, _, _ = best.run
     return EliminationOrder(
         variables=freeze(best.variables),
-        entries=float(entries),
-        largest=float(largest),
-        width=int(width),
+        entries=float(best.run.entries),
+        largest=float(best.run.largest),
+        width=int(best.run.width),
         rule=RULES[best.rule],
         runs=runs,
-        complete=best.run[0] != CUT_OFF,
+        complete=best.run.ended != CUT_OFF,
     )
 
 
@@ -200,7 +193,7 @@ def fits_within(
     eliminate = kernel_of(make_eliminate, compile=compile)
     order = _in_order(len(cardinalities))
     found, _ = _tried(eliminate, graph, FILL, order, limits, most_steps or MOST_STEPS)
-    return bool(found.run[0] == DONE)
+    return bool(found.run.ended == DONE)
 
 
 def bound_order(
@@ -220,7 +213,7 @@ def bound_order(
     limits = (0.0, math.floor(min(bits / LOG_UNIT, NO_LIMIT / 2)) + ROUNDED)
     eliminate = kernel_of(make_eliminate, compile=compile)
     found, _ = _tried(eliminate, graph, WEIGHTED, _in_order(len(cardinalities)), limits, MOST_STEPS)
-    if found.run[0] == DONE:
+    if found.run.ended == DONE:
         return found.variables, True
     return found.variables[: int(np.argmax(found.variables < 0))], False
 
@@ -243,8 +236,7 @@ def _prepared(
 
 def _graph(given: _Given, shared: RunStart) -> _Neighbourhoods:
     _, first, others, kept = given
-    counts, logs, weights, sums, scores, sizes = seal(shared)
-    return _Neighbourhoods(first, others, kept, counts, logs, weights, sums, scores, sizes)
+    return _Neighbourhoods(seal(shared), first, others, kept)
 
 
 def _without(gone: BoolArray, first: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
@@ -265,53 +257,38 @@ def _tried(
     """A run, which is given up at these limits, -1 standing for what it has not come to; and what it took."""
     row = FILL if rule == WEIGHT else rule
     variables = np.full(len(factors) - int(np.count_nonzero(graph.kept)), -1, np.int64)
-    run = eliminate(
-        graph.cardinalities,
-        graph.logs,
-        graph.weights[row],
-        graph.kept,
-        graph.first,
-        graph.others,
-        graph.sums[row],
-        graph.scores[row],
-        graph.sizes,
-        rule == WEIGHT,
-        freeze(factors),
-        *limits,
-        most_steps,
-        variables,
-    )
-    return _Found(rule, factors, variables, run), int(run[-1]) + STEPS_OF_CALL
+    structure = (graph.shared, row, graph.first, graph.others, graph.kept)
+    run = eliminate(*structure, rule == WEIGHT, freeze(factors), Stop(*limits, most_steps), variables)
+    return _Found(rule, factors, variables, run), int(run.steps) + STEPS_OF_CALL
 
 
 def _swept(graph: _Neighbourhoods, best: _Found, compile: bool) -> _Found:
     """The sweep, which is given up when it is not much better than the best greedy run."""
-    simple = freeze(best.variables[: best.run[5]])
+    simple = freeze(best.variables[: best.run.n_simple])
     variables = np.empty(len(best.variables), np.int64)
-    structure = (graph.cardinalities, graph.logs, graph.kept, graph.first, graph.others)
-    limits = (*_limits(best.run, SWEEP_TIMES), SEARCH_STEPS)
-    run = kernel_of(make_sweep, compile=compile)(*structure, simple, *limits, variables)
+    structure = (graph.shared.cardinalities, graph.shared.logs, graph.kept, graph.first, graph.others)
+    stop = Stop(*_limits(best.run, SWEEP_TIMES), SEARCH_STEPS)
+    run = kernel_of(make_sweep, compile=compile)(*structure, simple, stop, variables)
     return _Found(SWEEP, best.factors, variables, run)
 
 
 def _limits(best: Run, times: float) -> tuple[float, int]:
     """The entries, and the log of the largest table, from which on a run is not better than the best so many times."""
-    _, entries, _, largest_log, _, _, _ = best
-    if entries < math.inf:
-        return entries / times * BETTER, 0
-    return math.inf, largest_log - round(math.log2(times) / LOG_UNIT)
+    if best.entries < math.inf:
+        return best.entries / times * BETTER, 0
+    return math.inf, best.largest_log - round(math.log2(times) / LOG_UNIT)
 
 
 def _is_chordal(found: _Found) -> bool:
     """Whether no neighbours had to be joined."""
-    return found.run[5] == len(found.variables)
+    return found.run.n_simple == len(found.variables)
 
 
 def _goes_on(best: _Found, runs: int, spent: int, last: int, effort: float) -> bool:
     """Whether another greedy run pays, when `runs` have been made."""
-    if best.run[0] == CUT_OFF or _is_chordal(best) or runs >= MOST_RUNS or spent + last > SEARCH_STEPS:
+    if best.run.ended == CUT_OFF or _is_chordal(best) or runs >= MOST_RUNS or spent + last > SEARCH_STEPS:
         return False
-    return spent + last <= effort * STEPS_PER_ENTRY * best.run[1]
+    return spent + last <= effort * STEPS_PER_ENTRY * best.run.entries
 
 
 def _random_try(runs: int, best: _Found, rng: np.random.Generator) -> tuple[int, Array]:

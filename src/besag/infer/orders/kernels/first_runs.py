@@ -1,4 +1,4 @@
-"""Kernels over `elimination`: the first greedy runs in one call, and each of its parts alone."""
+"""Kernels over `greedy_run`: the first greedy runs in one call, and each of its parts alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from collections.abc import Callable
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
-from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, Run, eliminate, find_neighbours, prepare_runs
+from besag.infer.orders.kernels.greedy_run import (
+    CUT_OFF,
+    DONE,
+    GIVEN_UP,
+    Run,
+    RunStart,
+    Stop,
+    eliminate,
+    find_neighbours,
+    prepare_runs,
+)
 
 WEIGHTED, FILL, WEIGHT = 0, 1, 2
 N_GREEDY = 3
@@ -16,8 +26,6 @@ TIES = 2.0**-20  # noise that chooses among ties only
 STEPS_OF_CALL = 2_000
 BETTER = 1.0 - 1e-9  # less is rounding, in which the two modes of the kernels may differ
 NO_LIMIT = 1 << 62
-
-RunStart = tuple[Array, IntArray, Array, Array, Array, IntArray]
 
 
 def make_neighbours() -> Callable[..., tuple[IntArray, IntArray]]:
@@ -45,40 +53,25 @@ def make_first_runs() -> Callable[..., tuple[RunStart, Array, IntArray, int, Run
         most_steps: int,
     ) -> tuple[RunStart, Array, IntArray, int, Run, int, int, int]:
         shared = prepare_runs(cardinalities, first, others)
-        counts, logs, weights, sums, scores, sizes = shared
-        n, n_ordered = len(counts), 0
+        n, n_ordered = len(kept), 0
         factors = np.empty(n)
         for v in range(n):
             factors[v] = 1.0 + v * (TIES / n)
             n_ordered += 0 if kept[v] else 1
         order, best = np.empty(n_ordered, np.int64), np.empty(n_ordered, np.int64)
         best_rule, runs, spent, last = 0, 0, 0, 0
-        run = (0, math.inf, math.inf, NO_LIMIT, 0, -1, 0)
+        run = Run(GIVEN_UP, math.inf, math.inf, NO_LIMIT, 0, -1, 0)
         for rule in range(N_GREEDY):
-            if rule > 0 and (run[0] == CUT_OFF or run[5] == n_ordered or spent + last > search_steps):
+            if rule > 0 and (run.ended == CUT_OFF or run.n_simple == n_ordered or spent + last > search_steps):
                 break
             row = FILL if rule == WEIGHT else rule
-            limited = run[1] < math.inf
-            tried = eliminate(
-                counts,
-                logs,
-                weights[row],
-                kept,
-                first,
-                others,
-                sums[row],
-                scores[row],
-                sizes,
-                rule == WEIGHT,
-                factors,
-                run[1] * BETTER if limited else math.inf,
-                0 if limited else run[3],
-                most_steps - spent,
-                order,
-            )
-            last = tried[6] + STEPS_OF_CALL
+            limited = run.entries < math.inf
+            most = run.entries * BETTER if limited else math.inf
+            stop = Stop(most, 0 if limited else run.largest_log, most_steps - spent)
+            tried = eliminate(shared, row, first, others, kept, rule == WEIGHT, factors, stop, order)
+            last = tried.steps + STEPS_OF_CALL
             runs, spent = runs + 1, spent + last
-            if rule == 0 or tried[0] == DONE:
+            if rule == 0 or tried.ended == DONE:
                 run, best_rule = tried, rule
                 for i in range(n_ordered):
                     best[i] = order[i]
@@ -100,38 +93,16 @@ def make_eliminate() -> Callable[..., Run]:
     """Kernel: eliminate."""
 
     def run(
-        cardinalities: Array,
-        logs: IntArray,
-        weights: Array,
-        kept: BoolArray,
+        shared: RunStart,
+        row: int,
         first: IntArray,
         others: IntArray,
-        sums: Array,
-        scores: Array,
-        sizes: IntArray,
+        kept: BoolArray,
         by_size: bool,
         factors: Array,
-        give_up: float,
-        give_up_log: int,
-        most_steps: int,
+        stop: Stop,
         order: IntArray,
     ) -> Run:
-        return eliminate(
-            cardinalities,
-            logs,
-            weights,
-            kept,
-            first,
-            others,
-            sums,
-            scores,
-            sizes,
-            by_size,
-            factors,
-            give_up,
-            give_up_log,
-            most_steps,
-            order,
-        )
+        return eliminate(shared, row, first, others, kept, by_size, factors, stop, order)
 
     return run

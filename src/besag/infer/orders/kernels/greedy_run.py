@@ -28,7 +28,7 @@ way a heap of keys learns of new scores only when there is no variable of score 
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,71 @@ LOG_UNIT = 2.0**-20  # logs are whole multiples of it, hence sums of them exact
 MOST_WEIGHT = 2.0**26  # of all variables together: scores, at most its square, are then exact
 GONE, FREE = -1, -2  # places outside of the heap: FREE - i is place i of the list of those with score 0
 
-Run: TypeAlias = tuple[int, float, float, int, int, int, int]
+
+class Run(NamedTuple):
+    """How a run ended, and what its order costs."""
+
+    ended: int  # GIVEN_UP, CUT_OFF or DONE
+    entries: float  # of all tables
+    largest: float  # of them
+    largest_log: int  # the log of the largest, in LOG_UNITs
+    width: int  # most neighbours of a variable when it is eliminated
+    n_simple: int  # that go before any neighbours are joined
+    steps: int  # the time it took
+
+
+class RunStart(NamedTuple):
+    """What runs share; rows are weighted fill and fill."""
+
+    cardinalities: Array  # (V,)
+    logs: IntArray  # (V,) of the cardinalities, in LOG_UNITs
+    weights: Array  # (2, V)
+    sums: Array  # (2, V) of weights of neighbours
+    scores: Array  # (2, V)
+    sizes: IntArray  # (V,)
+
+
+class Stop(NamedTuple):
+    """When a run ends early.
+
+    It is given up when its entries reach `entries` and, since they can be infinite, the log of its largest table `log`.
+    It is cut off after so many `steps`.
+    """
+
+    entries: float
+    log: int
+    steps: int
+
+
+class Measures(NamedTuple):
+    """Scores as they follow the graph, each (V,)."""
+
+    weights: Array
+    score: Array
+    beside: Array  # W, the sum of the weights of neighbours
+    size: IntArray
+
+
+class Lists(NamedTuple):
+    """The neighbours of each variable, in a pool that grows: pool[start[v]:start[v] + length[v]], some of them gone."""
+
+    start: IntArray  # (V,)
+    length: IntArray  # (V,)
+    room: IntArray  # (V,) places that v has in the pool
+    degree: IntArray  # (V,) neighbours that are not gone
+    alive: BoolArray  # (V,)
+    mark: IntArray  # (V,) who was looked at last in the lists of whom
+
+
+class Queue(NamedTuple):
+    """Who comes next: a heap by key, a list of those of score 0, and those whose score has changed."""
+
+    heap: IntArray  # (V,)
+    keys: Array  # (V,)
+    place: IntArray  # (V,) in the heap; FREE - i in the list `free`; GONE
+    free: IntArray  # (V,)
+    waiting: IntArray  # (V,)
+    waits: BoolArray  # (V,)
 
 
 @inlined
@@ -123,14 +187,8 @@ def start_scores(
 
 
 @inlined
-def prepare_runs(
-    cardinalities: IntArray, first: IntArray, others: IntArray
-) -> tuple[Array, IntArray, Array, Array, Array, IntArray]:
-    """What runs share.
-
-    -> cardinalities as numbers and their logs (V,); weights, W and scores (2, V) by weighted fill and by fill; sizes
-    (V,).
-    """
+def prepare_runs(cardinalities: IntArray, first: IntArray, others: IntArray) -> RunStart:
+    """What runs share."""
     n = len(cardinalities)
     counts, logs, weights = cardinalities.astype(np.float64), np.empty(n, np.int64), np.ones((2, n))
     share = min(1.0, MOST_WEIGHT / max(counts.sum(), 1.0))
@@ -139,7 +197,7 @@ def prepare_runs(
         weights[0, v] = math.ceil(counts[v] * share)
     sums, scores, sizes = np.empty((2, n)), np.empty((2, n)), np.empty(n, np.int64)
     start_scores(first, others, logs, weights, sums, scores, sizes)
-    return counts, logs, weights, sums, scores, sizes
+    return RunStart(counts, logs, weights, sums, scores, sizes)
 
 
 @inlined
@@ -230,41 +288,30 @@ def with_room(pool: IntArray, top: int, room: int) -> IntArray:
 
 
 @inlined
-def enlist(v: int, n_waiting: int, waiting: IntArray, waits: BoolArray) -> int:
+def enlist(v: int, n_waiting: int, queue: Queue) -> int:
     """Note that the score of v has changed; the number of those noted."""
-    if not waits[v]:
-        waits[v] = True
-        waiting[n_waiting] = v
+    if not queue.waits[v]:
+        queue.waits[v] = True
+        queue.waiting[n_waiting] = v
         n_waiting += 1
     return n_waiting
 
 
 @inlined
 def refresh(
-    n_waiting: int,
-    n_heap: int,
-    n_free: int,
-    waiting: IntArray,
-    waits: BoolArray,
-    score: Array,
-    size: IntArray,
-    by_size: bool,
-    factors: Array,
-    heap: IntArray,
-    keys: Array,
-    place: IntArray,
-    free: IntArray,
+    n_waiting: int, n_heap: int, n_free: int, queue: Queue, measures: Measures, by_size: bool, factors: Array
 ) -> tuple[int, int]:
     """Tell the heap of changed scores, and move those of score 0 to the free; the new lengths of both."""
+    heap, keys, place = queue.heap, queue.keys, queue.place
     for i in range(n_waiting):
-        a = waiting[i]
-        waits[a] = False
+        a = queue.waiting[i]
+        queue.waits[a] = False
         j = place[a]
         if j < 0:
             continue
-        u, key = a, (float(size[a]) if by_size else score[a]) * factors[a]
-        if score[a] == 0.0:
-            free[n_free] = a
+        u, key = a, (float(measures.size[a]) if by_size else measures.score[a]) * factors[a]
+        if measures.score[a] == 0.0:
+            queue.free[n_free] = a
             place[a] = FREE - n_free
             n_free += 1
             n_heap -= 1
@@ -275,102 +322,192 @@ def refresh(
 
 
 @inlined
+def fill_lists(first: IntArray, others: IntArray, lists: Lists) -> tuple[IntArray, int]:
+    """The pool with the neighbours of all variables, and how much of it is taken."""
+    n, top = len(first) - 1, 0
+    pool = np.empty(3 * len(others) + 8 * n, np.int64)
+    for v in range(n):
+        lists.start[v] = top
+        for i in range(lists.degree[v]):
+            pool[top + i] = others[first[v] + i]
+        top += lists.room[v]
+    return pool, top
+
+
+@inlined
+def pop(n_heap: int, queue: Queue) -> int:
+    """The variable of the least key, taken out of a heap of n_heap."""
+    v = queue.heap[0]
+    if n_heap > 1:
+        queue.heap[0], queue.keys[0] = queue.heap[n_heap - 1], queue.keys[n_heap - 1]
+        sink(0, n_heap - 1, queue.heap, queue.keys, queue.place)
+    return int(v)
+
+
+@inlined
+def connect(
+    a: int, b: int, logs: IntArray, measures: Measures, lists: Lists, pool: IntArray, top: int
+) -> tuple[IntArray, int]:
+    """Make b a neighbour of a: its part of the sums, and of the pool."""
+    measures.beside[a] += measures.weights[b]
+    measures.size[a] += logs[b]
+    lists.degree[a] += 1
+    if lists.length[a] == lists.room[a]:
+        lists.room[a] = 2 * lists.degree[a] + 4
+        pool = with_room(pool, top, lists.room[a])
+        lists.length[a] = tidy(lists.start[a], lists.length[a], top, pool, lists.alive)
+        lists.start[a] = top
+        top += lists.room[a]
+    pool[lists.start[a] + lists.length[a]] = b
+    lists.length[a] += 1
+    return pool, top
+
+
+@inlined
+def join_with(
+    a: int,
+    rest: IntArray,
+    stamp: int,
+    logs: IntArray,
+    measures: Measures,
+    lists: Lists,
+    pool: IntArray,
+    top: int,
+) -> tuple[IntArray, int, int, int]:
+    """Join a to those of the rest that are no neighbours of it; the pool, how many were, and the steps taken."""
+    weights, start, length = measures.weights, lists.start, lists.length
+    n_joined, steps = 0, length[a]
+    length[a] = tidy(start[a], length[a], start[a], pool, lists.alive)
+    for k in range(start[a], start[a] + length[a]):
+        lists.mark[pool[k]] = stamp
+    for j in range(len(rest)):
+        b = rest[j]
+        if lists.mark[b] == stamp:
+            continue
+        n_joined += 1
+        steps += length[b]
+        gain = weights[a] * weights[b]
+        common = meet(gain, stamp, start[b], length[b], pool, lists.mark, weights, measures.score)
+        measures.score[a] += weights[b] * (measures.beside[a] - common)
+        measures.score[b] += weights[a] * (measures.beside[b] - common)
+        pool, top = connect(a, b, logs, measures, lists, pool, top)
+        pool, top = connect(b, a, logs, measures, lists, pool, top)
+        lists.mark[b] = stamp
+    return pool, top, n_joined, steps
+
+
+@inlined
+def take_out(v: int, clique: IntArray, weight: float, logs: IntArray, measures: Measures, lists: Lists) -> None:
+    """Take v out, whose neighbours are a clique of this weight."""
+    weights, beside = measures.weights, measures.beside
+    lists.alive[v] = False
+    for i in range(len(clique)):
+        a = clique[i]
+        measures.score[a] -= weights[v] * (beside[a] - weights[v] - (weight - weights[a]))
+        beside[a] -= weights[v]
+        measures.size[a] -= logs[v]
+        lists.degree[a] -= 1
+
+
+@inlined
+def finish(run: Run, n_left: int, shared: RunStart, kept: BoolArray, place: IntArray, order: IntArray) -> Run:
+    """A run that was cut off: the n_left variables that remain count as one clique, with all that are kept."""
+    entries, log_entries, d, total = 1.0, 0, -1, run.entries
+    n_ordered = len(order) - n_left
+    for v in range(len(kept)):
+        if kept[v]:
+            entries, log_entries, d = entries * float(shared.cardinalities[v]), log_entries + shared.logs[v], d + 1
+    for v in range(len(kept)):
+        if place[v] != GONE:
+            entries, log_entries, d = entries * float(shared.cardinalities[v]), log_entries + shared.logs[v], d + 1
+            total += entries
+            n_left -= 1
+            order[n_ordered + n_left] = v
+    largest, largest_log = max(run.largest, entries), max(run.largest_log, log_entries)
+    return Run(CUT_OFF, total, largest, largest_log, max(run.width, d), run.n_simple, run.steps)
+
+
+@inlined
 def eliminate(
-    cardinalities: Array,  # (V,)
-    logs: IntArray,  # (V,) of the cardinalities, in small units
-    weights: Array,  # (V,)
-    kept: BoolArray,  # (V,) never eliminated
+    shared: RunStart,
+    row: int,
     first: IntArray,
     others: IntArray,
-    sums: Array,  # (V,) of weights of neighbours
-    scores: Array,  # (V,)
-    sizes: IntArray,  # (V,)
+    kept: BoolArray,
     by_size: bool,
-    factors: Array,  # (V,) of the keys
-    give_up: float,
-    give_up_log: int,
-    most_steps: int,
-    order: IntArray,  # output, one for each that is not kept
+    factors: Array,
+    stop: Stop,
+    order: IntArray,
 ) -> Run:
-    """One greedy order of the variables that are not kept.
+    """One greedy order of the variables that are not kept, by the weights of a row, or by size.
 
-    Returns how it ended; the entries of all tables and of the largest; the log of the largest in the units of `logs`;
-    the width; how many go before any neighbours are joined; the steps taken. A run is given up when its entries reach
-    `give_up` (and, since entries can be infinite, the log of its largest table `give_up_log`). It is cut off after
-    `most_steps`: what is left then follows in no special order, and counts as one clique, with all that are kept, which
-    is an upper bound.
+    factors (V,): of the keys. order: output, one for each variable that is not kept. What is left where a run is cut
+    off follows in no special order, and counts as one clique with all that are kept, which is an upper bound.
     """
-    n = len(cardinalities)
-    score, beside, size = scores.copy(), sums.copy(), sizes.copy()
+    cardinalities, logs, n = shared.cardinalities, shared.logs, len(shared.logs)
+    measures = Measures(shared.weights[row], shared.scores[row].copy(), shared.sums[row].copy(), shared.sizes.copy())
     degree = first[1:] - first[:-1]
-    start, length, room = np.empty(n, np.int64), degree.copy(), degree + 2
-    pool, keys = np.empty(3 * len(others) + 8 * n, np.int64), np.full(n, np.inf)
-    heap, place = np.empty(n, np.int64), np.full(n, GONE, np.int64)
-    free, waiting = np.empty(n, np.int64), np.empty(n, np.int64)
-    alive, waits = np.ones(n, np.bool_), np.zeros(n, np.bool_)
-    top, n_heap, n_ordered, n_free, n_waiting = 0, 0, 0, 0, 0
+    lists = Lists(np.empty(n, np.int64), degree.copy(), degree + 2, degree, np.ones(n, np.bool_), np.zeros(n, np.int64))
+    queue = Queue(
+        np.empty(n, np.int64),
+        np.full(n, np.inf),
+        np.full(n, GONE, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.zeros(n, np.bool_),
+    )
+    score, place, clique = measures.score, queue.place, np.empty(n, np.int64)
+    pool, top = fill_lists(first, others, lists)
+    n_heap, n_ordered, n_free, n_waiting, stamp = 0, 0, 0, 0, 0
     for v in range(n):
-        start[v] = top
-        for i in range(degree[v]):
-            pool[top + i] = others[first[v] + i]
-        top += room[v]
         if not kept[v]:
-            heap[n_heap] = v
+            queue.heap[n_heap] = v
             place[v] = n_heap
             n_heap += 1
-            n_waiting = enlist(v, n_waiting, waiting, waits)
-    clique, mark = np.empty(n, np.int64), np.zeros(n, np.int64)
-    stamp = 0
+            n_waiting = enlist(v, n_waiting, queue)
     total, largest = 0.0, 0.0
     largest_log, width, n_joined, n_simple, steps = 0, 0, 0, 0, 0
     while True:
         if n_free == 0:
             steps += HEAP_STEPS * n_waiting
-            n_heap, n_free = refresh(
-                n_waiting, n_heap, n_free, waiting, waits, score, size, by_size, factors, heap, keys, place, free
-            )
+            n_heap, n_free = refresh(n_waiting, n_heap, n_free, queue, measures, by_size, factors)
             n_waiting = 0
-        if steps > most_steps:
+        if steps > stop.steps or n_free + n_heap == 0:
             break
         if n_free > 0:
             n_free -= 1
-            v = free[n_free]
-        elif n_heap > 0:
-            v = heap[0]
-            n_heap -= 1
-            if n_heap > 0:
-                heap[0], keys[0] = heap[n_heap], keys[n_heap]
-                sink(0, n_heap, heap, keys, place)
+            v = queue.free[n_free]
         else:
-            break
+            v = pop(n_heap, queue)
+            n_heap -= 1
         d = 0
         entries, log_entries, weight = float(cardinalities[v]), logs[v], 0.0
-        for i in range(start[v], start[v] + length[v]):
+        for i in range(lists.start[v], lists.start[v] + lists.length[v]):
             a = pool[i]
-            if alive[a]:
+            if lists.alive[a]:
                 clique[d] = a
                 entries *= float(cardinalities[a])
                 log_entries += logs[a]
-                weight += weights[a]
+                weight += measures.weights[a]
                 d += 1
-        steps += length[v]
+        steps += lists.length[v]
         total += entries
         largest = max(largest, entries)
         largest_log = max(largest_log, log_entries)
         width = max(width, d)
-        if total >= give_up and largest_log >= give_up_log:
-            return GIVEN_UP, total, largest, largest_log, width, n_simple, steps
+        if total >= stop.entries and largest_log >= stop.log:
+            return Run(GIVEN_UP, total, largest, largest_log, width, n_simple, steps)
         if score[v] == 0.0:
-            twin = largest_twin(v, d, clique, degree, place, cardinalities)
+            twin = largest_twin(v, d, clique, lists.degree, place, cardinalities)
             if twin >= 0:
                 a = clique[twin]
-                free[FREE - place[a]] = v
+                queue.free[FREE - place[a]] = v
                 place[v] = place[a]
                 clique[twin] = v
-                weight += weights[v] - weights[a]
+                weight += measures.weights[v] - measures.weights[a]
                 v = a
         else:
-            move_hub_last(d, clique, degree)
+            move_hub_last(d, clique, lists.degree)
         order[n_ordered] = v
         n_ordered += 1
         if n_joined == 0 and score[v] == 0.0:
@@ -380,59 +517,15 @@ def eliminate(
         while score[v] > 0.0:
             a = clique[i]
             i += 1
-            steps += length[a]
-            length[a] = tidy(start[a], length[a], start[a], pool, alive)
             stamp += 1
-            for k in range(start[a], start[a] + length[a]):
-                mark[pool[k]] = stamp
-            n_before, joined_before = length[a], n_joined
-            for j in range(i, d):
-                b = clique[j]
-                if mark[b] == stamp:
-                    continue
-                n_joined += 1
-                steps += length[b]
-                common = meet(weights[a] * weights[b], stamp, start[b], length[b], pool, mark, weights, score)
-                score[a] += weights[b] * (beside[a] - common)
-                score[b] += weights[a] * (beside[b] - common)
-                for side in range(2):
-                    x = a if side == 0 else b
-                    y = b if side == 0 else a
-                    beside[x] += weights[y]
-                    size[x] += logs[y]
-                    degree[x] += 1
-                    if length[x] == room[x]:
-                        room[x] = 2 * degree[x] + 4
-                        pool = with_room(pool, top, room[x])
-                        length[x] = tidy(start[x], length[x], top, pool, alive)
-                        start[x] = top
-                        top += room[x]
-                    pool[start[x] + length[x]] = y
-                    length[x] += 1
-                mark[b] = stamp
-            if n_joined > joined_before:
-                # Whose score has changed was a neighbour of a.
-                for k in range(start[a], start[a] + n_before):
-                    n_waiting = enlist(pool[k], n_waiting, waiting, waits)
-        alive[v] = False
+            pool, top, n_more, taken = join_with(a, clique[i:d], stamp, logs, measures, lists, pool, top)
+            n_joined, steps = n_joined + n_more, steps + taken
+            if n_more > 0:  # whose score has changed was a neighbour of a before; new ones stand behind these
+                for k in range(lists.start[a], lists.start[a] + lists.length[a] - n_more):
+                    n_waiting = enlist(pool[k], n_waiting, queue)
+        take_out(v, clique[:d], weight, logs, measures, lists)
         for i in range(d):
-            a = clique[i]
-            score[a] -= weights[v] * (beside[a] - weights[v] - (weight - weights[a]))
-            beside[a] -= weights[v]
-            size[a] -= logs[v]
-            degree[a] -= 1
-            n_waiting = enlist(a, n_waiting, waiting, waits)
+            n_waiting = enlist(clique[i], n_waiting, queue)
+    run = Run(DONE, total, largest, largest_log, width, n_simple, steps)
     n_left = n_free + n_heap
-    if n_left == 0:
-        return DONE, total, largest, largest_log, width, n_simple, steps
-    entries, log_entries, d = 1.0, 0, -1
-    for v in range(n):
-        if kept[v]:
-            entries, log_entries, d = entries * float(cardinalities[v]), log_entries + logs[v], d + 1
-    for v in range(n):
-        if place[v] != GONE:
-            entries, log_entries, d = entries * float(cardinalities[v]), log_entries + logs[v], d + 1
-            total += entries
-            n_left -= 1
-            order[n_ordered + n_left] = v
-    return CUT_OFF, total, max(largest, entries), max(largest_log, log_entries), max(width, d), n_simple, steps
+    return run if n_left == 0 else finish(run, n_left, shared, kept, place, order)

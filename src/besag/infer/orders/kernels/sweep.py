@@ -29,7 +29,7 @@ from collections.abc import Callable
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
-from besag.infer.orders.kernels.greedy_run import DONE, GIVEN_UP, Run
+from besag.infer.orders.kernels.greedy_run import DONE, GIVEN_UP, Run, Stop
 from besag.kernels.compile import inlined
 
 ROUNDS = 3
@@ -91,9 +91,7 @@ def make_sweep() -> Callable[..., Run]:
         first: IntArray,
         others: IntArray,
         simple: IntArray,  # those to go first, in order, none of which joins its neighbours
-        give_up: float,
-        give_up_log: int,
-        most_steps: int,
+        stop: Stop,
         order: IntArray,  # output, one for each that is not kept
     ) -> Run:
         n, n_simple = len(cardinalities), len(simple)
@@ -161,10 +159,10 @@ def make_sweep() -> Callable[..., Run]:
                 total, largest = total + entries, max(largest, entries)
                 largest_log, width = max(largest_log, log_entries), max(width, n_front + n_kept)
                 steps += 2 * n_front
-                if (total >= give_up and largest_log >= give_up_log) or steps > most_steps:
-                    return GIVEN_UP, total, largest, largest_log, width, n_simple, steps
+                if (total >= stop.entries and largest_log >= stop.log) or steps > stop.steps:
+                    return Run(GIVEN_UP, total, largest, largest_log, width, n_simple, steps)
                 order[n_ordered] = v
                 n_ordered += 1
-        return DONE, total, largest, largest_log, width, n_simple, steps
+        return Run(DONE, total, largest, largest_log, width, n_simple, steps)
 
     return sweep
