@@ -70,13 +70,13 @@ class Pattern(Rebuilt):
             object.__setattr__(self, "_plan", held)
         return held[1]
 
-    def prepared(self, theta: Array, n_inputs: int, n_basis: int) -> Prepared:
+    def prepared(self, theta: Array, n_inputs: int, n_basis: int) -> ThetaColumns:
         """theta (nnz,) as kernels read it: worth keeping where it does not change."""
         plan = self.plan(n_inputs, n_basis)
         ordered = freeze(theta if plan.order is None else theta[plan.order])
         rows = np.zeros(plan.n_rows * n_basis)
         rows[plan.places] = ordered[plan.kept]
-        return Prepared(plan, ordered, freeze(rows), n_basis)
+        return ThetaColumns(plan, ordered, freeze(rows), n_basis)
 
     def products(self, theta: Array, inputs: Any, n_basis: int) -> Array:
         """(F, Q): inputs (F, D) CSR times the block of theta (nnz,)."""
@@ -95,7 +95,7 @@ class Pattern(Rebuilt):
         return ordered if plan.order is None else ordered[invert(plan.order)]
 
 
-class Prepared(NamedTuple):
+class ThetaColumns(NamedTuple):
     """A block of theta on a pattern as kernels read it: sorted, and full rows (R Q,)."""
 
     plan: ProductPlan

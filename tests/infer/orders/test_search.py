@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from besag.arrays import BoolArray, IntArray, offsets_of
 from besag.infer.orders import search as order_module
 from besag.infer.orders.kernels.first_runs import FILL, N_GREEDY, WEIGHTED, make_eliminate
-from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, GIVEN_UP, start_scores
+from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, GIVEN_UP
+from besag.infer.orders.kernels.starts import start_scores
 from besag.infer.orders.search import NO_LIMITS, RULES, SWEEP, EliminationOrder, find_neighbours_of, find_order
 from besag.kernels.compile import kernel_of
 from tests.routes import Forced

@@ -27,7 +27,7 @@ from besag.infer.chains.best import best_chains
 from besag.infer.chains.marginals import chain_marginals, chain_partitions
 from besag.infer.engine import Engine, Want, make_engine
 from besag.infer.result import Result
-from besag.model.pattern import Pattern, Prepared
+from besag.model.pattern import Pattern, ThetaColumns
 from besag.model.template import Template
 
 NO_PARAMETERS = Pattern(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -63,7 +63,7 @@ class ChainModel(Rebuilt):
     attributes: Attributes
     templates: ChainTemplates
     theta: Array
-    _rows: Prepared | None = field(default=None, init=False)
+    _rows: ThetaColumns | None = field(default=None, init=False)
     _transition: Array | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:

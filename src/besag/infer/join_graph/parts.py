@@ -22,7 +22,8 @@ from besag.infer.join_graph.calibration import TooWideError
 from besag.infer.join_graph.stages import Chain, OutOfTimeError
 from besag.infer.join_graph.tables import Algebra, Scope
 from besag.infer.orders.kernels.first_runs import NO_LIMIT
-from besag.infer.orders.kernels.greedy_run import LOG_UNIT, Stop
+from besag.infer.orders.kernels.greedy_run import Stop
+from besag.infer.orders.kernels.starts import LOG_UNIT
 from besag.infer.orders.kernels.sweep import make_sweep
 from besag.infer.orders.search import find_neighbours_of
 from besag.infer.prepared import Prepared

@@ -76,7 +76,8 @@ from besag.infer.orders.kernels.first_runs import (
     make_neighbours,
     make_prepared,
 )
-from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, LOG_UNIT, Run, RunStart, Stop
+from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, Run, Stop
+from besag.infer.orders.kernels.starts import LOG_UNIT, RunStart
 from besag.infer.orders.kernels.sweep import make_sweep
 from besag.kernels.compile import kernel_of
 

@@ -68,7 +68,7 @@ class _Item(NamedTuple):
         return _Item(self.value[number], (*self.steps, number))
 
 
-class _CostFunction(NamedTuple):
+class _DeclaredFunction(NamedTuple):
     """A function while the file is read: its scope, and a table or the name of the function that has it."""
 
     scope: tuple[int, ...]
@@ -201,7 +201,7 @@ class _Reader:
         return [*found]
 
     def _resolved(
-        self, function: _CostFunction, tables: dict[str | None, Array | str], label: str, body: _Item
+        self, function: _DeclaredFunction, tables: dict[str | None, Array | str], label: str, body: _Item
     ) -> Array:
         """The table of a function, which may be that of another."""
         if not isinstance(function.table, str):
@@ -215,7 +215,7 @@ class _Reader:
             raise self._fail(f"{label} has cardinalities {shape}, but {function.table!r} has {table.shape}", body)
         return table
 
-    def _function(self, label: str, body: _Item) -> _CostFunction:
+    def _function(self, label: str, body: _Item) -> _DeclaredFunction:
         if not isinstance(body.value, list):
             raise self._fail(f'{label}: expected {{"scope": ..., "costs": ...}}, got {_shown(body.value)}', body)
         plain = ("scope", "costs") if len(body.value) == 2 else ("scope", "defaultcost", "costs")
@@ -230,7 +230,7 @@ class _Reader:
         scope = self._scope(label, fields.get("scope", body._replace(value=None)))
         costs = fields["costs"]
         if isinstance(costs.value, str):
-            return _CostFunction(scope, costs.value)
+            return _DeclaredFunction(scope, costs.value)
         if not isinstance(costs.value, (list, WordList)):
             message = f"{label}: expected a list of costs or the name of a function, got {_shown(costs.value)}"
             raise self._fail(message, costs)
@@ -239,7 +239,7 @@ class _Reader:
             given = self._tuples(label, scope, fields["defaultcost"], costs)
         else:
             given = self._all_costs(label, shape, costs)
-        return _CostFunction(scope, self._energies(label, given, costs).reshape(shape))
+        return _DeclaredFunction(scope, self._energies(label, given, costs).reshape(shape))
 
     def _scope(self, label: str, item: _Item) -> tuple[int, ...]:
         given = _listed(item.value)

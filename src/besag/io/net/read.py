@@ -72,7 +72,7 @@ class _Braces(NamedTuple):
     properties: list[str]
 
 
-class _Declared(NamedTuple):
+class _DeclaredVariable(NamedTuple):
     """A chance node as it is declared; `name` is its own, which may differ from the file's identifier."""
 
     name: str
@@ -106,7 +106,7 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.cursor = Cursor(source, PERCENT_OR_SLASHES)
         self.ignore = source.ignore_utilities
-        self.variables: dict[str, _Declared] = {}
+        self.variables: dict[str, _DeclaredVariable] = {}
         self.left_out: dict[str, str] = {}
         self.potentials: dict[str, _Potential] = {}
         self.of_model = _Braces(_OF_MODEL, {}, [])
@@ -218,12 +218,12 @@ class _Reader:
             raise self.cursor.not_chance(identifier, kind, at)
         self.left_out[identifier] = kind
 
-    def _variable(self, identifier: str, found: _Braces, at: int) -> _Declared:
+    def _variable(self, identifier: str, found: _Braces, at: int) -> _DeclaredVariable:
         if "states" not in found.known:
             raise self.cursor.fail(f'node {identifier!r} has no states: expected states = ("a" "b");', at)
         metadata = self._drawn(found)
         name = self.cursor.one(found.known[NAME]) if NAME in found.known else identifier
-        return _Declared(name, self.cursor.states(name, found.known["states"]), metadata, at)
+        return _DeclaredVariable(name, self.cursor.states(name, found.known["states"]), metadata, at)
 
     # Potentials ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray
 from besag.infer.junction.kernels.products import WORTHWHILE, gather_operands
 from besag.infer.orders.kernels.cliques import cliques
-from besag.infer.orders.kernels.greedy_run import find_neighbours
+from besag.infer.orders.kernels.starts import find_neighbours
 from besag.kernels.compile import inlined
 
 Outline = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]

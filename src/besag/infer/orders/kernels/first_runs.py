@@ -8,17 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
-from besag.infer.orders.kernels.greedy_run import (
-    CUT_OFF,
-    DONE,
-    GIVEN_UP,
-    Run,
-    RunStart,
-    Stop,
-    eliminate,
-    find_neighbours,
-    prepare_runs,
-)
+from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, GIVEN_UP, Run, Stop, eliminate
+from besag.infer.orders.kernels.starts import RunStart, find_neighbours, prepare_runs
 
 WEIGHTED, FILL, WEIGHT = 0, 1, 2
 N_GREEDY = 3
