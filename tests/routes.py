@@ -199,6 +199,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.sampling.ais": "HARD LEAST SHARE START",
     "infer.auto.engine": "EXACT_SHARE PATIENCE",
     "infer.sampling.blocks": "COVER_OF_ENTRY FORM WORK_OF_STATE",
+    "infer.bp.passing": "LEAST_WORK",
     "infer.bp.engine": "MOST_DAMPING PATIENCE SLACK",
     "infer.brute": "BYTES_PER_LABELLING",
     "infer.auto.candidates": "CALM ROUNDING SLIP",

@@ -15,7 +15,7 @@ from besag.errors import ConvergenceWarning, TooLargeError
 from besag.graph.evidence import read_evidence
 from besag.infer import memory
 from besag.infer.bp.engine import BP, KINDS, MessagePassing
-from besag.infer.bp.passing import LOOK_EVERY
+from besag.infer.bp.passing import LEAST_WORK, LOOK_EVERY
 from besag.infer.iterate import Clock, Limits, OutOfTime, is_interrupt, iterate
 from besag.infer.prepared import Prepared
 from besag.infer.sampling.ais import AIS, Annealing
@@ -198,9 +198,35 @@ def test_residual_messages_on_dense_graphs_look_at_the_clock_more_often() -> Non
     model = besag.ising(np.stack(np.triu_indices(60, 1), axis=1), 0.3, fields)
     setting = Prepared(model.problem, KINDS, None)
     passing = MessagePassing(BP(schedule="residual"), setting, Semiring.SUM, None, None, Clock()).passing[0]
-    passing.residual(0.0, 0.0, lambda: looks.append(passing.updates))
+    passing.look = lambda: looks.append(passing.updates)
+    passing.residual(0.0, 0.0)
     n_links, degree = 60 * 59, 59
-    assert len(looks) == -(-n_links // (LOOK_EVERY // degree))
+    work = LEAST_WORK * degree  # of a message
+    assert len(looks) == 1 + -(-n_links // (LOOK_EVERY // work))
+
+
+@pytest.mark.parametrize("schedule", ["synchronous", "sequential", "residual"])
+def test_messages_of_large_factors_look_at_the_clock_by_table_entries(schedule: str, forced: Forced) -> None:
+    """Few messages may be much work: each look is before the tables of a factor, and what is sent is the same."""
+    rng, looks = np.random.default_rng(0), []
+    scopes = [tuple(rng.permutation(12)[:8]) for _ in range(10)]
+    model = besag.markov_network([2] * 12, [(tuple(map(str, s)), rng.standard_normal((2,) * 8)) for s in scopes])
+    setting = Prepared(model.problem, KINDS, None)
+
+    def messages(entries: int) -> np.ndarray:
+        forced({"infer.bp.passing.LOOK_EVERY": entries, "infer.bp.passing.CHUNK": 256})
+        passing = MessagePassing(BP(schedule=schedule), setting, Semiring.SUM, None, None, Clock()).passing[0]
+        passing.look = lambda: looks.append(entries)
+        if schedule == "sequential":
+            passing.sequential(np.arange(12), 0.0)
+        elif schedule == "residual":
+            passing.residual(0.0, 0.0)
+        else:
+            passing.synchronous(0.0)
+        return passing.messages
+
+    assert_array_equal(messages(8 * 256), messages(10**9))
+    assert looks.count(8 * 256) >= 10
 
 
 @pytest.mark.parametrize(

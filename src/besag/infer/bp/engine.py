@@ -39,7 +39,7 @@ from besag.infer.bp.kernels.links import MessageLinks, links_of
 from besag.infer.bp.log import PassedMessages
 from besag.infer.bp.passing import Domain, Passing
 from besag.infer.engine import SHOWS, Capabilities, OnStep, Want, check_wants, is_number
-from besag.infer.iterate import Clock, Limits, each_step, iterate, warm_state
+from besag.infer.iterate import Clock, Limits, each_step, iterate, no_look, warm_state
 from besag.infer.memory import count_linked, message_entries, refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result, factor_offsets
@@ -221,7 +221,7 @@ class MessagePassing:
 
     def _begin(self, row: int, semiring: Semiring) -> Passing:
         threads = self.engine.n_threads if self.setting.n_rows == 1 else 1
-        passing = Passing(self._domain(semiring), self.setting.base[row], threads)
+        passing = Passing(self._domain(semiring), self.setting.base[row], threads, self.clock.look)
         if passing.narrow and semiring == Semiring.SUM:
             return self._begin(row, Semiring.LOG_SUM)
         return passing
@@ -287,7 +287,7 @@ class MessagePassing:
             return passing.synchronous(self.damping)
         if self.engine.schedule == "sequential":
             return passing.sequential(self.order, self.damping)
-        return passing.residual(tolerance, self.damping, self.clock.look)
+        return passing.residual(tolerance, self.damping)
 
     def _adapt(self, worst: float) -> None:
         """More damping where the residual has not become smaller for a while, from the start where messages diverge."""
@@ -445,12 +445,13 @@ class MessagePassing:
         """Whether two more steps of the row that changes most go in opposite directions."""
         row = int(np.argmax(self.residuals))
         passing = self.passing[row]
-        kept, updates = passing.messages.copy(), passing.updates
+        kept, updates, look = passing.messages.copy(), passing.updates, passing.look
+        passing.look = no_look  # the time may be over
         passing.synchronous(0.0)
         one = passing.messages.copy()
         passing.synchronous(0.0)
         first, second = _difference(one, kept), _difference(passing.messages, one)
-        passing.messages[:], passing.updates = kept, updates
+        passing.messages[:], passing.updates, passing.look = kept, updates, look
         scale = norm(first) * norm(second)
         return scale > 0 and dot(first, second) < -0.5 * scale
 

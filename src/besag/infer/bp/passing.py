@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ from besag.views import counts_up, take
 RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
 CHUNK = 2**17  # entries of messages or tables that a thread takes at a time, at least
 MAX_CHUNKS = 32
-LOOK_EVERY = 2**15  # messages of the residual schedule between two looks at the clock
+LOOK_EVERY = 2**22  # table entries that are gone through between two looks at the clock
+LEAST_WORK = 32  # entries that sending from a factor takes as long as, at the least
 MAX_CONSTANT = 64  # states, up to which kernels are specialised to their number
 WORTH_A_KERNEL = 2**16  # table entries: below this a kernel for one K alone is not worth its compilation
 WORTH_PAIRS = 2**11  # the same for K = 2, whose kernels every user of grids has compiled once
@@ -59,6 +61,8 @@ class Domain:
             if semiring == Semiring.SUM
             else freeze(factors.log_potentials.astype(dtype))
         )
+        stored = np.diff(factors.table_offsets)[tables_read]
+        self.work = np.maximum(np.where(self.kinds == Kind.TABLE, stored, 0) * np.diff(links.link_offsets), LEAST_WORK)
         self.has_zeros = semiring == Semiring.SUM and float(self.tables.min(initial=1.0)) == 0.0
         sizes = np.diff(factors.state_offsets)
         self.n_states = int(sizes.max(initial=0))
@@ -111,8 +115,11 @@ class Domain:
 class Passing:
     """The messages of one row of evidence."""
 
-    def __init__(self, domain: Domain, base: Array, n_threads: int | None) -> None:
-        self.domain, self.links, self.n_threads = domain, domain.links, n_threads
+    def __init__(
+        self, domain: Domain, base: Array, n_threads: int | None, look: Callable[[], None] = lambda: None
+    ) -> None:
+        """look: called before each part of long work, to end it by an exception."""
+        self.domain, self.links, self.n_threads, self.look = domain, domain.links, n_threads, look
         self.semiring = int(domain.semiring)
         self.shifts, self.narrow = np.zeros(len(domain.state_offsets) - 1), domain.narrow
         self.numbers = MessageNumbers(
@@ -202,6 +209,7 @@ class Passing:
         sent, new = freeze(self.gathered), self.room.new
 
         def work(start: int, stop: int) -> float:
+            self.look()
             digits = np.zeros(self.domain.arity, np.int64)
             return float(send(self.links, self.numbers, sent, damping, start, stop, self.messages, new, digits))
 
@@ -278,17 +286,22 @@ class Passing:
         if self.updates == 0 and not self.gather():
             self.narrow = True
             return math.inf
-        self.updates += len(self.links.variables)
         sweep = kernel_of(schedules.make_sweep, self.semiring, compile=self.domain.compile)
-        return self._checked(
-            float(sweep(self.links, self.numbers, order, damping, self.messages, self.gathered, self.room))
-        )
+        fixed, change = (self.messages, self.gathered, self.room), 0.0
+        for start, stop in _parts(self._work_of_variables()[order]):
+            self.look()
+            change = max(change, float(sweep(self.links, self.numbers, order[start:stop], damping, *fixed)))
+        self.updates += len(self.links.variables)
+        return self._checked(change)
 
-    def residual(self, tolerance: float, damping: float, look: Callable[[], None]) -> float:
-        """The messages of the largest changes, one after the other; the largest change that is left.
+    def _work_of_variables(self) -> Array:
+        """(V,): entries that are gone through when the messages of all factors of a variable are made anew."""
+        links = self.links
+        work = self.domain.work[links.factor_of_link]
+        return np.asarray(np.bincount(links.variables, work, len(links.first) - 1), np.float64)
 
-        look: called every LOOK_EVERY messages to neighbours of those that were sent, to end the work by an exception.
-        """
+    def residual(self, tolerance: float, damping: float) -> float:
+        """The messages of the largest changes, one after the other; the largest change that is left."""
         links, compile = self.links, self.domain.compile
         n_links = len(links.variables)
         if n_links == 0:
@@ -298,18 +311,20 @@ class Passing:
             self.waiting = np.array(self.messages)
             self._heap = schedules.Heap(np.arange(n_links), np.arange(n_links), np.zeros(n_links))
             wait = kernel_of(schedules.make_await_all, self.semiring, compile=compile)
-            if not (
-                wait(links, self.numbers, self.gathered, self.messages, self.waiting, self._heap, self.room) and fine
-            ):
+            of_all = (self.gathered, self.messages, self.waiting, self._heap, self.room)
+            for start, stop in _parts(self.domain.work):
+                self.look()
+                fine = wait(links, self.numbers, start, stop, *of_all) and fine
+            if not fine:
                 self.narrow = True
                 return math.inf
         kernel = kernel_of(schedules.make_send_largest, self.semiring, compile=compile)
         numbers, heap = self.numbers, self._heap
         fixed = (self.messages, self.gathered, self.waiting, heap, self.room)
-        degrees = np.diff(links.first)
-        at_once = max(1, LOOK_EVERY * n_links // int((degrees * degrees).sum()))
+        work = float(self._work_of_variables()[links.variables].sum())  # of sending every message once
+        at_once = max(1, int(LOOK_EVERY * n_links / work))
         for start in range(0, n_links, at_once):
-            look()
+            self.look()
             n = min(at_once, n_links - start)
             sent = kernel(links, numbers, n, tolerance, damping, *fixed)
             if sent < 0:
@@ -328,7 +343,7 @@ class Passing:
 
     def _over(self, n: int, work: int, function: Callable[[int, int], float]) -> float:
         """The largest of what a function returns for the chunks of n things of so much work in all."""
-        n_chunks = max(1, min(n, work // CHUNK, MAX_CHUNKS))
+        n_chunks = max(1, min(n, work // CHUNK, max(MAX_CHUNKS, work // LOOK_EVERY)))
         bounds = np.linspace(0, n, n_chunks + 1).astype(np.int64).tolist()
         found = np.zeros(n_chunks)
 
@@ -376,3 +391,10 @@ class Passing:
         messages, gathered = freeze(self.messages), freeze(self.gathered)
         decode(self.links, self.numbers, messages, gathered, order, codes, digits, room, best)
         return codes
+
+
+def _parts(work: Array) -> list[tuple[int, int]]:
+    """Ranges of neighbours, each of about LOOK_EVERY entries of work."""
+    number = (np.cumsum(work) - work) // LOOK_EVERY
+    cuts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
+    return list(pairwise([*cuts, len(work)]))

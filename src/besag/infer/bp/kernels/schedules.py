@@ -97,11 +97,13 @@ def move_in_heap(queue: IntArray, place: IntArray, changes: Array, e: int) -> No
 
 
 def make_await_all(semiring: int) -> Callable[..., bool]:
-    """What every factor would send now."""
+    """What factors would send now, from start to stop."""
 
     def await_all(
         links: MessageLinks,
         numbers: MessageNumbers,
+        start: int,
+        stop: int,
         gathered: AnyArray,
         messages: AnyArray,
         waiting: AnyArray,
@@ -113,7 +115,7 @@ def make_await_all(semiring: int) -> Callable[..., bool]:
         _, _, tables, starts, kinds = numbers
         _, _, digits = room
         queue, place, changes = heap
-        for g in range(len(starts)):
+        for g in range(start, stop):
             low, high = link_offsets[g], link_offsets[g + 1] - 1
             sent = send_factor(semiring, offsets, low, high, kinds[g], tables, starts[g], gathered, waiting, digits)
             fine = fine and sent
