@@ -41,6 +41,11 @@ class Format(NamedTuple):
     of_model: frozenset[str] = frozenset()
 
     @property
+    def is_native(self) -> bool:
+        """Whether large arrays lie in a file beside it."""
+        return "everything" in (self.carries or ())
+
+    @property
     def module(self) -> Any:
         """The module with its functions."""
         return import_module(f"besag.io.{self.where}")

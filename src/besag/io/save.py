@@ -32,7 +32,7 @@ def save(model: Model, path: str | PathLike[str], *, format: str | None = None) 
     if not isinstance(model, Model):
         raise ModelError(f"save takes a Model, got {type(model).__name__}")
     chosen = format_to_write(path, format)
-    if chosen.where == "native.form":
+    if chosen.is_native:
         chosen.module.save(model, Path(path))
         return
     data, lost = encode(model, chosen)
