@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from besag.errors import CapabilityError, TooLargeError
-from besag.infer.engine import OnStep, Want, is_number, is_whole
+from besag.infer.engine import OnStep, Want
 from besag.infer.result import Diagnostics, Result
+from besag.registry import is_number, is_whole
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -38,7 +38,7 @@ from besag.graph.problem import Problem
 from besag.infer.bp.kernels.links import MessageLinks, links_of
 from besag.infer.bp.log import PassedMessages
 from besag.infer.bp.passing import Domain, Passing
-from besag.infer.engine import SHOWS, Capabilities, OnStep, Want, check_wants, is_number
+from besag.infer.engine import ENGINES, SHOWS, Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Clock, Limits, each_step, iterate, warm_state
 from besag.infer.memory import count_linked, message_entries, refuse
 from besag.infer.prepared import Prepared
@@ -47,6 +47,7 @@ from besag.infer.trees.engine import forest_of
 from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.infer.zeros.starts import draw_starts
 from besag.kernels.threads import run_chunks
+from besag.registry import is_number
 from besag.views import count_up
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
@@ -83,8 +84,7 @@ class BP:
 
     def __post_init__(self) -> None:
         for option, allowed in (("schedule", SCHEDULES), ("order", ORDERS), ("dtype", tuple(FINEST))):
-            if getattr(self, option) not in allowed:
-                raise CapabilityError(f"bp: {option} must be one of {allowed}, got {getattr(self, option)!r}")
+            ENGINES.check_choice(self, option, allowed)
         if self.damping != "adaptive" and not (isinstance(self.damping, (int, float)) and 0 <= self.damping < 1):
             raise CapabilityError(f"bp: damping must be from 0 to below 1, or 'adaptive', got {self.damping!r}")
         self.limits(None)

@@ -37,9 +37,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from besag.arrays import Array, Kind
-from besag.errors import CapabilityError, TooLargeError
+from besag.errors import TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_whole
+from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
 from besag.infer.join_graph.parts import FreePart
 from besag.infer.join_graph.stages import OutOfRoomError, OutOfTimeError
@@ -84,9 +84,7 @@ class JoinGraph:
     memory_limit: int | None = None
 
     def __post_init__(self) -> None:
-        bound: object = self.clique_bound
-        if bound is not None and not (is_whole(bound) and int(bound) >= 2):  # type: ignore[call-overload]
-            raise CapabilityError(f"clique_bound must be a whole number of at least 2, got {bound!r}")
+        ENGINES.check_counts(self, "clique_bound", least=2)
         Limits(self.max_iterations, self.tolerance)
         check_dtype(self.dtype)
 

@@ -37,18 +37,18 @@ import numpy as np
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number
+from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
 from besag.infer.memory import refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
-from besag.infer.sampling.gibbs import check_count
 from besag.infer.sampling.kernels.single_site import make_totals
 from besag.infer.sampling.single_site import LANES, links_in, prepare_sampling, sampler_bytes, single_site
 from besag.infer.zeros.starts import count_drawn, draw_codes
 from besag.kernels.compile import kernel_of
 from besag.kernels.random import sweep_key
 from besag.kernels.threads import run_chunks
+from besag.registry import ABOVE_ZERO
 
 HARD = 2.0  # nats that a hard zero costs at b = 1/2
 LEAST = 10.0  # effective chains that are enough; half of all where they are few
@@ -75,10 +75,9 @@ class AIS:
     memory_limit: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("n_chains", self.n_chains, 2)
-        check_count("n_temperatures", self.n_temperatures, 1)
-        if not (is_number(self.confidence) and 0 < self.confidence < 1):
-            raise CapabilityError(f"confidence must be a number between 0 and 1, got {self.confidence!r}")
+        ENGINES.check_counts(self, "n_chains", least=2)
+        ENGINES.check_counts(self, "n_temperatures")
+        ENGINES.check_numbers(self, "confidence", least=ABOVE_ZERO, below=1.0)
         check_dtype(self.dtype)
 
     def infer(

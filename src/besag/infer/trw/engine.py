@@ -51,7 +51,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, Kind, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number, is_whole
+from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse_late, warm_state
 from besag.infer.memory import message_entries, refuse
 from besag.infer.prepared import Prepared
@@ -97,10 +97,8 @@ class TRW:
 
     def __post_init__(self) -> None:
         self.limits(None)
-        if not (is_number(self.damping) and 0 <= self.damping < 1):
-            raise CapabilityError(f"damping must be a number from 0 to below 1, got {self.damping!r}")
-        if not (is_whole(self.n_forests) and self.n_forests >= 1):
-            raise CapabilityError(f"n_forests must be a whole number of at least 1, got {self.n_forests!r}")
+        ENGINES.check_numbers(self, "damping", below=1.0)
+        ENGINES.check_counts(self, "n_forests")
         if not isinstance(self.optimise, bool):
             raise CapabilityError(f"optimise must be true or false, got {self.optimise!r}")
         check_dtype(self.dtype)
