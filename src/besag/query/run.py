@@ -13,7 +13,7 @@ from besag.errors import CapabilityError, ConvergenceWarning, warn
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES, SHOWS, Engine, Want
-from besag.infer.iterate import is_interrupt
+from besag.infer.iterate import clear_interrupts
 from besag.infer.result import Result
 from besag.query.conflict import refuse_impossible
 from besag.query.progress import Progress
@@ -125,21 +125,17 @@ class Question:
     problem: Problem
     options: Options
 
+    @clear_interrupts()
     def __call__(self, want: frozenset[Want], on_step: Progress | None = None) -> Result:
         """The answer; the generator is made anew each time, so that the same question has the same answer."""
-        try:
-            return self.engine.infer(
-                self.problem,
-                want,
-                rng=generator_for(self.engine, want, self.options),
-                warm=self.options.get("init"),
-                time_limit=self.options.get("time_limit"),
-                on_step=on_step,
-            )
-        except SystemError as error:
-            if is_interrupt(error):
-                raise KeyboardInterrupt from error
-            raise
+        return self.engine.infer(
+            self.problem,
+            want,
+            rng=generator_for(self.engine, want, self.options),
+            warm=self.options.get("init"),
+            time_limit=self.options.get("time_limit"),
+            on_step=on_step,
+        )
 
 
 def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:

@@ -19,6 +19,7 @@ from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError, EvidenceError, LossWarning, ModelError, TooLargeError, warn
 from besag.graph.evidence import Evidence, read_evidence
 from besag.infer.engine import ENGINES, Want
+from besag.infer.iterate import clear_interrupts
 from besag.infer.memory import refuse
 from besag.infer.result import Result
 from besag.query import eliminated
@@ -101,6 +102,7 @@ def log_partition(model: Model, evidence: Any, options: Options) -> Any:
     return run(model, {"log_partition"}, evidence, options).log_partition
 
 
+@clear_interrupts()
 def clamp(model: Model, indices: list[int], base: Evidence, options: Options) -> tuple[Array, IntArray, Result]:
     """log Z of every joint state of some variables, (B, C), the states (C, n), and the last Result."""
     states = configurations(model.variables, indices, MAX_ROWS)
@@ -185,6 +187,7 @@ def _best_states(model: Model, indices: list[int], read: Evidence, options: Opti
     return replace(result, log_partitions=None, codes=codes, energies=energies, targets=names)
 
 
+@clear_interrupts()
 def log_probability(model: Model, given: Any, options: Options) -> Any:
     """log p of an assignment or of the rows of a frame, the rest summed out; -inf where it is impossible."""
     check_options(options)

@@ -359,14 +359,22 @@ def test_limits_and_ctrl_c_return_what_was_reached(text: str) -> None:
     assert (history.stopped, len(history.rows)) == ("max_iterations", 3)
 
 
+def of_kernel() -> SystemError:
+    """What numba makes of Ctrl-C within a kernel."""
+    error = SystemError("a kernel returned a result with an exception set")
+    error.__cause__ = KeyboardInterrupt()
+    return error
+
+
+@pytest.mark.parametrize("pressed", [KeyboardInterrupt, of_kernel])
 @pytest.mark.parametrize("text", [*SMOOTH, "lbfgs"])
-def test_ctrl_c_within_an_iteration_drops_it_alone(text: str) -> None:
+def test_ctrl_c_within_an_iteration_drops_it_alone(text: str, pressed: Callable[[], BaseException]) -> None:
     class Interrupted(Logistic):
         last = 10**9
 
         def value_and_grad(self, theta: Array) -> tuple[float, Array]:
             if self.evaluations == self.last:
-                raise KeyboardInterrupt
+                raise pressed()
             return super().value_and_grad(theta)
 
     problem, optimizer = Interrupted(n=200, d=12, l2=0.01), OPTIMIZERS.read(text)

@@ -27,6 +27,7 @@ import numpy as np
 
 from besag.arrays import Array, norm
 from besag.errors import CapabilityError
+from besag.infer.iterate import Clock, Stopped, clear_interrupts, drive
 from besag.learn.checkpoint import Checkpoint, Kept
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.objective import Function
@@ -182,6 +183,46 @@ class Method:
         return kept
 
 
+class Descent:
+    """How far a Method has come: its last whole Point, and the history."""
+
+    def __init__(
+        self, method: Method, theta: Array, clock: Clock, on_step: OnIteration | None, resume: Checkpoint | None
+    ) -> None:
+        self.method, self.clock, self.on_step = method, clock, on_step
+        self.history, self.point = _started(method, theta) if resume is None else _resumed(method, theta, resume)
+        self.is_stuck, self.is_ended = not math.isfinite(self.point.value) and resume is None, False
+
+    def advance(self) -> Stopped | None:
+        """Why to stop here; None after one more step."""
+        reason = self._reason()
+        if reason is None:
+            self._step()
+        return reason
+
+    def _step(self) -> None:
+        before, self.point = self.point.iteration, self.method.step(self.point)
+        self.is_stuck, self.is_ended, point = False, False, self.point
+        if point.iteration > before:
+            self.is_stuck = point.step == 0
+            row = self.history.add(point.value, point.grad_norm, point.step)
+            self.is_ended = self.on_step is not None and bool(self.on_step(row, self.method.shown(point)))
+
+    def _reason(self) -> Stopped | None:
+        point, rows = self.point, self.history.rows
+        if not point.is_within:
+            if self.method.is_converged(point, rows):
+                return "converged"
+            if self.is_stuck:
+                small = math.isfinite(point.grad_norm) and point.grad_norm <= TINY * rows[0].grad_norm
+                return "converged" if small else "no_progress"
+            if self.is_ended:
+                return "early_stopping"
+            if point.iteration >= self.method.optimizer.max_iterations:
+                return "max_iterations"
+        return "time_limit" if self.clock.left <= 0 else None
+
+
 def descend(
     method: Method,
     theta: Array,
@@ -193,23 +234,10 @@ def descend(
     _check_time_limit(time_limit)
     if on_step is not None and not callable(on_step):
         raise CapabilityError(f"on_step must be a function of a row of the history and theta, got {on_step!r}")
-    began = time.perf_counter()
-    history, point = _started(method, theta) if resume is None else _resumed(method, theta, resume)
-    stuck, ended = not math.isfinite(point.value) and resume is None, False
-    try:
-        while True:
-            late = time_limit is not None and time.perf_counter() - began >= time_limit
-            history.stopped = _reason(method, point, history, stuck, ended, late)
-            if history.stopped is not None:
-                break
-            before, point = point.iteration, method.step(point)
-            stuck, ended = False, False
-            if point.iteration > before:
-                stuck = point.step == 0
-                row = history.add(point.value, point.grad_norm, point.step)
-                ended = on_step is not None and bool(on_step(row, method.shown(point)))
-    except KeyboardInterrupt:
-        history.stopped = "interrupted"
+    descent = Descent(method, theta, Clock(time_limit), on_step, resume)
+    history = descent.history
+    history.stopped = drive(descent.advance)
+    point = descent.point
     _complete(method, point, history)
     rows = tuple(history.rows[: point.iteration + 1])
     name = OPTIMIZERS.name_of(method.optimizer)
@@ -241,21 +269,6 @@ def _resumed(method: Method, theta: Array, resume: Checkpoint) -> tuple[History,
     return history, Point(resume.iteration, resume.theta, last.value, last.grad_norm, last.step, kept)
 
 
-def _reason(method: Method, point: Point, history: History, stuck: bool, ended: bool, late: bool) -> str | None:
-    """Why to stop here, None to go on."""
-    if not point.is_within:
-        if method.is_converged(point, history.rows):
-            return "converged"
-        if stuck:
-            small = math.isfinite(point.grad_norm) and point.grad_norm <= TINY * history.rows[0].grad_norm
-            return "converged" if small else "no_progress"
-        if ended:
-            return "early_stopping"
-        if point.iteration >= method.optimizer.max_iterations:
-            return "max_iterations"
-    return "time_limit" if late else None
-
-
 def _complete(method: Method, point: Point, history: History) -> None:
     """A last row that speaks of the answer, where a part of an iteration or one without its value was the last.
 
@@ -263,12 +276,13 @@ def _complete(method: Method, point: Point, history: History) -> None:
     """
     number = point.iteration + point.is_within
     try:
-        answer = method.elsewhere(point)
-        if answer is not None:
-            history.go_back(*answer)
-        if len(history.rows) > number and not math.isnan(history.rows[number].value):
-            return
-        value, grad_norm = method.measured(point)
+        with clear_interrupts():
+            answer = method.elsewhere(point)
+            if answer is not None:
+                history.go_back(*answer)
+            if len(history.rows) > number and not math.isnan(history.rows[number].value):
+                return
+            value, grad_norm = method.measured(point)
     except KeyboardInterrupt:  # pressed again: whoever does so will not wait for an evaluation
         value, grad_norm = math.nan, math.nan
     history.rows[number:] = [Iteration(number, history.seconds, value, grad_norm, point.step)]
