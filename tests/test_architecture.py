@@ -25,6 +25,7 @@ ORDER = (
     "arrays",
     "views",
     "text",
+    "registry",
     "model",
     "graph",
     "infer",

@@ -1,6 +1,6 @@
 """The engines that the conformance suite holds to their capabilities, and what its tests share.
 
-To add an engine: one line in ENGINES, its text and the strategy of the models that it can take.
+To add an engine: one line in CASES, its text and the strategy of the models that it can take.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 from besag.graph.evidence import read_evidence
 from besag.graph.problem import Problem
-from besag.infer.engine import Want, engine_class, make_engine
+from besag.infer.engine import ENGINES, Want
 from besag.infer.result import Result
 from besag.model.model import Model
 from tests.strategies import forests, models
@@ -33,15 +33,15 @@ class Case(NamedTuple):
 
     @property
     def wants(self) -> frozenset[Want]:
-        return engine_class(self.name).capabilities.wants
+        return ENGINES.find(self.name).capabilities.wants
 
     @property
     def bound(self) -> str:
-        return engine_class(self.name).capabilities.bound
+        return ENGINES.find(self.name).capabilities.bound
 
     def infer(self, problem: Problem, *wants: Want, seed: int = 0, **options: Any) -> Result:
         """The engine's answer to a problem."""
-        engine = make_engine(self.engine, **options)
+        engine = ENGINES.read(self.engine, **options)
         return engine.infer(problem, frozenset(wants), rng=np.random.default_rng(seed))
 
     def ask(self, model: Model, evidence: Any, *wants: Want, seed: int = 0, **options: Any) -> Result:
@@ -50,7 +50,7 @@ class Case(NamedTuple):
         return self.infer(problem, *wants, seed=seed, **options)
 
 
-ENGINES = [
+CASES = [
     Case("brute", models),
     Case("tree", forests),
     Case("bp", models),
@@ -71,7 +71,7 @@ ENGINES = [
 
 def each_engine(*wants: Want, exact: bool = False) -> pytest.MarkDecorator:
     """Runs a test with every engine that serves these wants (and is exact)."""
-    cases = [case for case in ENGINES if set(wants) <= case.wants and (case.bound == "exact" or not exact)]
+    cases = [case for case in CASES if set(wants) <= case.wants and (case.bound == "exact" or not exact)]
     return pytest.mark.parametrize("case", cases, ids=[case.engine for case in cases])
 
 

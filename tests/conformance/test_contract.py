@@ -12,8 +12,8 @@ from hypothesis.strategies import DataObject
 import besag
 from besag.errors import CapabilityError
 from besag.infer.auto.engine import ALL_WANTS
-from besag.infer.engine import Want, engine_class
-from tests.conformance.engines import ENGINES, Case, close, each_engine, names_of
+from besag.infer.engine import ENGINES, Want
+from tests.conformance.engines import CASES, Case, close, each_engine, names_of
 from tests.strategies import evidence_for, examples
 
 CHAIN = besag.chain([[0.2, 0.0], [0.0, 0.4], [0.1, 0.0]], [[1.0, 0.0], [0.0, 0.5]])
@@ -36,8 +36,8 @@ CALLS: dict[Want, str] = {
     "messages": r"trace=True",
     "trace": r"trace=True",
 }
-SERVED = [(case, want) for case in ENGINES for want in ACCESS if want in case.wants]
-REFUSED = [(case, want) for case in ENGINES for want in sorted(ALL_WANTS - case.wants)]
+SERVED = [(case, want) for case in CASES for want in ACCESS if want in case.wants]
+REFUSED = [(case, want) for case in CASES for want in sorted(ALL_WANTS - case.wants)]
 
 
 def ids(pairs: list[tuple[Case, Want]]) -> list[str]:
@@ -51,7 +51,7 @@ def test_what_was_asked_for_is_there_and_the_rest_names_the_call_that_gives_it(c
     for other in case.wants - {want, "messages", "trace", "log_partition"}:
         with pytest.raises(CapabilityError, match=f"{other} was not asked for.*{CALLS[other]}"):
             ACCESS[other](result)
-    can = "messages" in engine_class(result.diagnostics.engine).capabilities.wants
+    can = "messages" in ENGINES.find(result.diagnostics.engine).capabilities.wants
     refusal = "messages was not asked for" if can else f"'{result.diagnostics.engine}' cannot give messages"
     with pytest.raises(CapabilityError, match=f"{refusal}.*{CALLS['messages']}"):
         _ = result.messages

@@ -15,7 +15,7 @@ import besag
 from besag.errors import BesagError, ConvergenceWarning
 from besag.graph.evidence import read_evidence
 from besag.graph.problem import Problem
-from besag.infer.engine import Want, engine_class, make_engine
+from besag.infer.engine import ENGINES, Want
 from besag.infer.result import Result, factor_offsets
 from besag.model.model import Model
 from tests.oracle import Enumeration
@@ -108,7 +108,7 @@ def extremes() -> list[Extreme]:
 
 def answers(text: str, case: Extreme) -> Iterator[Result]:
     """What an engine says of a model, want by want, where it says anything."""
-    engine = make_engine(text)
+    engine = ENGINES.read(text)
     for wants in WANTS:
         want = frozenset(wants) & engine.capabilities.wants
         if want:
@@ -170,7 +170,7 @@ def test_answers_of_extreme_models(text: str, extremes: list[Extreme]) -> None:
 
 @pytest.mark.parametrize("name", ["brute", "tree", "junction_tree", "elimination"])
 def test_exact_marginals_of_extreme_models(name: str, extremes: list[Extreme]) -> None:
-    assert engine_class(name).capabilities.bound == "exact"
+    assert ENGINES.find(name).capabilities.bound == "exact"
     for case in extremes:
         if case.largest > 1e6:
             continue  # numbers of this size leave no digits for the difference of two states

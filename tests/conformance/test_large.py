@@ -10,9 +10,9 @@ from hypothesis.strategies import DataObject
 
 import besag
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer.engine import make_engine
+from besag.infer.engine import ENGINES
 from besag.model.model import Model
-from tests.conformance.engines import ENGINES, Case, close, each_engine, names_of
+from tests.conformance.engines import CASES, Case, close, each_engine, names_of
 from tests.strategies import evidence_for, examples, generators
 
 WANTS = ("log_partition", "variables", "factors", "moments", "map")
@@ -74,7 +74,7 @@ def test_many_instances_are_single_queries(case: Case, data: DataObject, rng: np
             close(union[i].factor(number), singles[which[i]].factor(number))
 
 
-THREADED = [case for case in ENGINES if "n_threads" in {f.name for f in fields(make_engine(case.engine))}]
+THREADED = [case for case in CASES if "n_threads" in {f.name for f in fields(ENGINES.read(case.engine))}]
 
 
 @pytest.mark.parametrize("case", THREADED, ids=[case.engine for case in THREADED])

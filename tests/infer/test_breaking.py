@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import besag
 from besag.errors import EvidenceError, ModelError
-from besag.infer.engine import engine_text, make_engine
+from besag.infer.engine import ENGINES
 
 
 @pytest.mark.parametrize("level", [-60.0, -57.0, 55.0, 60.0])
@@ -82,9 +82,9 @@ def test_a_state_named_twice_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["none", "007", "1e3", "true"])
 def test_a_root_is_a_name_whatever_it_looks_like(name: str) -> None:
-    engine = make_engine(f"tree[root={name}]")
+    engine = ENGINES.read(f"tree[root={name}]")
     assert engine.root == name
-    assert make_engine(engine_text(engine)) == engine
+    assert ENGINES.read(ENGINES.text_of(engine)) == engine
 
 
 def test_a_table_shared_by_two_groups_is_not_set_for_one() -> None:

@@ -11,7 +11,8 @@ from besag.errors import CapabilityError, TooLargeError
 from besag.infer.auto.engine import Auto, Exact
 from besag.infer.bp.engine import BP
 from besag.infer.brute import Brute
-from besag.infer.engine import REGISTRY, engine_class, engine_name, engine_text, make_engine, parse_engine
+from besag.infer.engine import ENGINES
+from besag.registry import read_value, split_spec
 
 MODEL = besag.chain(np.zeros((3, 2)), np.eye(2))
 
@@ -31,19 +32,26 @@ MODEL = besag.chain(np.zeros((3, 2)), np.eye(2))
     ],
 )  # fmt: skip
 def test_parsing(text: str, name: str, options: dict[str, Any]) -> None:
-    assert parse_engine(text) == (name, options)
-    assert [type(v) for v in parse_engine(text)[1].values()] == [type(v) for v in options.values()]
+    found, texts = split_spec(text)
+    values = {option: read_value(value) for option, value in texts.items()}
+    assert (found, values) == (name, options)
+    assert [type(v) for v in values.values()] == [type(v) for v in options.values()]
 
 
 def test_a_root_may_be_named_as_grids_name_their_variables() -> None:
-    assert parse_engine("tree[root=0,1]") == ("tree", {"root": "0,1"})
-    assert parse_engine("tree[root=0,1,n_threads=2]") == ("tree", {"root": "0,1", "n_threads": 2})
+    assert split_spec("tree[root=0,1]") == ("tree", {"root": "0,1"})
+    assert split_spec("tree[root=0,1,n_threads=2]") == ("tree", {"root": "0,1", "n_threads": "2"})
 
 
 @pytest.mark.parametrize(
     ("engine", "match"),
     [
         ("brut", "no engine is named 'brut'; there are .*auto, .*brute, .*exact, .*junction_tree, .*tree"),
+        ("bpp", r"no engine is named 'bpp'; there are .*trw; did you mean 'bp'\?$"),
+        ("bp(damping=0.5)", r"no engine is named 'bp\(damping=0.5\)'; there are .*; write bp\[damping=0.5\]$"),
+        ("bp()", r"; write bp\[\]$"),
+        ("nothing(k=1)", "; there are .*, trw$"),
+        ("bp[dampin=0.5]", r"engine 'bp' has no option 'dampin'; it has .*; did you mean 'damping'\?$"),
         ("", "no engine is named ''"),
         ("brute[k=1", r"'brute\[k=1' opens a bracket and does not close it"),
         ("brute[k]", "expected option=value, got 'k'"),
@@ -55,31 +63,31 @@ def test_a_root_may_be_named_as_grids_name_their_variables() -> None:
 )
 def test_bad_engines_are_refused(engine: Any, match: str) -> None:
     with pytest.raises(CapabilityError, match=match):
-        make_engine(engine)
+        ENGINES.read(engine)
     with pytest.raises(CapabilityError, match=match):
         MODEL.marginals(engine=engine)
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("name", [*ENGINES])
 def test_text_and_object_are_each_others_inverse(name: str) -> None:
-    engine = make_engine(name)
-    assert type(engine) is engine_class(name)
-    assert engine_name(engine) == name
-    assert engine_text(engine) == name
+    engine = ENGINES.read(name)
+    assert type(engine) is ENGINES.find(name)
+    assert ENGINES.name_of(engine) == name
+    assert ENGINES.text_of(engine) == name
     options = {"n_samples": 7, "memory_limit": 1000}
     known = [f"{option}={value}" for option, value in options.items() if hasattr(engine, option)]
-    changed = make_engine(f"{name}[{','.join(known)}]")
+    changed = ENGINES.read(f"{name}[{','.join(known)}]")
     assert changed.memory_limit == 1000
     assert getattr(changed, "n_samples", 7) == 7
-    assert make_engine(engine_text(changed)) == changed
+    assert ENGINES.read(ENGINES.text_of(changed)) == changed
 
 
 def test_text_overrides_keywords_and_keywords_fill_what_is_open() -> None:
-    assert make_engine("brute[memory_limit=10]", memory_limit=99).memory_limit == 10
-    assert make_engine("brute", memory_limit=99, n_threads=3).memory_limit == 99
-    assert make_engine("brute", memory_limit=None).memory_limit is None
-    assert make_engine(Brute(memory_limit=10), memory_limit=99).memory_limit == 10
-    assert make_engine(Brute(), memory_limit=99) == Brute(memory_limit=99)
+    assert ENGINES.read("brute[memory_limit=10]", memory_limit=99).memory_limit == 10
+    assert ENGINES.read("brute", memory_limit=99, n_threads=3).memory_limit == 99
+    assert ENGINES.read("brute", memory_limit=None).memory_limit is None
+    assert ENGINES.read(Brute(memory_limit=10), memory_limit=99).memory_limit == 10
+    assert ENGINES.read(Brute(), memory_limit=99) == Brute(memory_limit=99)
     with pytest.raises(TooLargeError, match="memory_limit=10"):
         MODEL.marginals(engine="brute[memory_limit=10]", memory_limit=10**9)
     with pytest.raises(TooLargeError, match="memory_limit=10;"):
@@ -168,7 +176,7 @@ def test_a_graph_too_large_is_refused() -> None:
 @pytest.mark.parametrize("option", ["n_threads=0", "n_threads=a", "memory_limit=-1", "k=0", "n_samples=1.5"])
 def test_counts_in_the_text_of_an_engine_are_checked(option: str) -> None:
     with pytest.raises(CapabilityError, match=f"{option.partition('=')[0]} must be a whole number of at least 1"):
-        make_engine(f"junction_tree[{option}]")
+        ENGINES.read(f"junction_tree[{option}]")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +197,7 @@ def test_counts_in_the_text_of_an_engine_are_checked(option: str) -> None:
 )
 def test_options_of_the_wrong_kind(text: str, match: str) -> None:
     with pytest.raises(CapabilityError, match=match):
-        make_engine(text)
+        ENGINES.read(text)
 
 
 @pytest.mark.parametrize(

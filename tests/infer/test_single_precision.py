@@ -7,13 +7,13 @@ import pytest
 
 import besag
 from besag.errors import CapabilityError
-from besag.infer.engine import make_engine
+from besag.infer.engine import ENGINES
 from besag.infer.join_graph.engine import JoinGraph, Propagation
 from besag.infer.sampling.single_site import prepare_sampling, single_site
 from besag.model.model import Model
 from tests.routes import Forced
 
-ENGINES = ("bp", "join_graph", "trw", "mean_field", "gibbs", "ais")
+NAMES = ("bp", "join_graph", "trw", "mean_field", "gibbs", "ais")
 
 
 def mixed(scale: float = 1.0) -> Model:
@@ -34,13 +34,13 @@ def binary_grid() -> Model:
     return besag.ising((4, 4), 0.4, np.random.default_rng(2).normal(size=(4, 4)))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", NAMES)
 @pytest.mark.parametrize("make", [mixed, states_grid, binary_grid])
 def test_single_precision_gives_the_answer_of_double(engine: str, make: Any) -> None:
     """Chains take the same way unless a random number lies within 1e-7 of a chance."""
     model = make()
     single, double = (
-        model.marginals(engine=make_engine(f"{engine}[dtype={dtype}]"), seed=3) for dtype in ("float32", "float64")
+        model.marginals(engine=ENGINES.read(f"{engine}[dtype={dtype}]"), seed=3) for dtype in ("float32", "float64")
     )
     np.testing.assert_allclose(single.probabilities, double.probabilities, atol=1e-4)
     if double.log_partitions is not None:
@@ -48,20 +48,20 @@ def test_single_precision_gives_the_answer_of_double(engine: str, make: Any) -> 
 
 
 @pytest.mark.filterwarnings("ignore::besag.errors.ConvergenceWarning")  # no chain moves between such states
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", NAMES)
 def test_energies_that_single_precision_cannot_hold(engine: str) -> None:
     model = mixed(1e200)
-    found = model.marginals(engine=make_engine(f"{engine}[dtype=float32]"), seed=0)
+    found = model.marginals(engine=ENGINES.read(f"{engine}[dtype=float32]"), seed=0)
     assert np.isfinite(found.probabilities).all()
     exact = model.marginals(engine="exact")
     if engine in ("bp", "join_graph"):
         np.testing.assert_allclose(found.probabilities, exact.probabilities, atol=1e-6)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", NAMES)
 def test_no_other_type(engine: str) -> None:
     with pytest.raises(CapabilityError, match=r"dtype must be .*float32.*float64.*, got 'float16'"):
-        make_engine(f"{engine}[dtype=float16]")
+        ENGINES.read(f"{engine}[dtype=float16]")
 
 
 @pytest.mark.parametrize("make", [mixed, states_grid, binary_grid])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import besag
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.infer.auto.engine import other_engines
-from besag.infer.engine import REGISTRY, Capabilities
+from besag.infer.engine import ENGINES, Capabilities
 from besag.infer.junction.engine import JunctionTree
 from tests.strategies import evidence_for, examples, models
 
@@ -166,7 +166,7 @@ class Guess:
 
 
 def test_the_refusal_names_engines_that_can_serve(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(REGISTRY, "guess", (__name__, "Guess"))
+    monkeypatch.setitem(ENGINES.entries, "guess", (__name__, "Guess"))
     with pytest.raises(TooLargeError, match=r"engines that answer approximately: .*\bguess\b"):
         TOO_LARGE.marginals(engine="exact")
     with pytest.raises(TooLargeError, match=r"engines that answer approximately: bp$"):

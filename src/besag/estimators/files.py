@@ -23,7 +23,7 @@ from besag.arrays import AnyArray
 from besag.errors import BesagError, ModelError, ParseError
 from besag.io.shared.files import write_atomically
 from besag.learn.checkpoint import BROKEN
-from besag.learn.optimisers.base import Descending, optimizer_text
+from besag.learn.optimisers.base import OPTIMIZERS, Descending
 
 FORMAT = "besag estimator 1"
 STORED = {"ChainCRF": "besag.estimators.chain_crf.estimator"}
@@ -54,7 +54,7 @@ def _listed(value: Any) -> Any:
     if isinstance(value, PathLike):
         return fspath(value)
     if isinstance(value, Descending):
-        return optimizer_text(value)  # type: ignore[arg-type]
+        return OPTIMIZERS.text_of(value)  # type: ignore[arg-type]
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)
     if isinstance(value, (np.bool_, np.number)):

@@ -1,16 +1,19 @@
-"""Iterating: what engines that work in steps share.
+"""Iterating: what engines and optimisers share that work in steps, and what engines do with it.
 
-A Process is an engine at work on one problem. `iterate` drives it until it converges or one of the limits is reached,
-keeps the trace, shows each step to whoever watches, and turns Ctrl-C into the best answer so far:
+`drive` takes steps until one of them says why to stop, the time is over, or Ctrl-C comes, and says which it was:
 
-    converged        the residual, how much the last step changed, is at most `tolerance`; never where that is 0, nor
-                     where it is None, for engines that judge by other means
-    max_iterations   so many steps were taken, or as many as there are: a Process that has an end is `finished` there
-    time_limit       so many seconds have passed since the question; looked at after each step, and within those of
-                     large problems by a Clock
-    interrupted      Ctrl-C
+    converged        as each of them judges for itself
+    max_iterations   so many steps were taken, or as many as there are
+    time_limit       so many seconds have passed since the question, as a Clock tells after each step, or within it
+    interrupted      Ctrl-C, also where it came within a kernel
+    no_progress, early_stopping      of optimisers only
 
-A step may be left at any place, by Ctrl-C or because the time is over: what a Process answers then is what it has.
+It has two users, whose steps differ in kind. Here, a Process is an engine at work on one problem: `iterate` drives it,
+keeps the trace and shows each step to whoever watches. It has converged where the residual, how much the last step
+changed, is at most `tolerance`; never where that is 0, nor where it is None, for engines that judge by other means. A
+Process that has an end is `finished` there. It has an answer wherever a step is left. In `besag.learn.optimisers.base`
+a Method goes from Point to Point: a step that is broken off has not been taken, and within an iteration only the time
+is looked at.
 """
 
 from __future__ import annotations
@@ -18,18 +21,23 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from besag.errors import CapabilityError, TooLargeError
-from besag.infer.engine import OnStep, Want, is_number, is_whole
+from besag.infer.engine import OnStep, Want
 from besag.infer.result import Diagnostics, Result
+from besag.registry import is_number, is_whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Stopped: TypeAlias = Literal[
+    "converged", "max_iterations", "time_limit", "interrupted", "no_progress", "early_stopping"
+]
 SHOWN: frozenset[Want] = frozenset({"log_partition", "variables"})  # what a step shows
 
 
@@ -78,15 +86,21 @@ class Clock:
     """The time that a question has, from `began` on; now: what tells the time."""
 
     def __init__(
-        self, limit: float | None = None, began: float | None = None, now: Callable[[], float] = time.perf_counter
+        self, limit: float | None = None, began: float | None = None, now: Callable[[], float] | None = None
     ) -> None:
-        self.now, self.began = now, now() if began is None else began
+        self.now = time.perf_counter if now is None else now
+        self.began = self.now() if began is None else began
         self.end = math.inf if limit is None else self.began + limit
 
     @property
     def left(self) -> float:
         """Seconds; inf where there is no limit."""
         return self.end - self.now() if self.end < math.inf else math.inf
+
+    @property
+    def seconds(self) -> float:
+        """Since the question."""
+        return self.now() - self.began
 
     def look(self) -> None:
         """OutOfTime where nothing is left."""
@@ -131,19 +145,45 @@ class Trace(NamedTuple):
         return pd.DataFrame(self.rows[: self.n], columns=list(TraceRow._fields))
 
 
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C was pressed; within the call of a kernel, numba makes SystemErrors of it, one of another."""
+    while isinstance(error, SystemError):
+        error = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt)
+
+
+@contextmanager
+def clear_interrupts() -> Iterator[None]:
+    """Ctrl-C comes out of the block, or of the function that this decorates, as what it is."""
+    try:
+        yield
+    except SystemError as error:
+        if is_interrupt(error):
+            raise KeyboardInterrupt from error
+        raise
+
+
+def drive(advance: Callable[[], Stopped | None]) -> Stopped:
+    """Takes steps until one of them says why to stop; why it was, see the module."""
+    try:
+        with clear_interrupts():
+            while (stopped := advance()) is None:
+                pass
+            return stopped
+    except OutOfTime:
+        return "time_limit"
+    except KeyboardInterrupt:
+        return "interrupted"
+
+
 class Course:
     """How far a Process has come: steps taken, time, residual."""
 
     def __init__(self, engine: str, process: Process, limits: Limits, began: float, *, traced: bool) -> None:
-        self.engine, self.process, self.limits, self.began = engine, process, limits, began
-        self.iterations, self.residual = 0, math.inf
-        self.stopped: str | None = None
+        self.engine, self.process, self.limits = engine, process, limits
+        self.clock, self.iterations, self.residual = Clock(limits.time_limit, began), 0, math.inf
+        self.stopped: Stopped | None = None
         self.trace: list[TraceRow] | None = [] if traced else None
-
-    @property
-    def seconds(self) -> float:
-        """Since the question."""
-        return time.perf_counter() - self.began
 
     def advance(self) -> None:
         """One step, and whether it was the last."""
@@ -153,7 +193,7 @@ class Course:
             self.stopped = "converged"
         elif self.iterations >= self.limits.max_iterations or getattr(self.process, "finished", False):
             self.stopped = "max_iterations"
-        elif self.limits.time_limit is not None and self.seconds >= self.limits.time_limit:
+        elif self.clock.left <= 0:
             self.stopped = "time_limit"
 
     def seen(self, want: frozenset[Want] = SHOWN) -> Result:
@@ -162,7 +202,7 @@ class Course:
         if self.trace is not None:
             value = math.nan if result.log_partitions is None else float(result.log_partitions.sum())
             bound = value if result.bound in ("lower", "upper", "exact") else math.nan
-            self.trace.append(TraceRow(self.iterations, self.seconds, value, bound, self.residual))
+            self.trace.append(TraceRow(self.iterations, self.clock.seconds, value, bound, self.residual))
         return self.told(result)
 
     def told(self, result: Result) -> Result:
@@ -171,7 +211,7 @@ class Course:
             engine=self.engine,
             converged=self.stopped == "converged",
             iterations=self.iterations,
-            seconds=self.seconds,
+            seconds=self.clock.seconds,
             residual=self.residual,
             tolerance=self.limits.tolerance,
             stopped=self.stopped,
@@ -188,28 +228,18 @@ def iterate(
     """The answer of a process when it has converged or a limit is reached; `began` is time.perf_counter() of then."""
     course = Course(engine, process, limits, began, traced="trace" in want)
     due = getattr(on_step, "due", _always)
-    try:
-        while course.stopped is None:
-            course.advance()
-            watched = on_step is not None and due()
-            if watched or course.trace is not None:
-                result = course.seen()
-                if watched and on_step is not None:
-                    on_step(result)
-    except OutOfTime:
-        course.stopped = "time_limit"
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error):
-            raise
-        course.stopped = "interrupted"
+
+    def advance() -> Stopped | None:
+        course.advance()
+        watched = on_step is not None and due()
+        if watched or course.trace is not None:
+            result = course.seen()
+            if watched and on_step is not None:
+                on_step(result)
+        return course.stopped
+
+    course.stopped = drive(advance)
     return course.told(process.answer(want))
-
-
-def is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C was pressed; within the call of a kernel, numba makes SystemErrors of it, one of another."""
-    while isinstance(error, SystemError):
-        error = error.__cause__ or error.__context__
-    return isinstance(error, KeyboardInterrupt)
 
 
 def each_step(engine: str, process: Process, want: frozenset[Want], limits: Limits, began: float) -> Iterator[Result]:
@@ -217,7 +247,8 @@ def each_step(engine: str, process: Process, want: frozenset[Want], limits: Limi
     course = Course(engine, process, limits, began, traced=True)
     while course.stopped is None:
         try:
-            course.advance()
+            with clear_interrupts():
+                course.advance()
         except OutOfTime:
             course.stopped = "time_limit"
             break

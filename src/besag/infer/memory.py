@@ -10,12 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from besag import recycled
-from besag.arrays import AnyArray
 from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
@@ -77,30 +74,17 @@ def message_entries(graph: Graph) -> int:
     return int(np.diff(graph.state_offsets)[graph.scope_variables[np.repeat(arities > 1, arities)]].sum())
 
 
-class Answers:
-    """Arrays of answers, a row each, filled slab by slab; where there is one slab, they are what came in it."""
-
-    def __init__(self, n_rows: int) -> None:
-        self.n_rows = n_rows
-        self.found: dict[str, Any] = {}
-
-    def put(self, name: str, start: int, part: AnyArray | None) -> None:
-        """Rows from `start` on of one of them; None is nothing."""
-        if part is None:
-            return
-        if len(part) == self.n_rows:
-            self.found[name] = part
-            return
-        if name not in self.found:
-            self.found[name] = recycled.empty((self.n_rows, *part.shape[1:]), part.dtype)
-        self.found[name][start : start + len(part)] = part
-
-
 def bytes_of_rows(problem: Problem) -> int:
     """What a batch of evidence takes, as long as it is asked about; 0 for one row, which belongs to the model."""
     evidence = problem.evidence
     weights = 0 if evidence.log_weights is None else evidence.log_weights.nbytes
     return evidence.observed.nbytes + weights if evidence.n_rows > 1 else 0
+
+
+def refuse_marginals(n_rows: int, size: int, limit: int, besides: float = 0.0) -> None:
+    """TooLargeError where factor marginals of so many numbers a row would not fit beside what else there is."""
+    least, advice = 8 * n_rows * size, "moments are their sums and take no room"
+    refuse("all factor marginals", besides + least, limit, advice, least=least)
 
 
 def refuse_samples(problem: Problem, n_samples: int, memory_limit: int | None) -> None:

@@ -143,13 +143,13 @@ class Result(Rebuilt):
         return value
 
     def _refuse_what_the_engine_cannot(self, want: str) -> None:
-        from besag.infer.engine import REGISTRY, SHOWS, engine_class
+        from besag.infer.engine import ENGINES, SHOWS
 
         name = str(self.diagnostics.get("engine"))
-        if name in REGISTRY and want not in engine_class(name).capabilities.wants:
+        if name in ENGINES and want not in ENGINES.find(name).capabilities.wants:
             if want in SHOWS:
                 raise CapabilityError(f"engine {name!r} cannot give {want}; {CALLS[want]} gives it")
-            able = [other for other in REGISTRY if want in engine_class(other).capabilities.wants]
+            able = [other for other in ENGINES if want in ENGINES.find(other).capabilities.wants]
             raise CapabilityError(f"engine {name!r} cannot give {want}; {', '.join(able)} can")
 
     @property

@@ -18,12 +18,12 @@ from besag.arrays import Array
 from besag.data.dataset import Dataset
 from besag.data.structured import StructuredData
 from besag.errors import ApproximationWarning, CapabilityError, ModelError, warn
-from besag.infer.engine import Engine, make_engine
+from besag.infer.engine import ENGINES, Engine
 from besag.learn.checkpoint import Checkpoint
 from besag.learn.history import History, OnIteration
 from besag.learn.losses.likelihood import Likelihood
 from besag.learn.objective import Total, thread_count
-from besag.learn.optimisers.base import Optimizer, optimizer_name, read_optimizer
+from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
 from besag.learn.penalty import Strength, penalty_of
 from besag.learn.training import Resume, minimum, warn_of_end
 from besag.model.model import Model
@@ -88,7 +88,7 @@ def objective(
     dataset = read_data(model, data, weights)
     alone = dataset.all.is_rows or len(dataset) == 1  # else threads have a shard each
     threads = thread_count(n_threads) if alone else 1
-    likelihood = Likelihood(make_engine(engine, n_threads=threads), model.support)
+    likelihood = Likelihood(ENGINES.read(engine, n_threads=threads), model.support)
     return Total(likelihood, dataset, penalty_of(model.layout, l1, l2), n_threads=n_threads)
 
 
@@ -122,7 +122,7 @@ def fit(
     """
     total = _total(objective, model, data, l1=l1, l2=l2, engine=engine, weights=weights, n_threads=n_threads)
     start = np.zeros(model.layout.n_parameters) if theta is None else model.layout.check_theta(theta)
-    method = read_optimizer(optimizer)
+    method = OPTIMIZERS.read(optimizer)
     others = None if held_out is None else read_data(model, held_out, None)
     found = minimum(total, method, start, held_out=others, time_limit=time_limit, on_step=on_step, resume=resume)
     likelihood = total.objective
@@ -137,7 +137,7 @@ def fit(
         found.history,
         found.checkpoint,
     )
-    _warn(result, optimizer_name(method))
+    _warn(result, OPTIMIZERS.name_of(method))
     return result
 
 

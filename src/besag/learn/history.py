@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from besag.arrays import Array
+from besag.infer.iterate import Stopped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,14 +30,14 @@ OnIteration: TypeAlias = Callable[[Iteration, Array], bool | None]  # of (row, t
 
 @dataclass(slots=True)
 class History:
-    """Rows so far; `stopped` is converged, max_iterations, time_limit, interrupted, no_progress or early_stopping.
+    """Rows so far; stopped: why the fit ended, as `besag.infer.iterate` has it.
 
     went_back: how many of the last rows are no iterations, but the way back to a theta that was left behind. held_out:
     the loss on held-out data at each row, where there are some.
     """
 
     rows: list[Iteration] = field(default_factory=list)
-    stopped: str | None = None
+    stopped: Stopped | None = None
     began: float = field(default_factory=time.perf_counter)
     went_back: int = 0
     held_out: list[float] = field(default_factory=list)

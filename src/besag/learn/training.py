@@ -16,6 +16,7 @@ import numpy as np
 
 from besag.arrays import Array, norm
 from besag.errors import ConvergenceWarning, ModelError, warn
+from besag.infer.iterate import clear_interrupts
 from besag.learn.checkpoint import Checkpoint, load_checkpoint
 from besag.learn.early import PREFIX, HeldOut
 from besag.learn.history import History, Iteration, OnIteration
@@ -33,6 +34,7 @@ class Minimum(NamedTuple):
     checkpoint: Checkpoint
 
 
+@clear_interrupts()
 def minimum(
     total: Total,
     method: Optimizer,
@@ -61,7 +63,7 @@ def minimum(
     history.stopped = "early_stopping" if is_over else history.stopped
     if watch is None:
         return Minimum(found, history, checkpoint)
-    with suppress(KeyboardInterrupt):  # pressed again: left to who resumes
+    with suppress(KeyboardInterrupt), clear_interrupts():  # pressed again: left to who resumes
         watch.catch_up(checkpoint)
     checkpoint = replace(checkpoint, kept={**checkpoint.kept, **watch.packed()})
     unseen = len(history.rows) - len(watch.losses)

@@ -29,6 +29,7 @@ from besag.arrays import Array, IntArray
 from besag.errors import EvidenceError
 from besag.graph.evidence import Evidence, is_missing, read_evidence
 from besag.infer.engine import Want
+from besag.infer.iterate import clear_interrupts
 from besag.infer.result import Result
 from besag.query.run import Options, check_options, engine_from, generator_for, run
 
@@ -67,6 +68,7 @@ def with_states(evidence: Evidence, v: int, codes: IntArray) -> Evidence:
     return Evidence(observed, evidence.log_weights)
 
 
+@clear_interrupts()
 def infer_rows(model: Model, rows: Evidence, want: set[Want], options: Options) -> Result:
     """All rows in one call. Row 0 is the user's own, an error where it is impossible; others may have log Z = -inf."""
     check_options(options)

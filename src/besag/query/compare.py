@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from besag.errors import ModelError
-from besag.infer.engine import Engine, engine_text
+from besag.infer.engine import ENGINES, Engine
 from besag.infer.result import Result
 from besag.query.run import Options, evidence_for
 from besag.query.verbs import entropy, joint, marginals
@@ -38,7 +38,7 @@ def compare(
         began = time.perf_counter()
         result = marginals(model, None, read, Options({**options, "engine": engine}))
         seconds = time.perf_counter() - began
-        text = engine if isinstance(engine, str) else engine_text(engine)
+        text = engine if isinstance(engine, str) else ENGINES.text_of(engine)
         answers.append(result)
         log_z = float("nan") if result.log_partitions is None else result.log_partition
         rows.append((text, log_z, result.bound, seconds, result.diagnostics["converged"]))

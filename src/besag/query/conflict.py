@@ -14,6 +14,7 @@ import numpy as np
 from besag.errors import EvidenceError, ModelError
 from besag.graph.evidence import Evidence, row_name
 from besag.infer.engine import Engine
+from besag.infer.iterate import clear_interrupts
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 
@@ -57,6 +58,7 @@ def _impossible_rows(result: Result) -> np.ndarray[tuple[int], np.dtype[np.bool_
     return np.zeros(1, np.bool_)
 
 
+@clear_interrupts()
 def minimal_conflict(model: Model, engine: Engine | None, evidence: Evidence) -> list[int] | None:
     """The variables of a minimal impossible set of observations; None where the model itself is impossible.
 

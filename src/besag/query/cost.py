@@ -33,7 +33,7 @@ from besag.graph.problem import Problem
 from besag.infer.auto.approximate import estimator_of
 from besag.infer.auto.engine import Auto, Exact, patience_of
 from besag.infer.brute import BYTES_PER_LABELLING, Brute, most_labellings
-from besag.infer.engine import Want, engine_name
+from besag.infer.engine import ENGINES, Want
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.run import SECONDS_AN_ENTRY, JunctionRun
 from besag.infer.memory import default_memory_limit
@@ -110,7 +110,7 @@ def cost(model: Model, evidence: Any, options: Options) -> Cost:
     if isinstance(engine, Brute):
         return _of_enumeration(engine, problem, reason)
     raise CapabilityError(
-        f"cost tells what exact inference takes; {engine_name(engine)!r} is none of junction_tree, tree, brute"
+        f"cost tells what exact inference takes; {ENGINES.name_of(engine)!r} is none of junction_tree, tree, brute"
     )
 
 
@@ -140,7 +140,7 @@ def _estimated(found: Cost, problem: Problem, options: Options) -> Cost:
         return found
     slow = f"width {found.width} in the best order found: the junction tree would take about {found.seconds:.2g} s"
     why = found.reason if not found.fits else slow
-    estimator = engine_name(estimator_of(problem, limit))
+    estimator = ENGINES.name_of(estimator_of(problem, limit))
     return replace(found, engine=estimator, reason=f"{why}; an estimate, with bounds by mean_field and trw")
 
 
@@ -195,5 +195,5 @@ def _fit(engine: JunctionTree | Tree | Brute, n_bytes: float, reason: str, refus
     limit = default_memory_limit() if engine.memory_limit is None else engine.memory_limit
     told = {"bytes": n_bytes, "fits": n_bytes <= limit, "memory_limit": limit}
     if n_bytes <= limit or refusal is None:
-        return {"engine": engine_name(engine), "reason": reason, **told}
+        return {"engine": ENGINES.name_of(engine), "reason": reason, **told}
     return {"engine": "none", "reason": refusal, **told}

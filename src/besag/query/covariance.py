@@ -21,6 +21,7 @@ from besag.arrays import Array, IntArray
 from besag.errors import EvidenceError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.infer.engine import Want
+from besag.infer.iterate import clear_interrupts
 from besag.infer.result import factor_offsets
 from besag.query.run import Options, check_options, engine_from, generator_for, run_engine
 
@@ -33,6 +34,7 @@ CHUNK = 2**23  # marginals of cells at a time
 CELLS: frozenset[Want] = frozenset({"log_partition", "factors"})
 
 
+@clear_interrupts()
 def covariance(model: Model, evidence: Any, options: Options) -> Array:
     """Cov(phi) under p(y | evidence), (P, P)."""
     read = read_evidence(model.variables, evidence)

@@ -12,11 +12,12 @@ import numpy as np
 from besag.errors import CapabilityError, ConvergenceWarning, warn
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
-from besag.infer.engine import SHOWS, Engine, Want, is_number, is_whole, make_engine
-from besag.infer.iterate import is_interrupt
+from besag.infer.engine import ENGINES, SHOWS, Engine, Want
+from besag.infer.iterate import clear_interrupts
 from besag.infer.result import Result
 from besag.query.conflict import refuse_impossible
 from besag.query.progress import Progress
+from besag.registry import is_number, is_whole
 
 if TYPE_CHECKING:
     from besag.model.model import Model
@@ -71,7 +72,7 @@ def engine_from(options: Options, **more: Any) -> Engine:
     fill: dict[str, Any] = {key: options.get(key) for key in ("memory_limit", "n_threads", "seed")}
     if isinstance(fill["memory_limit"], float):  # as in 2e9
         fill["memory_limit"] = int(fill["memory_limit"])
-    return make_engine(options.get("engine", "auto"), **fill, **more)
+    return ENGINES.read(options.get("engine", "auto"), **fill, **more)
 
 
 def evidence_for(model: Model, given: Any) -> Evidence:
@@ -124,21 +125,17 @@ class Question:
     problem: Problem
     options: Options
 
+    @clear_interrupts()
     def __call__(self, want: frozenset[Want], on_step: Progress | None = None) -> Result:
         """The answer; the generator is made anew each time, so that the same question has the same answer."""
-        try:
-            return self.engine.infer(
-                self.problem,
-                want,
-                rng=generator_for(self.engine, want, self.options),
-                warm=self.options.get("init"),
-                time_limit=self.options.get("time_limit"),
-                on_step=on_step,
-            )
-        except SystemError as error:
-            if is_interrupt(error):
-                raise KeyboardInterrupt from error
-            raise
+        return self.engine.infer(
+            self.problem,
+            want,
+            rng=generator_for(self.engine, want, self.options),
+            warm=self.options.get("init"),
+            time_limit=self.options.get("time_limit"),
+            on_step=on_step,
+        )
 
 
 def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:

@@ -19,7 +19,7 @@ import numpy as np
 from besag.arrays import Array
 from besag.errors import CapabilityError, EvidenceError
 from besag.graph.evidence import is_missing, read_doubting, read_evidence
-from besag.infer.engine import engine_name
+from besag.infer.engine import ENGINES
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.session import Incremental
 from besag.infer.result import Diagnostics, Result
@@ -65,7 +65,7 @@ class Session:
         engine = engine_from({"engine": "junction_tree", **options})
         if not isinstance(engine, JunctionTree):
             raise CapabilityError(
-                f"engine {engine_name(engine)!r} has no sessions; only junction_tree has, and it needs no naming"
+                f"engine {ENGINES.name_of(engine)!r} has no sessions; only junction_tree has, and it needs no naming"
             )
         self.model, self.engine = model, engine
         self._tree = Incremental(engine, model.problem)

@@ -18,7 +18,8 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError, EvidenceError, LossWarning, ModelError, TooLargeError, warn
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer.engine import REGISTRY, Want, engine_class, engine_name, is_number, is_whole
+from besag.infer.engine import ENGINES, Want
+from besag.infer.iterate import clear_interrupts
 from besag.infer.memory import refuse
 from besag.infer.result import Result
 from besag.query import eliminated
@@ -35,6 +36,7 @@ from besag.query.run import (
     run_engine,
     warn_unconverged,
 )
+from besag.registry import is_number, is_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +102,7 @@ def log_partition(model: Model, evidence: Any, options: Options) -> Any:
     return run(model, {"log_partition"}, evidence, options).log_partition
 
 
+@clear_interrupts()
 def clamp(model: Model, indices: list[int], base: Evidence, options: Options) -> tuple[Array, IntArray, Result]:
     """log Z of every joint state of some variables, (B, C), the states (C, n), and the last Result."""
     states = configurations(model.variables, indices, MAX_ROWS)
@@ -184,6 +187,7 @@ def _best_states(model: Model, indices: list[int], read: Evidence, options: Opti
     return replace(result, log_partitions=None, codes=codes, energies=energies, targets=names)
 
 
+@clear_interrupts()
 def log_probability(model: Model, given: Any, options: Options) -> Any:
     """log p of an assignment or of the rows of a frame, the rest summed out; -inf where it is impossible."""
     check_options(options)
@@ -274,8 +278,9 @@ def expect(model: Model, h: Callable[[dict[str, str]], Any], evidence: Any, opti
     engine = engine_from(options)
     can = engine.capabilities
     if can.bound != "exact" and "samples" not in can.wants:
+        name = ENGINES.name_of(engine)
         raise CapabilityError(
-            f"engine {engine_name(engine)!r} gives no expectations of functions; gibbs, auto and the exact engines do"
+            f"engine {name!r} gives no expectations of functions; gibbs, auto and the exact engines do"
         )
     if can.bound == "estimate":
         codes, counts = np.unique(
@@ -332,8 +337,8 @@ def steps(model: Model, evidence: Any, options: Options) -> Iterator[Result]:
     if hasattr(engine, "choose"):
         engine = engine.choose(model.graph)[0]
     if not hasattr(engine, "steps"):
-        able = [name for name in REGISTRY if hasattr(engine_class(name), "steps")]
-        raise CapabilityError(f"engine {engine_name(engine)!r} does not work in steps; there are {', '.join(able)}")
+        able = [name for name in ENGINES if hasattr(ENGINES.find(name), "steps")]
+        raise CapabilityError(f"engine {ENGINES.name_of(engine)!r} does not work in steps; there are {', '.join(able)}")
     read = read_evidence(model.variables, evidence)
     problem, want = model.problem.with_evidence(read), LOG_PARTITION
     rng = generator_for(engine, want, options)

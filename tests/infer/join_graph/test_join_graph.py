@@ -17,7 +17,7 @@ import besag
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
-from besag.infer.engine import make_engine
+from besag.infer.engine import ENGINES
 from besag.infer.join_graph.engine import JoinGraph, Propagation
 from besag.infer.join_graph.parts import FreePart
 from besag.infer.result import Result
@@ -477,7 +477,7 @@ def test_options_are_checked() -> None:
         with pytest.raises(CapabilityError, match=f"clique_bound must be a whole number of at least 2, got {bound}"):
             JoinGraph(clique_bound=bound)  # type: ignore[arg-type]
     with pytest.raises(CapabilityError, match="clique_bound must be a whole number of at least 2, got 'large'"):
-        make_engine("join_graph[clique_bound=large]")
+        ENGINES.read("join_graph[clique_bound=large]")
     with pytest.raises(CapabilityError, match="max_iterations must be a whole number of at least 1, got 0"):
         JoinGraph(max_iterations=0)
     with pytest.raises(CapabilityError, match="tolerance must be a number from 0 on, got -1"):

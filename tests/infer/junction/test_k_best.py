@@ -13,7 +13,7 @@ import besag
 from besag.errors import TooLargeError
 from besag.graph.evidence import read_evidence
 from besag.graph.problem import Problem
-from besag.infer.engine import make_engine
+from besag.infer.engine import ENGINES
 from besag.infer.result import Result
 from tests.strategies import evidence_for, examples, frame_for, models
 
@@ -21,7 +21,7 @@ CLOSE = {"rtol": 1e-10, "atol": 1e-10}
 
 
 def best(problem: Problem, engine: str) -> Result:
-    return make_engine(engine).infer(problem, frozenset({"map"}))
+    return ENGINES.read(engine).infer(problem, frozenset({"map"}))
 
 
 def check(problem: Problem, k: int) -> None:

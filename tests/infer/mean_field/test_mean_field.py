@@ -16,7 +16,7 @@ from besag import infer
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
-from besag.infer.engine import make_engine
+from besag.infer.engine import ENGINES
 from besag.infer.mean_field.engine import KINDS, MeanField
 from besag.infer.mean_field.trees import cover_of
 from besag.infer.prepared import Prepared
@@ -359,14 +359,14 @@ def test_starts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(CapabilityError, match=r"its marginals have shape \(1, 189\), expected \(1, 72\)"):
         solve(SYMMETRIC.problem, warm=solve(_grid(3).problem, max_iterations=1))
     with pytest.raises(CapabilityError, match="init must be a Result with marginals"):
-        solve(SYMMETRIC.problem, warm=make_engine("exact").infer(SYMMETRIC.problem, frozenset({"log_partition"})))
+        solve(SYMMETRIC.problem, warm=ENGINES.read("exact").infer(SYMMETRIC.problem, frozenset({"log_partition"})))
 
 
 def test_an_engine_with_an_array_has_a_text_and_takes_keywords() -> None:
-    engine = make_engine(MeanField(init=np.full(72, 0.5)), n_threads=2)
+    engine = ENGINES.read(MeanField(init=np.full(72, 0.5)), n_threads=2)
     assert isinstance(engine, MeanField)
     assert engine.n_threads == 2
-    assert make_engine("mean_field[init=random,n_restarts=2,family=tree]") == MeanField("tree", "random", 2)
+    assert ENGINES.read("mean_field[init=random,n_restarts=2,family=tree]") == MeanField("tree", "random", 2)
 
 
 def test_too_many_starts_are_refused() -> None:

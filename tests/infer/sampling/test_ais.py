@@ -9,7 +9,7 @@ import pytest
 import besag
 from besag.errors import CapabilityError, ModelError
 from besag.infer import AIS
-from besag.infer.engine import make_engine
+from besag.infer.engine import ENGINES
 from besag.infer.result import Result
 from besag.infer.sampling.ais import Annealing
 from besag.model.model import Model
@@ -17,7 +17,7 @@ from tests.oracle import Enumeration
 
 
 def annealed(model: Model, text: str = "ais", *wants: str, seed: int = 0) -> Result:
-    engine = make_engine(text)
+    engine = ENGINES.read(text)
     return engine.infer(model.problem, frozenset(wants or {"log_partition"}), rng=np.random.default_rng(seed))
 
 
@@ -158,4 +158,4 @@ def test_no_chain_at_a_labelling_is_refused() -> None:
 )
 def test_options_that_cannot_be(text: str, match: str) -> None:
     with pytest.raises(CapabilityError, match=match):
-        make_engine(text)
+        ENGINES.read(text)

@@ -17,7 +17,7 @@ import besag
 from besag.errors import CapabilityError, ConvergenceWarning, EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import read_evidence
 from besag.infer import Gibbs
-from besag.infer.engine import make_engine
+from besag.infer.engine import ENGINES
 from besag.infer.result import Result
 from besag.infer.sampling.single_site import Binary, PairwiseStates, SingleSite, prepare_sampling, single_site
 from besag.infer.zeros import starts
@@ -50,7 +50,7 @@ def ising() -> Model:
 
 
 def sampled(model: Model, text: str, *wants: Any, seed: int = 0, **options: Any) -> Result:
-    return make_engine(text, **options).infer(model.problem, frozenset(wants), rng=np.random.default_rng(seed))
+    return ENGINES.read(text, **options).infer(model.problem, frozenset(wants), rng=np.random.default_rng(seed))
 
 
 def deviations(result: Result, model: Model) -> np.ndarray:
@@ -372,7 +372,7 @@ def test_expectations_and_samples_of_a_model() -> None:
 )
 def test_options_that_cannot_be(text: str, match: str) -> None:
     with pytest.raises(CapabilityError, match=match):
-        make_engine(text)
+        ENGINES.read(text)
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -17,7 +17,7 @@ from besag.data.streamed import stream
 from besag.estimators.chain_crf.data import find_pairs
 from besag.estimators.chain_crf.inference import chain_templates
 from besag.estimators.chain_crf.schemes import Allowed
-from besag.infer.engine import make_engine
+from besag.infer.engine import ENGINES
 from besag.learn.losses.chains.likelihood import ChainLikelihood
 from besag.learn.losses.likelihood import Likelihood
 from besag.learn.objective import Total
@@ -53,7 +53,7 @@ def both(
     graph = chain_graph(templates, [str(k) for k in range(LABELS)], features.lengths, inputs)
     penalty = penalty_of(layout, l2=0.2)
     fast = Total(ChainLikelihood(templates), sequences_of(features, codes, weights), penalty, n_threads=n_threads)
-    slow = Total(Likelihood(make_engine("tree")), Dataset(Batch(graph, codes, weights)), penalty, n_threads=1)
+    slow = Total(Likelihood(ENGINES.read("tree")), Dataset(Batch(graph, codes, weights)), penalty, n_threads=1)
     return fast, slow
 
 

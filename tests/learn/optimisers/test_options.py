@@ -5,23 +5,25 @@ from typing import Any
 import pytest
 
 from besag.errors import CapabilityError
-from besag.learn.optimisers.base import REGISTRY, optimizer_name, optimizer_text, read_optimizer
+from besag.learn.optimisers.base import OPTIMIZERS
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("name", [*OPTIMIZERS])
 def test_text_and_object_are_each_others_inverse(name: str) -> None:
-    optimizer = read_optimizer(name)
-    assert read_optimizer(optimizer) is optimizer
-    assert optimizer_name(optimizer) == optimizer_text(optimizer) == name
-    changed = read_optimizer(f"{name}[max_iterations=7, tolerance=0.5]")
+    optimizer = OPTIMIZERS.read(name)
+    assert OPTIMIZERS.read(optimizer) is optimizer
+    assert OPTIMIZERS.name_of(optimizer) == OPTIMIZERS.text_of(optimizer) == name
+    changed = OPTIMIZERS.read(f"{name}[max_iterations=7, tolerance=0.5]")
     assert (changed.max_iterations, changed.tolerance) == (7, 0.5)
-    assert optimizer_text(changed) == f"{name}[max_iterations=7,tolerance=0.5]"
+    assert OPTIMIZERS.text_of(changed) == f"{name}[max_iterations=7,tolerance=0.5]"
 
 
 @pytest.mark.parametrize(
     ("text", "match"),
     [
         ("bfgs", "no optimizer is named 'bfgs'; there are adagrad, adam, .*lbfgs, .*steepest_descent"),
+        ("lbfg", r"did you mean 'lbfgs'\?$"),
+        ("sgd(step=0.1)", r"; write sgd\[step=0.1\]$"),
         ("lbfgs[memory=3", "opens a bracket and does not close it"),
         ("lbfgs[size=3]", "optimizer 'lbfgs' has no option 'size'; it has max_iterations, memory, metric"),
         ("lbfgs[memory=0]", "lbfgs: memory must be a whole number of at least 1, got 0"),
@@ -44,4 +46,4 @@ def test_text_and_object_are_each_others_inverse(name: str) -> None:
 )
 def test_bad_options_are_refused(text: Any, match: str) -> None:
     with pytest.raises(CapabilityError, match=match):
-        read_optimizer(text)
+        OPTIMIZERS.read(text)

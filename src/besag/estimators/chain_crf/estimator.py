@@ -9,7 +9,6 @@ training and of all transitions: CRFsuite's model and objective (its c1, c2), wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import product
 from os import PathLike
 from pathlib import Path
@@ -44,12 +43,11 @@ from besag.estimators.chain_crf.inference import (
 from besag.estimators.chain_crf.schemes import SCHEMES, Allowed, allow_transitions
 from besag.estimators.files import save_estimator
 from besag.graph.evidence import is_missing
-from besag.infer.engine import parse_engine
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.losses.chains.likelihood import ChainLikelihood
 from besag.learn.losses.likelihood import Likelihood
 from besag.learn.objective import Instances, Objective, Total, thread_count
-from besag.learn.optimisers.base import Optimizer, read_optimizer
+from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
 from besag.learn.penalty import penalty_of
 from besag.learn.training import minimum, warn_of_end
 from besag.model.pattern import Pattern
@@ -170,11 +168,9 @@ class ChainCRF(Estimator):
         checkpoint: str | PathLike[str] | None,
         on_step: OnIteration | None,
     ) -> Array:
-        method: Any = read_optimizer(self.optimizer)
-        if isinstance(self.optimizer, str):
-            named = parse_engine(self.optimizer)[1]
-            fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)}
-            method = replace(method, **{name: value for name, value in fill.items() if name not in named})
+        is_named = isinstance(self.optimizer, str)  # an object has its own
+        fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)} if is_named else {}
+        method = OPTIMIZERS.read(self.optimizer, **fill)
         found = minimum(
             total,
             method,

@@ -25,7 +25,7 @@ from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
 from besag.infer.chains.best import best_chains
 from besag.infer.chains.marginals import chain_marginals, chain_partitions
-from besag.infer.engine import Engine, Want, make_engine
+from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.result import Result
 from besag.model.pattern import Pattern, ThetaColumns
 from besag.model.template import Template
@@ -194,7 +194,7 @@ def _refuse_impossible(log_z: Array) -> None:
 
 def chain_engine(templates: ChainTemplates, **options: Any) -> Engine:
     """The exact engine for chains of this order."""
-    return make_engine("tree" if templates.triple is None else "junction_tree", **options)
+    return ENGINES.read("tree" if templates.triple is None else "junction_tree", **options)
 
 
 def _rule_out(unary: Array, template: Template | None, rows: IntArray) -> None:

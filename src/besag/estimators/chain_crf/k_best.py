@@ -15,7 +15,7 @@ from besag.data.attributes import Features
 from besag.errors import ModelError
 from besag.estimators.chain_crf.inference import ChainModel, labels_of
 from besag.infer.chains.best import best_of_chain
-from besag.infer.engine import make_engine
+from besag.infer.engine import ENGINES
 
 MOST = 1 << 26  # ways that are kept of one sequence, 8 bytes each
 
@@ -55,7 +55,7 @@ def _searched(model: ChainModel, features: Features, k: int) -> tuple[IntArray, 
     if not features.lengths[0]:
         return np.zeros((1, 0), np.int64), np.zeros(1)
     problem = model.graph(features).bind(model.theta)
-    found = make_engine("junction_tree", k=k).infer(problem, frozenset({"map"}))
+    found = ENGINES.read("junction_tree", k=k).infer(problem, frozenset({"map"}))
     assert found.codes is not None
     assert found.energies is not None
     possible = np.isfinite(found.energies[0])

@@ -29,7 +29,7 @@ from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.auto.candidates import Interval, choose, choose_labelling, is_allowed, is_settled, sort_in_order
 from besag.infer.bp.engine import BP
-from besag.infer.engine import Engine, OnStep, Want, engine_name
+from besag.infer.engine import ENGINES, Engine, OnStep, Want
 from besag.infer.join_graph.engine import JoinGraph, first_seconds
 from besag.infer.mean_field.engine import MeanField
 from besag.infer.result import Diagnostics, Result
@@ -164,7 +164,7 @@ class Estimation:
         bp, join_graph = BP(**options, damping=DAMPING), JoinGraph(**options)
         if hurried or _is_interrupted(self.bounds.values()):
             self._ask(BP(**options), QUICKLY)
-        elif engine_name(estimator_of(self.problem, limit)) == "bp":
+        elif ENGINES.name_of(estimator_of(self.problem, limit)) == "bp":
             self._ask(bp, self._left())
             if limit is None and not self._is_answered() and first_seconds(self.problem) <= FIRST_SHARE * RESCUE:
                 self._ask(join_graph, RESCUE)
@@ -187,7 +187,7 @@ class Estimation:
     def _ask(self, engine: Engine, time_limit: float | None) -> None:
         if _is_interrupted(self.estimates):
             return
-        name, warm = engine_name(engine), self.warm
+        name, warm = ENGINES.name_of(engine), self.warm
         known = None if warm is None or warm.state is None or warm.state.get("engine") != name else warm
         options: dict[str, Any] = {"rng": self.rng, "time_limit": time_limit, "on_step": self.on_step}
         try:

@@ -20,7 +20,7 @@ import numpy as np
 from besag.errors import ApproximationWarning, TooLargeError, warn
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
-from besag.infer.engine import CHOOSERS, REGISTRY, SHOWS, Capabilities, Engine, OnStep, Want, engine_class
+from besag.infer.engine import CHOOSERS, ENGINES, SHOWS, Capabilities, Engine, OnStep, Want
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.few_states import search_without_a_tree
 from besag.infer.junction.outlook import HOPELESS, HOPELESS_REASON, is_easy, is_hopeless
@@ -86,7 +86,7 @@ class Exact:
 
 def other_engines(want: frozenset[Want]) -> str:
     """Who can serve a want that is too large for exact inference."""
-    classes = {name: engine_class(name).capabilities for name in REGISTRY if name not in CHOOSERS}
+    classes = {name: ENGINES.find(name).capabilities for name in ENGINES if name not in CHOOSERS}
     able = [name for name, can in classes.items() if can.bound != "exact" and want <= can.wants]
     if able:
         return f"engines that answer approximately: {', '.join(sorted(able))}"

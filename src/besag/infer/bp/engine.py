@@ -35,18 +35,19 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, dot, freeze, norm
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.problem import Problem
+from besag.infer.answers import make_marginals, with_factors
 from besag.infer.bp.kernels.links import MessageLinks, links_of
 from besag.infer.bp.log import PassedMessages
 from besag.infer.bp.passing import Domain, Passing
-from besag.infer.engine import SHOWS, Capabilities, OnStep, Want, check_wants, is_number
+from besag.infer.engine import ENGINES, SHOWS, Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Clock, Limits, each_step, iterate, no_look, warm_state
 from besag.infer.memory import count_linked, message_entries, refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result, factor_offsets
 from besag.infer.trees.engine import forest_of
-from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.infer.zeros.starts import draw_starts
 from besag.kernels.threads import run_chunks
+from besag.registry import is_number
 from besag.views import count_up
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
@@ -83,8 +84,7 @@ class BP:
 
     def __post_init__(self) -> None:
         for option, allowed in (("schedule", SCHEDULES), ("order", ORDERS), ("dtype", tuple(FINEST))):
-            if getattr(self, option) not in allowed:
-                raise CapabilityError(f"bp: {option} must be one of {allowed}, got {getattr(self, option)!r}")
+            ENGINES.check_choice(self, option, allowed)
         if self.damping != "adaptive" and not (isinstance(self.damping, (int, float)) and 0 <= self.damping < 1):
             raise CapabilityError(f"bp: damping must be from 0 to below 1, or 'adaptive', got {self.damping!r}")
         self.limits(None)
@@ -344,38 +344,31 @@ class MessagePassing:
 
     def _sums(self, result: Result, want: frozenset[Want]) -> Result:
         setting, graph, linked = self.setting, self.setting.graph, self.links.factors
-        n_rows, stored = setting.n_rows, "factors" in want
+        n_rows = setting.n_rows
         of_variables, of_factors = np.zeros((n_rows, graph.n_variables)), np.zeros((n_rows, graph.n_factors))
         probabilities = np.zeros(setting.base.shape)
-        marginals = np.zeros((n_rows, int(factor_offsets(graph)[-1]) if stored else 0))
-        moments = np.zeros(len(self._tables()) if "moments" in want else 0)
-        nothing, ones = np.zeros(0), self._weights(np.ones(graph.n_instances))
+        marginals = make_marginals(setting) if "factors" in want else None
+        moments = np.zeros(len(self._tables())) if "moments" in want else None
+        nothing, places = np.zeros(0), factor_offsets(graph)[linked]
+        ones = self._weights(np.ones(graph.n_instances))
         for row in np.flatnonzero(self._is_alive()).tolist():
             self.passing[row].of_variables(probabilities[row], of_variables[row])
             if self.passing[row].domain.semiring == Semiring.SUM and of_variables[row].min(initial=0.0) == -math.inf:
                 self._to_logarithms(row)
                 self.passing[row].of_variables(probabilities[row], of_variables[row])
             passing = self.passing[row]
-            if stored or "log_partition" in want:
-                out, starts = (marginals[row], factor_offsets(graph)[linked]) if stored else (nothing, linked)
+            if marginals is not None or "log_partition" in want:
+                out, starts = (nothing, linked) if marginals is None else (marginals[row], places)
                 of_factors[row, linked] = passing.of_factors(out, freeze(starts), ones, stored=True)
-            if "moments" in want:
+            if moments is not None:
                 weights = ones if setting.problem.weights is None else self._weights(setting.problem.weights)
                 passing.of_factors(moments, passing.domain.starts, weights, stored=False)
         if "log_partition" in want:
             result = replace(result, log_partitions=setting.totals(of_variables, of_factors))
         result = setting.emptied(replace(result, probabilities=probabilities))
         assert result.probabilities is not None
-        if stored:
-            copy_unary_marginals(setting.problem, result.probabilities, marginals)
-        if "moments" in want:
-            add_unary_moments(setting.problem, result.probabilities, moments)
-        return replace(
-            result,
-            probabilities=result.probabilities if "variables" in want else None,
-            factor_marginals=marginals if stored else None,
-            table_moments=setting.given.contracted(setting.problem, moments) if "moments" in want else None,
-        )
+        result = with_factors(setting, result, result.probabilities, marginals, moments)
+        return result if "variables" in want else replace(result, probabilities=None)
 
     def _weights(self, of_instances: Array) -> Array:
         """(G,): the weight of each linked factor's instance, none where that has no labelling."""

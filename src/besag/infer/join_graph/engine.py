@@ -37,16 +37,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from besag.arrays import Array, Kind
-from besag.errors import CapabilityError, TooLargeError
+from besag.errors import TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_whole
+from besag.infer.answers import make_marginals, with_factors
+from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import SHOWN, Limits, each_step, iterate, warm_state
 from besag.infer.join_graph.parts import FreePart
 from besag.infer.join_graph.stages import OutOfRoomError, OutOfTimeError
 from besag.infer.memory import SMALL
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result, factor_offsets
-from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.kernels.compile import worth_compiling
 from besag.kernels.threads import available_threads, run_chunks
 
@@ -84,9 +84,7 @@ class JoinGraph:
     memory_limit: int | None = None
 
     def __post_init__(self) -> None:
-        bound: object = self.clique_bound
-        if bound is not None and not (is_whole(bound) and int(bound) >= 2):  # type: ignore[call-overload]
-            raise CapabilityError(f"clique_bound must be a whole number of at least 2, got {bound!r}")
+        ENGINES.check_counts(self, "clique_bound", least=2)
         Limits(self.max_iterations, self.tolerance)
         check_dtype(self.dtype)
 
@@ -321,19 +319,13 @@ class Propagation:
             self._hurry_up()
         setting = self.setting
         log_z = np.array([-math.inf if part is None else part.log_partition for part in self.parts])
-        probabilities = self._probabilities() if want & {"variables", "factors", "moments"} else None
-        factors = moments = None
-        if want & {"factors", "moments"}:
-            assert probabilities is not None
-            factors, moments = self._of_factors(probabilities, want)
-        result = replace(
-            setting.empty("estimate" if self.working else "exact"),
-            log_partitions=log_z,
-            probabilities=probabilities if "variables" in want else None,
-            factor_marginals=factors,
-            table_moments=moments,
-            state={"engine": "join_graph", "bits": self.bits},
-        )
+        empty = setting.empty("estimate" if self.working else "exact")
+        result = replace(empty, log_partitions=log_z, state={"engine": "join_graph", "bits": self.bits})
+        if want & {"variables", "factors", "moments"}:
+            p = self._probabilities()
+            result = replace(result, probabilities=p if "variables" in want else None)
+            if want & {"factors", "moments"}:
+                result = self._with_factors(result, p, want)
         return setting.emptied(result)
 
     def _probabilities(self) -> Array:
@@ -345,30 +337,19 @@ class Propagation:
                 found[row if self.setting.graph.n_instances == 1 else 0, at] = part.probabilities
         return found
 
-    def _of_factors(self, probabilities: Array, want: frozenset[Want]) -> tuple[Array | None, Array | None]:
-        """Factor marginals (R, sum of table sizes) and moments (L,), each where it is wanted."""
+    def _with_factors(self, result: Result, p: Array, want: frozenset[Want]) -> Result:
+        """Factor marginals and moments, each where it is wanted."""
         setting, problem, union = self.setting, self.setting.problem, self.setting.graph.n_instances > 1
-        offsets, moments, factors = factor_offsets(setting.graph), np.zeros(len(problem.log_potentials)), None
-        if "factors" in want:
-            needed = 8 * setting.n_rows * int(offsets[-1])
-            if needed > setting.limit:
-                raise TooLargeError(
-                    f"all factor marginals would take {needed} bytes, more than memory_limit={setting.limit}; "
-                    "moments are their sums and take no room"
-                )
-            factors = np.zeros((setting.n_rows, int(offsets[-1])))
-            copy_unary_marginals(problem, probabilities, factors)
+        offsets, moments = factor_offsets(setting.graph), np.zeros(len(problem.log_potentials))
+        marginals = make_marginals(setting) if "factors" in want else None
         for i, part in enumerate(self.parts):
             weight = 1.0 if problem.weights is None else float(problem.weights[i if union else 0])
             for f, table in part.factor_marginals() if part is not None else ():
                 start = int(problem.table_offsets[problem.table_of_factor[f]])
                 moments[start : start + len(table)] += weight * table
-                if factors is not None:
-                    factors[0 if union else i, offsets[f] : offsets[f + 1]] = table
-        if "moments" not in want:
-            return factors, None
-        add_unary_moments(problem, probabilities, moments)
-        return factors, setting.given.contracted(problem, moments)
+                if marginals is not None:
+                    marginals[0 if union else i, offsets[f] : offsets[f + 1]] = table
+        return with_factors(setting, result, p, marginals, moments if "moments" in want else None)
 
     def details(self) -> Mapping[str, Any]:
         """See the module."""

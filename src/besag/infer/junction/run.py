@@ -19,6 +19,7 @@ from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, freeze, off
 from besag.errors import TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
+from besag.infer.answers import Answers
 from besag.infer.engine import Want
 from besag.infer.junction import propagate
 from besag.infer.junction.evidence_rows import GivenRows
@@ -31,10 +32,10 @@ from besag.infer.junction.plan import PER_ENTRY, CliquePlan, Sketch, make_plan, 
 from besag.infer.junction.relevance import find_relevant
 from besag.infer.memory import (
     SMALL,
-    Answers,
     bytes_of_rows,
     default_memory_limit,
     refuse,
+    refuse_marginals,
     rows_at_once,
     slabs,
 )
@@ -364,10 +365,7 @@ class JunctionRun:
 
     def _refuse_cells(self, rows: int, size: int) -> None:
         if self.exceeds(8 * rows * size):
-            raise TooLargeError(
-                f"all factor marginals would take {8 * rows * size} bytes, more than memory_limit={self.limit}; "
-                "moments are their sums and take no room"
-            )
+            refuse_marginals(rows, size, self.limit)
 
     def _moments(self, cells: Array) -> Array:
         """Marginals of factors (R, .) added up over rows and by table, with the weights of instances: (L,)."""

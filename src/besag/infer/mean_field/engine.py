@@ -33,14 +33,15 @@ from numpy.typing import ArrayLike
 from besag.arrays import AnyArray, Array, IntArray, Kind
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
+from besag.infer.answers import make_marginals, normalise_weights
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse_late
 from besag.infer.mean_field.naive import Naive, find_linked
-from besag.infer.mean_field.starts import normalise_weights, random_start, read_start, uniform_start, warm_start
+from besag.infer.mean_field.starts import random_start, read_start, uniform_start, warm_start
 from besag.infer.mean_field.trees import Trees
 from besag.infer.memory import count_linked, refuse
 from besag.infer.prepared import Prepared
-from besag.infer.result import Result, factor_offsets
+from besag.infer.result import Result
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 FAMILIES, STARTS = ("naive", "tree"), ("uniform", "random")
@@ -244,21 +245,14 @@ class Ascent:
             state={"engine": "mean_field", "marginals": p},
         )
         if "factors" in want:
-            result = replace(result, factor_marginals=self._factors(p, pick))
+            marginals = make_marginals(setting, self.needed)
+            self.family.factor_marginals(p, pick, marginals)
+            result = replace(result, factor_marginals=marginals)
         if "moments" in want:
             moments = np.zeros(len(setting.problem.log_potentials))
             self.family.add_moments(p, pick, moments)
             result = replace(result, table_moments=setting.given.contracted(setting.problem, moments))
         return setting.emptied(result)
-
-    def _factors(self, p: Array, pick: Any) -> Array:
-        n_entries = int(factor_offsets(self.setting.graph)[-1])
-        advice = "moments are their sums and take no room"
-        least = 8 * len(p) * n_entries
-        refuse("all factor marginals", self.needed + least, self.setting.limit, advice, least=least)
-        out = np.zeros((len(p), n_entries))
-        self.family.factor_marginals(p, pick, out)
-        return out
 
     @property
     def _asks_for_bounds(self) -> bool:

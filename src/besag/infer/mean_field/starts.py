@@ -14,22 +14,12 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array
 from besag.errors import CapabilityError
+from besag.infer.answers import normalise_weights
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.zeros.kernels.box import find_box, is_box
 
 LOWEST = 1e-300  # of a probability, so that it has a logarithm
-
-
-def normalise_weights(setting: Prepared, weights: AnyArray) -> Array:
-    """(R, S) weights as probabilities: zero at states that are ruled out, uniform where a variable has no weight."""
-    allowed = setting.base > -np.inf
-    kept = np.where(allowed, weights, 0.0)
-    sums = setting.sums(kept)
-    if not (sums > 0).all():
-        kept = np.where(setting.spread_variables(sums) > 0, kept, allowed)
-        sums = setting.sums(kept)
-    return np.asarray(kept / setting.spread_variables(np.where(sums > 0, sums, 1.0)))
 
 
 def uniform_start(setting: Prepared) -> Array:

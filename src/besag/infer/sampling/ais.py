@@ -37,18 +37,19 @@ import numpy as np
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number
+from besag.infer.answers import normalise_weights
+from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
 from besag.infer.memory import refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
-from besag.infer.sampling.gibbs import check_count
 from besag.infer.sampling.kernels.single_site import make_totals
 from besag.infer.sampling.single_site import LANES, links_in, prepare_sampling, sampler_bytes, single_site
 from besag.infer.zeros.starts import count_drawn, draw_codes
 from besag.kernels.compile import kernel_of
 from besag.kernels.random import sweep_key
 from besag.kernels.threads import run_chunks
+from besag.registry import ABOVE_ZERO
 
 HARD = 2.0  # nats that a hard zero costs at b = 1/2
 LEAST = 10.0  # effective chains that are enough; half of all where they are few
@@ -75,10 +76,9 @@ class AIS:
     memory_limit: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("n_chains", self.n_chains, 2)
-        check_count("n_temperatures", self.n_temperatures, 1)
-        if not (is_number(self.confidence) and 0 < self.confidence < 1):
-            raise CapabilityError(f"confidence must be a number between 0 and 1, got {self.confidence!r}")
+        ENGINES.check_counts(self, "n_chains", least=2)
+        ENGINES.check_counts(self, "n_temperatures")
+        ENGINES.check_numbers(self, "confidence", least=ABOVE_ZERO, below=1.0)
         check_dtype(self.dtype)
 
     def infer(
@@ -276,23 +276,17 @@ class Annealing:
     def _probabilities(self, w: Array) -> Array:
         """(R, S): conditionals of the last sweep, or states before it, weighted."""
         setting, graph = self.setting, self.setting.graph
-        offsets, sizes = graph.state_offsets, np.diff(graph.state_offsets)
         w = w / w.sum(axis=1, keepdims=True)
         if graph.n_instances == 1:
             by_state = w[:, :, None]
         else:
-            by_state = np.repeat(w.T, np.diff(offsets[graph.instance_offsets]), axis=1)[None]
+            by_state = np.repeat(w.T, np.diff(graph.state_offsets[graph.instance_offsets]), axis=1)[None]
         sampler, step = self.sampler, max(1, AT_ONCE // setting.base.size)
         known = sampler.chains(sampler.sums) if self.finished else sampler.codes()
         p = np.zeros(setting.base.shape)
         for c in range(0, self.n_chains, step):
             p += (self._conditionals(known[:, c : c + step]) * by_state[:, c : c + step]).sum(axis=1)
-        allowed = setting.base > -np.inf
-        p = np.where(allowed, p, 0.0)
-        total = np.add.reduceat(p, offsets[:-1], axis=1)
-        even = allowed / np.repeat(np.maximum(np.add.reduceat(allowed, offsets[:-1], axis=1), 1), sizes, axis=1)
-        spread = np.repeat(total, sizes, axis=1)
-        return np.where(spread > 0, p / np.where(spread > 0, spread, 1.0), even)
+        return normalise_weights(setting, p)
 
     def _conditionals(self, known: AnyArray) -> Array:
         """(R, c, S) of some chains, from their sums or, before the end, their states."""

@@ -11,13 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, freeze
-from besag.errors import TooLargeError
+from besag.infer.answers import make_marginals, with_factors
 from besag.infer.engine import Want
 from besag.infer.prepared import Prepared
-from besag.infer.result import factor_offsets
+from besag.infer.result import Result, factor_offsets
 from besag.infer.sampling.kernels.single_site import make_counts
 from besag.infer.sampling.single_site import links_in
-from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.kernels.compile import kernel_of
 
 
@@ -31,13 +30,7 @@ class Counts:
         self.ones = possible[graph.factor_instances].astype(np.float64) if union else np.ones(graph.n_factors)
         self.cells = np.zeros((0, 0))
         if "factors" in want:
-            needed = 8 * setting.n_rows * int(factor_offsets(graph)[-1])
-            if needed > setting.limit:
-                raise TooLargeError(
-                    f"all factor marginals would take {needed} bytes, more than memory_limit={setting.limit}; "
-                    "moments are their sums and take no room"
-                )
-            self.cells = np.zeros((setting.n_rows, int(factor_offsets(graph)[-1])))
+            self.cells = make_marginals(setting)
         self.table_cells = np.zeros((1, len(setting.problem.log_potentials) if "moments" in want else 0))
 
     def add(self, codes: IntArray) -> None:
@@ -57,14 +50,9 @@ class Counts:
         weights = self.setting.problem.weights
         return self.ones if weights is None else self.ones * weights[self.setting.graph.factor_instances]
 
-    def factor_marginals(self, p: Array, n: int) -> Array:
-        """(R, .): counts as shares; those of factors of one variable are its marginal."""
-        marginals = self.cells / max(1, n * self.n_chains)
-        copy_unary_marginals(self.setting.problem, p, marginals)
-        return marginals
-
-    def moments(self, p: Array, n: int) -> Array:
-        """(L,)."""
-        moments = self.table_cells[0] / max(1, n * self.n_chains)
-        add_unary_moments(self.setting.problem, p, moments)
-        return self.setting.given.contracted(self.setting.problem, moments)
+    def add_to(self, result: Result, want: frozenset[Want], p: Array, n: int) -> Result:
+        """The result with what is wanted of n sweeps: counts as shares."""
+        n_codes = max(1, n * self.n_chains)
+        marginals = self.cells / n_codes if "factors" in want else None
+        moments = self.table_cells[0] / n_codes if "moments" in want else None
+        return with_factors(self.setting, result, p, marginals, moments)

@@ -28,7 +28,7 @@ import numpy as np
 
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
+from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import Clock, Limits, each_step, iterate
 from besag.infer.result import Result
 from besag.infer.sampling.diagnostics import LEAST, MOST, effective_size, r_hat
@@ -63,8 +63,8 @@ class Gibbs:
     def __post_init__(self) -> None:
         if self.scan not in ALL_SCANS:
             raise CapabilityError(f"scan must be one of {', '.join(ALL_SCANS)}, got {self.scan!r}")
-        for name, least in (("n_chains", 1), ("n_samples", 1), ("burn_in", 0), ("n_draws", 1)):
-            check_count(name, getattr(self, name), least)
+        ENGINES.check_counts(self, "n_chains", "n_samples", "n_draws")
+        ENGINES.check_counts(self, "burn_in", least=0)
         check_dtype(self.dtype)
 
     def infer(
@@ -112,14 +112,6 @@ class Gibbs:
         setting = prepare_sampling(problem, self.memory_limit, self.n_chains, engine.n_samples + self.burn_in)
         walk = GibbsWalk(engine, setting, want, warm, np.random.default_rng(0) if rng is None else rng, clock)
         return walk, Limits(walk.burn_in + engine.n_samples, None, time_limit)
-
-
-def check_count(name: str, value: object, least: int) -> None:
-    """CapabilityError unless an option is a whole number from `least` on, or None where it may be."""
-    if value is None and name == "n_draws":
-        return
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise CapabilityError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def judge(result: Result, walk: GibbsWalk) -> Result:

@@ -17,6 +17,7 @@ import numpy as np
 
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError
+from besag.infer.answers import normalise_weights
 from besag.infer.engine import Want
 from besag.infer.iterate import Clock, OutOfTime, no_look, warm_state
 from besag.infer.memory import refuse, refuse_samples
@@ -169,8 +170,6 @@ class GibbsWalk:
     def answer(self, want: frozenset[Want]) -> Result:
         """Means so far."""
         setting, p = self.setting, self._probabilities()
-        factors = self.counts.factor_marginals(p, self.running.n) if "factors" in want else None
-        moments = self.counts.moments(p, self.running.n) if "moments" in want else None
         state = {
             "engine": "gibbs",
             "codes": np.asarray(
@@ -179,14 +178,13 @@ class GibbsWalk:
             "sweeps": self.taken,
             "standard_errors": self._errors(),
         }
-        return replace(
+        result = replace(
             setting.empty("estimate"),
             probabilities=p if "variables" in want else None,
-            factor_marginals=factors,
-            table_moments=moments,
             sampled=self._sampled() if "samples" in want else None,
             state=state,
         )
+        return self.counts.add_to(result, want, p, self.running.n)
 
     def _errors(self) -> Array:
         """(R, S): of what is known for certain, 0."""
@@ -200,16 +198,8 @@ class GibbsWalk:
         return {"n_chains": self.n_chains, "n_samples": self.running.n}
 
     def _probabilities(self) -> Array:
-        """(R, S): mean conditionals; of a variable with one state, or before the first sweep, what base says."""
-        offsets, base = self.setting.graph.state_offsets, self.setting.base
-        sizes = np.diff(offsets)
-        mean = np.where(base > -np.inf, self.running.mean(), 0.0)
-        total = np.add.reduceat(mean, offsets[:-1], axis=1)
-        allowed = (base > -np.inf).astype(np.float64)
-        n_left = np.add.reduceat(allowed, offsets[:-1], axis=1)
-        even = allowed / np.repeat(np.maximum(n_left, 1.0), sizes, axis=1)
-        known = np.repeat((total > 0) & (n_left > 1), sizes, axis=1)
-        p = np.where(known, mean / np.repeat(np.where(total > 0, total, 1.0), sizes, axis=1), even)
+        """(R, S): mean conditionals; before the first sweep what base says."""
+        p = normalise_weights(self.setting, self.running.mean())
         return np.where(self.setting.spread(self.possible), p, 0.0)
 
     def _sampled(self) -> IntArray:

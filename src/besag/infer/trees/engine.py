@@ -16,15 +16,16 @@ from typing import ClassVar, TypedDict
 import numpy as np
 
 from besag.arrays import Array, IntArray, Kind, Semiring
-from besag.errors import CapabilityError, EvidenceError, TooLargeError
+from besag.errors import CapabilityError, EvidenceError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
+from besag.infer.answers import Answers
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.memory import (
-    Answers,
     bytes_of_rows,
     default_memory_limit,
     refuse,
+    refuse_marginals,
     refuse_samples,
     rows_at_once,
     slabs,
@@ -181,7 +182,8 @@ class _TreeRun:
         """Everything that the semiring (+, x) gives."""
         offsets = factor_offsets(self.graph) if "factors" in want else None
         rows = self.problem.evidence.n_rows
-        self._refuse(rows, offsets)
+        if offsets is not None:
+            refuse_marginals(rows, int(offsets[-1]), self.limit)
         log_z, answers, moments = [], Answers(rows), np.zeros(len(self.problem.log_potentials))
         needs_variables = bool(want & {"variables", "factors", "moments"})
         kept = int(self.graph.state_offsets[-1]) if "variables" in want else 0
@@ -238,14 +240,6 @@ class _TreeRun:
         plans, key = self.graph.plans, ("pairs", self.root)
         held_for, fast = plans.get(key, lambda: (readers, pairs.plan_pairs(self.factors, self.forest)))
         return fast if held_for is readers else pairs.plan_pairs(self.factors, self.forest)
-
-    def _refuse(self, rows: int, offsets: IntArray | None) -> None:
-        needed = 0 if offsets is None else 8 * rows * int(offsets[-1])
-        if needed > self.limit:
-            raise TooLargeError(
-                f"all factor marginals would take {needed} bytes, more than memory_limit={self.limit}; "
-                "moments are their sums and take no room"
-            )
 
     def best(self, answer: Result) -> Result:
         """The labelling of least energy, for each row."""

@@ -51,7 +51,8 @@ import numpy as np
 from besag.arrays import AnyArray, Array, Kind, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants, is_number, is_whole
+from besag.infer.answers import make_marginals, with_factors
+from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse_late, warm_state
 from besag.infer.memory import message_entries, refuse
 from besag.infer.prepared import Prepared
@@ -61,7 +62,6 @@ from besag.infer.trw.kernels.beliefs import Averages, make_beliefs
 from besag.infer.trw.kernels.messages import make_evaluate, make_refresh, make_sweep
 from besag.infer.trw.plan import CHUNK_WORK, count_bytes, plan_of, reweigh_tables
 from besag.infer.trw.reweighing import Reweighing
-from besag.infer.unary import add_unary_moments, copy_unary_marginals
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
 
@@ -97,10 +97,8 @@ class TRW:
 
     def __post_init__(self) -> None:
         self.limits(None)
-        if not (is_number(self.damping) and 0 <= self.damping < 1):
-            raise CapabilityError(f"damping must be a number from 0 to below 1, got {self.damping!r}")
-        if not (is_whole(self.n_forests) and self.n_forests >= 1):
-            raise CapabilityError(f"n_forests must be a whole number of at least 1, got {self.n_forests!r}")
+        ENGINES.check_numbers(self, "damping", below=1.0)
+        ENGINES.check_counts(self, "n_forests")
         if not isinstance(self.optimise, bool):
             raise CapabilityError(f"optimise must be true or false, got {self.optimise!r}")
         check_dtype(self.dtype)
@@ -323,9 +321,9 @@ class Sweeps:
             result = replace(result, log_partitions=upper, bound="exact" if exact else "upper")
         if want & {"variables", "factors", "moments"}:
             _, p = self._variables()
-            result = self._with_factors(result, p, want)
-            if "variables" in want:
-                result = replace(result, probabilities=p)
+            result = replace(result, probabilities=p if "variables" in want else None)
+            if want & {"factors", "moments"}:
+                result = self._with_factors(result, p, want)
         return self.setting.emptied(result)
 
     def _state(self) -> dict[str, Any]:
@@ -339,21 +337,12 @@ class Sweeps:
 
     def _with_factors(self, result: Result, p: Array, want: frozenset[Want]) -> Result:
         """Beliefs of factors and their sums, where they are wanted."""
-        problem, cells, starts = self.setting.problem, np.empty((1, 0)), np.zeros(0, np.int64)
-        if "factors" in want:
-            offsets = factor_offsets(self.graph)
-            least, advice = 8 * self.setting.n_rows * int(offsets[-1]), "moments are their sums and take no room"
-            refuse("all factor marginals", self.needed + least, self.setting.limit, advice, least=least)
-            cells, starts = np.zeros((self.setting.n_rows, int(offsets[-1]))), offsets[self.plan.order]
-        if want & {"factors", "moments"}:
-            averages = self.averages(freeze(starts), cells)
-        if "moments" in want:
-            add_unary_moments(problem, p, averages.moments)
-            result = replace(result, table_moments=self.setting.given.contracted(problem, averages.moments))
-        if "factors" in want:
-            copy_unary_marginals(problem, p, cells)
-            result = replace(result, factor_marginals=cells)
-        return result
+        marginals = make_marginals(self.setting, self.needed) if "factors" in want else None
+        if marginals is None:
+            moments = self.averages(freeze(np.zeros(0, np.int64)), np.empty((1, 0))).moments
+        else:
+            moments = self.averages(freeze(factor_offsets(self.graph)[self.plan.order]), marginals).moments
+        return with_factors(self.setting, result, p, marginals, moments if "moments" in want else None)
 
     def averages(self, starts: AnyArray, cells: Array) -> Averages:
         """Sums of factor beliefs; the beliefs themselves go to cells where starts say so."""

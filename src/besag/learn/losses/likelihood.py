@@ -27,7 +27,7 @@ from besag.data.dataset import Batch
 from besag.errors import ApproximationWarning, EvidenceError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
-from besag.infer.engine import Engine, Want, engine_name
+from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.result import Result
 from besag.learn.objective import Product, add_each
 from besag.learn.optimisers.hessian import hessian_product
@@ -132,7 +132,7 @@ class Likelihood:
         problem = graph.bind(theta, evidence=evidence, weights=weights, support=self.support)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ApproximationWarning)  # the fit says it once
-            result = self.engine.infer(problem, WANT, warm=warm if engine_name(self.engine) in WARMED else None)
+            result = self.engine.infer(problem, WANT, warm=warm if ENGINES.name_of(self.engine) in WARMED else None)
         self.bounds.add(result.bound)
         assert result.log_partitions is not None
         assert result.table_moments is not None

@@ -1,8 +1,7 @@
 """Optimisers: what makes a Function small, how they are named, and what they share.
 
-An optimiser is a frozen dataclass of options. By text, "lbfgs[memory=20]" is the one registered as "lbfgs" with that
-option; `optimizer_text` gives the text back. At work it is a Method, which goes from Point to Point; `descend` drives
-it, keeps the history, shows each iteration to whoever watches, and says why it ended:
+An optimiser is a frozen dataclass of options, named by text in OPTIMIZERS. At work it is a Method, which goes from
+Point to Point; `descend` drives it, keeps the history, shows each iteration to whoever watches, and says why it ended:
 
     converged        ||gradient|| <= tolerance max(1, ||theta||), or as the method says; also where no step helps any
                      more and the gradient is TINY times what it was at the start
@@ -19,36 +18,22 @@ subdifferential, `pseudo_gradient`.
 
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from besag.arrays import Array, norm
 from besag.errors import CapabilityError
-from besag.infer.engine import parse_engine
+from besag.infer.iterate import Clock, Stopped, clear_interrupts, drive
 from besag.learn.checkpoint import Checkpoint, Kept
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.objective import Function
+from besag.registry import Registry, is_number
 
 TINY = 1e-7
-ABOVE_ZERO = math.ulp(0.0)
-
-# Optimiser by text -> module and class; imported when asked for.
-REGISTRY: Mapping[str, tuple[str, str]] = {
-    "adagrad": ("besag.learn.optimisers.stochastic", "Adagrad"),
-    "adam": ("besag.learn.optimisers.stochastic", "Adam"),
-    "gradient_descent": ("besag.learn.optimisers.gradient_descent", "GradientDescent"),
-    "lbfgs": ("besag.learn.optimisers.lbfgs", "LBFGS"),
-    "momentum": ("besag.learn.optimisers.stochastic", "Momentum"),
-    "newton_cg": ("besag.learn.optimisers.newton_cg", "NewtonCG"),
-    "sgd": ("besag.learn.optimisers.stochastic", "SGD"),
-    "steepest_descent": ("besag.learn.optimisers.steepest_descent", "SteepestDescent"),
-}
 
 
 class Optimizer(Protocol):
@@ -96,84 +81,29 @@ class Descending:
         return descend(self.at_work(function, len(theta)), theta, time_limit, on_step, resume)
 
 
-def read_optimizer(spec: str | Optimizer) -> Optimizer:
-    """An optimiser from text or an object.
-
-    >>> read_optimizer("gradient_descent[step=0.5]")
-    GradientDescent(step=0.5, max_iterations=1000, tolerance=1e-05)
-    """
-    if not isinstance(spec, str):
-        if not is_dataclass(spec) or isinstance(spec, type) or not hasattr(spec, "minimize"):
-            raise CapabilityError(f'optimizer must be text such as "lbfgs" or an optimizer object, got {spec!r}')
-        return spec
-    name, options = parse_engine(spec)
-    if name not in REGISTRY:
-        raise CapabilityError(f"no optimizer is named {name!r}; there are {', '.join(sorted(REGISTRY))}")
-    module, attribute = REGISTRY[name]
-    kind = getattr(importlib.import_module(module), attribute)
-    known = sorted(f.name for f in fields(kind))
-    for option in options:
-        if option not in known:
-            raise CapabilityError(f"optimizer {name!r} has no option {option!r}; it has {', '.join(known)}")
-    made: Optimizer = kind(**options)
-    return made
-
-
-def optimizer_name(optimizer: object) -> str:
-    """The text name of an optimiser object."""
-    path = (type(optimizer).__module__, type(optimizer).__name__)
-    return next((name for name, entry in REGISTRY.items() if entry == path), type(optimizer).__name__.lower())
-
-
-def optimizer_text(optimizer: Optimizer) -> str:
-    """The text of an optimiser: the inverse of `read_optimizer`."""
-    chosen = {f.name: getattr(optimizer, f.name) for f in fields(optimizer)}  # type: ignore[arg-type]
-    usual = {f.name: f.default for f in fields(optimizer) if f.default is not MISSING}  # type: ignore[arg-type]
-    options = [f"{name}={value}" for name, value in chosen.items() if value != usual[name]]
-    return optimizer_name(optimizer) + (f"[{','.join(options)}]" if options else "")
-
-
-def check_numbers(optimizer: object, *options: str, least: float = 0.0, below: float = math.inf) -> None:
-    """CapabilityError where an option is not a number from `least` to less than `below`."""
-    for option in options:
-        value = getattr(optimizer, option)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < below:
-            expected = f"a number {_range(least, below)}"
-            raise CapabilityError(f"{optimizer_name(optimizer)}: {option} must be {expected}, got {value!r}")
-
-
-def _range(least: float, below: float) -> str:
-    if least == ABOVE_ZERO:
-        return "above 0"
-    return f"from {least:g}" + (" on" if below == math.inf else f" to below {below:g}")
-
-
-def check_positive(optimizer: object, *options: str) -> None:
-    """CapabilityError where an option is not a finite number above 0."""
-    check_numbers(optimizer, *options, least=ABOVE_ZERO)
-
-
-def check_counts(optimizer: object, *options: str, least: int = 1) -> None:
-    """CapabilityError where an option is not a whole number from `least` on."""
-    for option in options:
-        value = getattr(optimizer, option)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise CapabilityError(
-                f"{optimizer_name(optimizer)}: {option} must be a whole number of at least {least}, got {value!r}"
-            )
-
-
-def check_choice(optimizer: object, option: str, allowed: tuple[object, ...]) -> None:
-    """CapabilityError where an option is none of those allowed."""
-    value = getattr(optimizer, option)
-    if not any(value is choice or value == choice for choice in allowed):
-        raise CapabilityError(f"{optimizer_name(optimizer)}: {option} must be one of {allowed}, got {value!r}")
+OPTIMIZERS: Registry[Optimizer] = Registry(
+    "optimizer",
+    "minimize",
+    "lbfgs",
+    {
+        "adagrad": ("besag.learn.optimisers.stochastic", "Adagrad"),
+        "adam": ("besag.learn.optimisers.stochastic", "Adam"),
+        "gradient_descent": ("besag.learn.optimisers.gradient_descent", "GradientDescent"),
+        "lbfgs": ("besag.learn.optimisers.lbfgs", "LBFGS"),
+        "momentum": ("besag.learn.optimisers.stochastic", "Momentum"),
+        "newton_cg": ("besag.learn.optimisers.newton_cg", "NewtonCG"),
+        "sgd": ("besag.learn.optimisers.stochastic", "SGD"),
+        "steepest_descent": ("besag.learn.optimisers.steepest_descent", "SteepestDescent"),
+    },
+)
 
 
 def refuse_l1(optimizer: object, function: Function) -> None:
     """CapabilityError where the function is not smooth."""
     if not function.penalty.is_smooth:
-        raise CapabilityError(f"optimizer {optimizer_name(optimizer)!r} cannot minimise with l1 > 0; lbfgs and sgd can")
+        raise CapabilityError(
+            f"optimizer {OPTIMIZERS.name_of(optimizer)!r} cannot minimise with l1 > 0; lbfgs and sgd can"
+        )
 
 
 def pseudo_gradient(function: Function, theta: Array, gradient: Array) -> Array:
@@ -253,6 +183,46 @@ class Method:
         return kept
 
 
+class Descent:
+    """How far a Method has come: its last whole Point, and the history."""
+
+    def __init__(
+        self, method: Method, theta: Array, clock: Clock, on_step: OnIteration | None, resume: Checkpoint | None
+    ) -> None:
+        self.method, self.clock, self.on_step = method, clock, on_step
+        self.history, self.point = _started(method, theta) if resume is None else _resumed(method, theta, resume)
+        self.is_stuck, self.is_ended = not math.isfinite(self.point.value) and resume is None, False
+
+    def advance(self) -> Stopped | None:
+        """Why to stop here; None after one more step."""
+        reason = self._reason()
+        if reason is None:
+            self._step()
+        return reason
+
+    def _step(self) -> None:
+        before, self.point = self.point.iteration, self.method.step(self.point)
+        self.is_stuck, self.is_ended, point = False, False, self.point
+        if point.iteration > before:
+            self.is_stuck = point.step == 0
+            row = self.history.add(point.value, point.grad_norm, point.step)
+            self.is_ended = self.on_step is not None and bool(self.on_step(row, self.method.shown(point)))
+
+    def _reason(self) -> Stopped | None:
+        point, rows = self.point, self.history.rows
+        if not point.is_within:
+            if self.method.is_converged(point, rows):
+                return "converged"
+            if self.is_stuck:
+                small = math.isfinite(point.grad_norm) and point.grad_norm <= TINY * rows[0].grad_norm
+                return "converged" if small else "no_progress"
+            if self.is_ended:
+                return "early_stopping"
+            if point.iteration >= self.method.optimizer.max_iterations:
+                return "max_iterations"
+        return "time_limit" if self.clock.left <= 0 else None
+
+
 def descend(
     method: Method,
     theta: Array,
@@ -264,32 +234,19 @@ def descend(
     _check_time_limit(time_limit)
     if on_step is not None and not callable(on_step):
         raise CapabilityError(f"on_step must be a function of a row of the history and theta, got {on_step!r}")
-    began = time.perf_counter()
-    history, point = _started(method, theta) if resume is None else _resumed(method, theta, resume)
-    stuck, ended = not math.isfinite(point.value) and resume is None, False
-    try:
-        while True:
-            late = time_limit is not None and time.perf_counter() - began >= time_limit
-            history.stopped = _reason(method, point, history, stuck, ended, late)
-            if history.stopped is not None:
-                break
-            before, point = point.iteration, method.step(point)
-            stuck, ended = False, False
-            if point.iteration > before:
-                stuck = point.step == 0
-                row = history.add(point.value, point.grad_norm, point.step)
-                ended = on_step is not None and bool(on_step(row, method.shown(point)))
-    except KeyboardInterrupt:
-        history.stopped = "interrupted"
+    descent = Descent(method, theta, Clock(time_limit), on_step, resume)
+    history = descent.history
+    history.stopped = drive(descent.advance)
+    point = descent.point
     _complete(method, point, history)
     rows = tuple(history.rows[: point.iteration + 1])
-    name = optimizer_name(method.optimizer)
+    name = OPTIMIZERS.name_of(method.optimizer)
     checkpoint = Checkpoint(name, point.theta, point.iteration, history.seconds, rows, method.packed(point))
     return method.answer(point), history, checkpoint
 
 
 def _check_time_limit(given: Any) -> None:
-    if given is None or (isinstance(given, (int, float, np.number)) and not isinstance(given, bool) and given >= 0):
+    if given is None or (is_number(given) and given >= 0):
         return
     raise CapabilityError(f"time_limit must be a number of seconds, at least 0, or None, got {given!r}")
 
@@ -301,7 +258,7 @@ def _started(method: Method, theta: Array) -> tuple[History, Point]:
 
 
 def _resumed(method: Method, theta: Array, resume: Checkpoint) -> tuple[History, Point]:
-    name = optimizer_name(method.optimizer)
+    name = OPTIMIZERS.name_of(method.optimizer)
     if resume.optimizer != name:
         raise CapabilityError(f"resume must be a checkpoint of {name!r}, got one of {resume.optimizer!r}")
     if resume.theta.shape != np.shape(theta):
@@ -312,21 +269,6 @@ def _resumed(method: Method, theta: Array, resume: Checkpoint) -> tuple[History,
     return history, Point(resume.iteration, resume.theta, last.value, last.grad_norm, last.step, kept)
 
 
-def _reason(method: Method, point: Point, history: History, stuck: bool, ended: bool, late: bool) -> str | None:
-    """Why to stop here, None to go on."""
-    if not point.is_within:
-        if method.is_converged(point, history.rows):
-            return "converged"
-        if stuck:
-            small = math.isfinite(point.grad_norm) and point.grad_norm <= TINY * history.rows[0].grad_norm
-            return "converged" if small else "no_progress"
-        if ended:
-            return "early_stopping"
-        if point.iteration >= method.optimizer.max_iterations:
-            return "max_iterations"
-    return "time_limit" if late else None
-
-
 def _complete(method: Method, point: Point, history: History) -> None:
     """A last row that speaks of the answer, where a part of an iteration or one without its value was the last.
 
@@ -334,12 +276,13 @@ def _complete(method: Method, point: Point, history: History) -> None:
     """
     number = point.iteration + point.is_within
     try:
-        answer = method.elsewhere(point)
-        if answer is not None:
-            history.go_back(*answer)
-        if len(history.rows) > number and not math.isnan(history.rows[number].value):
-            return
-        value, grad_norm = method.measured(point)
+        with clear_interrupts():
+            answer = method.elsewhere(point)
+            if answer is not None:
+                history.go_back(*answer)
+            if len(history.rows) > number and not math.isnan(history.rows[number].value):
+                return
+            value, grad_norm = method.measured(point)
     except KeyboardInterrupt:  # pressed again: whoever does so will not wait for an evaluation
         value, grad_norm = math.nan, math.nan
     history.rows[number:] = [Iteration(number, history.seconds, value, grad_norm, point.step)]

@@ -17,7 +17,7 @@ from besag.arrays import Array, IntArray, norm
 from besag.errors import CapabilityError
 from besag.learn.checkpoint import Kept
 from besag.learn.objective import Function
-from besag.learn.optimisers.base import Method, Point, optimizer_name, pseudo_gradient
+from besag.learn.optimisers.base import OPTIMIZERS, Method, Point, pseudo_gradient
 from besag.learn.optimisers.schedules import scale_step
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Epochs(Method):
 
     def unpacked(self, kept: Mapping[str, Kept]) -> Mapping[str, Kept]:
         if self.own not in kept:
-            name = optimizer_name(self.optimizer)
+            name = OPTIMIZERS.name_of(self.optimizer)
             raise CapabilityError(f"resume is of {name} with other options for its steps; go on with the same")
         was, now = (len(np.asarray(kept["order"])), kept["size"]), (self.function.n, self.size)
         if kept["position"] and was != now:

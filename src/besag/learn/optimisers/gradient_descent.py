@@ -15,15 +15,7 @@ import numpy as np
 
 from besag.arrays import Array, norm
 from besag.learn.objective import Function
-from besag.learn.optimisers.base import (
-    Descending,
-    Method,
-    Point,
-    check_counts,
-    check_numbers,
-    check_positive,
-    refuse_l1,
-)
+from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_l1
 from besag.learn.optimisers.line_search import is_no_larger
 
 POWERS = 20
@@ -38,10 +30,9 @@ class GradientDescent(Descending):
     tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
-        check_counts(self, "max_iterations")
-        check_numbers(self, "tolerance")
-        if self.step is not None:
-            check_positive(self, "step")
+        OPTIMIZERS.check_counts(self, "max_iterations")
+        OPTIMIZERS.check_numbers(self, "tolerance")
+        OPTIMIZERS.check_positive(self, "step")
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)

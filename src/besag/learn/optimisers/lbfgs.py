@@ -31,15 +31,7 @@ from besag.kernels.threads import run_chunks
 from besag.learn.checkpoint import Kept
 from besag.learn.history import Iteration
 from besag.learn.objective import Function
-from besag.learn.optimisers.base import (
-    Descending,
-    Method,
-    Point,
-    check_choice,
-    check_counts,
-    check_numbers,
-    pseudo_gradient,
-)
+from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, pseudo_gradient
 from besag.learn.optimisers.line_search import Ray, Trial, backtrack, ray_of, wolfe
 
 METRICS = ("diagonal", "identity")
@@ -66,9 +58,9 @@ class LBFGS(Descending):
     period: int = 10
 
     def __post_init__(self) -> None:
-        check_counts(self, "memory", "max_iterations", "period")
-        check_numbers(self, "tolerance", "relative_decrease")
-        check_choice(self, "metric", METRICS)
+        OPTIMIZERS.check_counts(self, "memory", "max_iterations", "period")
+        OPTIMIZERS.check_numbers(self, "tolerance", "relative_decrease")
+        OPTIMIZERS.check_choice(self, "metric", METRICS)
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         return _QuasiNewton(self, function, n_parameters)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from besag.arrays import Array, dot, norm
 from besag.learn.objective import Function, Product
-from besag.learn.optimisers.base import Descending, Method, Point, check_counts, check_numbers, refuse_l1
+from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_l1
 from besag.learn.optimisers.line_search import Trial, backtrack, is_progress, ray_of
 
 LARGEST_FORCING = 0.5
@@ -29,8 +29,8 @@ class NewtonCG(Descending):
     max_products: int = 200
 
     def __post_init__(self) -> None:
-        check_counts(self, "max_iterations", "max_products")
-        check_numbers(self, "tolerance")
+        OPTIMIZERS.check_counts(self, "max_iterations", "max_products")
+        OPTIMIZERS.check_numbers(self, "tolerance")
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)

@@ -9,8 +9,10 @@ cosine        step (1 + cos(pi e / E)) / 2  down to 0 at the last of E epochs
 from __future__ import annotations
 
 import math
+from typing import Literal, TypeAlias, get_args
 
-SCHEDULES = ("constant", "inverse", "inverse_sqrt", "cosine")
+Schedule: TypeAlias = Literal["constant", "inverse", "inverse_sqrt", "cosine"]
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 
 
 def scale_step(schedule: str, step: float, decay: float, epochs: float, max_epochs: int) -> float:

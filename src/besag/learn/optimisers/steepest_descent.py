@@ -17,15 +17,7 @@ from dataclasses import dataclass
 from besag.arrays import norm
 from besag.learn.history import Iteration
 from besag.learn.objective import Function
-from besag.learn.optimisers.base import (
-    Descending,
-    Method,
-    Point,
-    check_counts,
-    check_numbers,
-    check_positive,
-    refuse_l1,
-)
+from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_l1
 from besag.learn.optimisers.line_search import Trial, exact, ray_of
 
 
@@ -38,9 +30,9 @@ class SteepestDescent(Descending):
     line_tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
-        check_counts(self, "max_iterations")
-        check_numbers(self, "tolerance")
-        check_positive(self, "line_tolerance")
+        OPTIMIZERS.check_counts(self, "max_iterations")
+        OPTIMIZERS.check_numbers(self, "tolerance")
+        OPTIMIZERS.check_positive(self, "line_tolerance")
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)

@@ -24,9 +24,9 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.learn.objective import Function
-from besag.learn.optimisers.base import Descending, Method, check_choice, check_counts, check_numbers, check_positive
+from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method
 from besag.learn.optimisers.epochs import Scheduled
-from besag.learn.optimisers.schedules import SCHEDULES
+from besag.learn.optimisers.schedules import SCHEDULES, Schedule
 from besag.learn.optimisers.svrg import Anchored
 
 Moments: TypeAlias = Mapping[str, Array]
@@ -44,7 +44,7 @@ class Stochastic(Descending):
 
     batch_size: int | None = None
     step: float | None = None
-    schedule: str | None = None
+    schedule: Schedule | None = None
     decay: float = 1.0
     averaging: bool | None = None
     seed: int = 0
@@ -55,15 +55,12 @@ class Stochastic(Descending):
     usual: ClassVar[tuple[str, float]] = ("inverse_sqrt", 0.1)
 
     def __post_init__(self) -> None:
-        check_counts(self, "max_iterations", "evaluate_every")
-        if self.batch_size is not None:
-            check_counts(self, "batch_size")
-        if self.step is not None:
-            check_positive(self, "step")
-        check_counts(self, "seed", least=0)
-        check_numbers(self, "decay", "tolerance")
-        check_choice(self, "schedule", (None, *SCHEDULES))
-        check_choice(self, "averaging", (None, True, False))
+        OPTIMIZERS.check_counts(self, "max_iterations", "evaluate_every", "batch_size")
+        OPTIMIZERS.check_positive(self, "step")
+        OPTIMIZERS.check_counts(self, "seed", least=0)
+        OPTIMIZERS.check_numbers(self, "decay", "tolerance")
+        OPTIMIZERS.check_choice(self, "schedule", (None, *SCHEDULES))
+        OPTIMIZERS.check_choice(self, "averaging", (None, True, False))
         self.check_own()
 
     @property
@@ -110,7 +107,7 @@ class Momentum(Stochastic):
     usual: ClassVar[tuple[str, float]] = ("cosine", 0.01)
 
     def check_own(self) -> None:
-        check_numbers(self, "momentum", below=1.0)
+        OPTIMIZERS.check_numbers(self, "momentum", below=1.0)
 
     def moments(self, theta: Array) -> Moments:
         return {"mean": np.zeros_like(theta)}
@@ -131,8 +128,8 @@ class Adam(Stochastic):
     usual: ClassVar[tuple[str, float]] = ("cosine", 0.05)
 
     def check_own(self) -> None:
-        check_numbers(self, "beta1", "beta2", below=1.0)
-        check_positive(self, "epsilon")
+        OPTIMIZERS.check_numbers(self, "beta1", "beta2", below=1.0)
+        OPTIMIZERS.check_positive(self, "epsilon")
 
     def moments(self, theta: Array) -> Moments:
         return {"mean": np.zeros_like(theta), "square": np.zeros_like(theta)}
@@ -153,7 +150,7 @@ class Adagrad(Stochastic):
     usual: ClassVar[tuple[str, float]] = ("constant", 0.5)
 
     def check_own(self) -> None:
-        check_positive(self, "epsilon")
+        OPTIMIZERS.check_positive(self, "epsilon")
 
     def moments(self, theta: Array) -> Moments:
         return {"square": np.zeros_like(theta)}

@@ -26,7 +26,7 @@ from besag.data.dataset import Batch
 from besag.data.sequences import Sequences
 from besag.infer.chains.kernels.gradient import make_gradient, pad_columns
 from besag.infer.chains.kernels.parameters import make_counted, make_laid_out, make_taken_off
-from besag.infer.engine import make_engine
+from besag.infer.engine import ENGINES
 from besag.infer.trees.kernels.pair_passes import DELTA
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
@@ -287,7 +287,7 @@ class ChainLikelihood:
         return Transitions(freeze(np.stack([weights, weights.T])), freeze(ends), shift)
 
     def _general(self) -> Likelihood:
-        return Likelihood(make_engine("tree", n_threads=1))
+        return Likelihood(ENGINES.read("tree", n_threads=1))
 
     def _batch(self, shard: Shard) -> Batch:
         """The same on a Graph."""
