@@ -1,28 +1,28 @@
 """Greedy elimination orders: one run over a graph of variables, and the scores that it starts from.
 
-To eliminate v is to join its neighbours C to each other and to take v out; the table of v and C has K_v prod_C K_a
-entries. A greedy order takes at each step the variable of the least key. With weights w,
+Eliminating v joins its neighbours C to each other and removes v; the table of v and C has K_v prod_C K_a entries. A
+greedy order takes at each step the variable with the least key. With weights w,
 
     score(v)  sum of w_a w_b over the pairs a, b of neighbours of v that are not joined yet
     size(v)   sum of log K over v and its neighbours
     key(v)    score(v), or size(v), times a factor of v that breaks ties or adds noise
 
-but a variable of score 0 goes before all others, since it costs nothing that would not have to be paid later. Of those
-that have the same clique, the one of the most states goes first: the tables of the rest are smaller without it.
+but a variable with score 0 goes before all others, since its table has to be paid for at any time. Of those with the
+same clique, the one with the most states goes first: the tables of the rest are smaller without it.
 
-Scores and sizes follow the graph by small corrections. With W_v the sum of w over the neighbours of v, and M the common
-neighbours of a and b, to join a and b does
+Scores and sizes are updated incrementally. With W_v the sum of w over the neighbours of v, and M the common neighbours
+of a and b, joining a and b does
 
     score(m) -= w_a w_b for m in M,   score(a) += w_b (W_a - sum_M w),   score(b) += w_a (W_b - sum_M w)
 
-and to take out v, when C is joined, does score(a) -= w_v (W_a - w_v - sum_C w + w_a) for a in C. So a step that joins
-nothing costs O(|C|), and each new edge O(degree). Scores and sizes are integers below 2^53 (callers see to it), hence
+and removing v, when C is joined, does score(a) -= w_v (W_a - w_v - sum_C w + w_a) for a in C. So a step that joins
+nothing costs O(|C|), and each new edge O(degree). Scores and sizes are integers below 2^53 (callers ensure it), hence
 exact in any order of summation, and keys are single products: plain Python and compiled code choose the same order.
 
-Shapes: V variables; `first` (V + 1,) and `others` (A,): the neighbours of v are others[first[v]:first[v + 1]]. While a
-run goes on they are in a pool, a stretch for each variable with room to grow. A variable that is gone stays in the
-lists of others until they are next gone through: to search for it would take O(V^2) steps around a hub. In the same
-way a heap of keys learns of new scores only when there is no variable of score 0 left.
+Shapes: V variables; `first` (V + 1,) and `others` (A,): the neighbours of v are others[first[v]:first[v + 1]]. During a
+run they are in a pool, a stretch for each variable with room to grow. A removed variable stays in the lists of others
+until they are next traversed: searching for it would take O(V^2) steps around a hub. For the same reason the heap of
+keys is updated with new scores only when no variable with score 0 is left.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ GIVEN_UP, CUT_OFF, DONE = 0, 1, 2  # how a run can end
 HEAP_STEPS = 8  # an update of the heap takes as long as this many steps through a list of neighbours
 LOG_UNIT = 2.0**-20  # logs are whole multiples of it, hence sums of them exact
 MOST_WEIGHT = 2.0**26  # of all variables together: scores, at most its square, are then exact
-GONE, FREE = -1, -2  # places outside of the heap: FREE - i is place i of the list of those with score 0
+GONE, FREE = -1, -2  # places outside the heap: FREE - i is place i of the list of variables with score 0
 
 Run: TypeAlias = tuple[int, float, float, int, int, int, int]
 
 
 @inlined
 def find_neighbours(n_variables: int, offsets: IntArray, scopes: IntArray) -> tuple[IntArray, IntArray]:
-    """Who shares a factor with whom, (first, others), from the scopes of the factors."""
-    begin = np.zeros(n_variables + 1, np.int64)  # factors beside each variable
+    """The neighbours of each variable, (first, others), from the scopes of the factors."""
+    begin = np.zeros(n_variables + 1, np.int64)  # factors on each variable
     n_pairs = 0
     for f in range(len(offsets) - 1):
         arity = offsets[f + 1] - offsets[f]
@@ -86,7 +86,7 @@ def start_scores(
 ) -> None:
     """W, scores and sizes of all variables for R rows of weights (R, V); finds each triangle once."""
     n_variables, n_rows = len(logs), len(weights)
-    # Each edge is kept at its end of fewer neighbours, which makes it O(A^1.5) however large a hub is.
+    # Each edge is kept at the end with fewer neighbours, so that the time is O(A^1.5) however large a hub is.
     start = np.zeros(n_variables + 1, np.int64)
     ahead = np.empty(len(others), np.int64)
     top = 0
@@ -126,7 +126,7 @@ def start_scores(
 def prepare_runs(
     cardinalities: IntArray, first: IntArray, others: IntArray
 ) -> tuple[Array, IntArray, Array, Array, Array, IntArray]:
-    """What runs share.
+    """The arrays that all runs share.
 
     -> cardinalities as numbers and their logs (V,); weights, W and scores (2, V) by weighted fill and by fill; sizes
     (V,).
@@ -144,7 +144,7 @@ def prepare_runs(
 
 @inlined
 def rise(i: int, v: int, key: float, heap: IntArray, keys: Array, place: IntArray) -> int:
-    """Put v with its key at i of the heap, or above where it belongs; where that is."""
+    """Put v with its key at place i of the heap, or above where it belongs; returns its place."""
     while i > 0 and key < keys[(i - 1) >> 1]:
         above = (i - 1) >> 1
         heap[i], keys[i] = heap[above], keys[above]
@@ -174,7 +174,7 @@ def sink(i: int, n: int, heap: IntArray, keys: Array, place: IntArray) -> None:
 
 @inlined
 def tidy(start: int, length: int, to: int, pool: IntArray, alive: BoolArray) -> int:
-    """Move those in a list that are not gone to another place in the pool, or to its own start; their number."""
+    """Move those of a list that are not gone to another place in the pool, or to its start; returns their number."""
     n = 0
     for i in range(start, start + length):
         if alive[pool[i]]:
@@ -185,7 +185,7 @@ def tidy(start: int, length: int, to: int, pool: IntArray, alive: BoolArray) -> 
 
 @inlined
 def largest_twin(v: int, d: int, clique: IntArray, degree: IntArray, place: IntArray, cardinalities: Array) -> int:
-    """Where in the clique of v, which has score 0, the one of most states is that has the same clique; -1: v itself."""
+    """The place in the clique of v (score 0) of the variable with the same clique and the most states; -1: v itself."""
     twin, most = -1, cardinalities[v]
     for i in range(d):
         a = clique[i]
@@ -196,7 +196,7 @@ def largest_twin(v: int, d: int, clique: IntArray, degree: IntArray, place: IntA
 
 @inlined
 def move_hub_last(d: int, clique: IntArray, degree: IntArray) -> None:
-    """Put the one of the most neighbours at the end: the lists of all others are gone through first."""
+    """Put the one with the most neighbours at the end: the lists of all others are traversed first."""
     hub = 0
     for i in range(1, d):
         if degree[clique[i]] > degree[clique[hub]]:
@@ -208,7 +208,7 @@ def move_hub_last(d: int, clique: IntArray, degree: IntArray) -> None:
 def meet(
     gain: float, stamp: int, start: int, length: int, pool: IntArray, mark: IntArray, weights: Array, score: Array
 ) -> float:
-    """Lower the scores of those in a list that bear the stamp; their weight."""
+    """Lower the scores of those in a list that bear the stamp; returns their total weight."""
     common = 0.0
     for i in range(start, start + length):
         m = pool[i]
@@ -220,7 +220,7 @@ def meet(
 
 @inlined
 def with_room(pool: IntArray, top: int, room: int) -> IntArray:
-    """The pool, or a longer copy of its first `top` places where it is too short for `room` more."""
+    """The pool, or a longer copy of its first `top` places if it is too short for `room` more."""
     if top + room <= len(pool):
         return pool
     longer = np.empty(2 * len(pool) + room, np.int64)
@@ -231,7 +231,7 @@ def with_room(pool: IntArray, top: int, room: int) -> IntArray:
 
 @inlined
 def enlist(v: int, n_waiting: int, waiting: IntArray, waits: BoolArray) -> int:
-    """Note that the score of v has changed; the number of those noted."""
+    """Note that the score of v has changed; returns how many are noted."""
     if not waits[v]:
         waits[v] = True
         waiting[n_waiting] = v
@@ -255,7 +255,7 @@ def refresh(
     place: IntArray,
     free: IntArray,
 ) -> tuple[int, int]:
-    """Tell the heap of changed scores, and move those of score 0 to the free; the new lengths of both."""
+    """Update the heap with changed scores, and move those with score 0 to the free; returns the new lengths of both."""
     for i in range(n_waiting):
         a = waiting[i]
         waits[a] = False
@@ -296,9 +296,9 @@ def eliminate(
 
     Returns how it ended; the entries of all tables and of the largest; the log of the largest in the units of `logs`;
     the width; how many go before any neighbours are joined; the steps taken. A run is given up when its entries reach
-    `give_up` (and, since entries can be infinite, the log of its largest table `give_up_log`). It is cut off after
-    `most_steps`: what is left then follows in no special order, and counts as one clique, with all that are kept, which
-    is an upper bound.
+    `give_up` (and, since entries can be infinite, the log of its largest table reaches `give_up_log`). It is cut off
+    after `most_steps`: the remaining variables then follow in no special order, and count as one clique with all kept
+    ones, which is an upper bound.
     """
     n = len(cardinalities)
     score, beside, size = scores.copy(), sums.copy(), sizes.copy()
@@ -411,7 +411,7 @@ def eliminate(
                     length[x] += 1
                 mark[b] = stamp
             if n_joined > joined_before:
-                # Whose score has changed was a neighbour of a.
+                # Only neighbours of a can have a changed score.
                 for k in range(start[a], start[a] + n_before):
                     n_waiting = enlist(pool[k], n_waiting, waiting, waits)
         alive[v] = False
