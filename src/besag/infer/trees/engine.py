@@ -215,7 +215,7 @@ class _TreeRun:
         return answer, {"domain": "linear" if part.semiring == Semiring.SUM else "log"}
 
     def _emptied(self, base: Array, log_z: Array) -> Array:
-        """The base with no state left if a row or instance has no labelling, so that no other component of it counts."""
+        """The base with no state left in a row or instance without a labelling, so that no component of it counts."""
         if self.graph.n_instances == 1:
             return np.where((log_z == -np.inf)[:, None], -np.inf, base)
         sizes = np.diff(self.graph.state_offsets[self.graph.instance_offsets])

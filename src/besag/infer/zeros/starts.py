@@ -93,8 +93,8 @@ def _search_row(
                 break
     if not found:
         raise CapabilityError(
-            f"found no labelling that the hard zeros allow to start from, in {len(codes) * len(BUDGETS)} searches of "
-            f"up to {max(BUDGETS)} dead ends; give one by init=model.map(...), or use an exact engine"
+            f"no labelling that the hard zeros allow was found to start from, in {len(codes) * len(BUDGETS)} searches "
+            f"of up to {max(BUDGETS)} dead ends; give one by init=model.map(...), or use an exact engine"
         )
     for chain in set(range(len(codes))) - set(found):
         codes[chain] = codes[found[chain % len(found)]]

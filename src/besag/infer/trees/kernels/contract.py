@@ -157,7 +157,7 @@ def contract(
 
 @inlined
 def potts_weights(semiring: int, c: float) -> tuple[float, float]:
-    """(diagonal, off) of a Potts factor; in SUM without the larger one, to the nearest whole number, see `trees.base`."""
+    """(diagonal, off) of a Potts factor; in SUM divided by the larger, rounded in logs (`besag.infer.trees.base`)."""
     if semiring != SUM:
         return 0.0, c
     taken = math.floor(0.5 + max(c, 0.0))
@@ -289,7 +289,7 @@ def emit(
     n_rows: int,
     factors_start: int,
 ) -> None:
-    """The factor's marginal, table (x) all incoming / z: its weighted sum over lanes goes to moments, itself to factors.
+    """The factor's marginal, table (x) all incoming / z: to factors as it is, to moments summed over weighted lanes.
 
     moments (entries,) and factors (rows, entries) may have length 0. Lanes from n_rows on are padding.
     """
