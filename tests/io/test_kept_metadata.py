@@ -186,7 +186,7 @@ def test_plain_names_are_not_looked_at_twice(tmp_path: Path, suffix: str, monkey
             ".xml",
             {},
             {"xmlbif": {"definition_elements": [{"tag": "TABLE", "text": "x"}]}},
-            "XMLBIF cannot hold the xmlbif of 'B': the file would not be read again as it is .*nothing was written",
+            "XMLBIF cannot hold the xmlbif of 'B': the file could not be read back unchanged .*nothing was written",
         ),
         (".net", {"net": {"class": "a b"}}, {}, "'net/class' of the model: expected an identifier that is no keyword"),
         (".net", {"net": 5}, {}, "'net' of the model: expected a dict, got 5"),

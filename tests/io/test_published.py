@@ -131,7 +131,7 @@ BROKEN = {
 }
 ODD = {
     "agrum/uai/BNUAIReader_file3.uai": ":36: function 5: row 4=0, 1=0 of the CPT of '5' sums to 0.8, not 1",
-    "merlin/bn.uai": ":53: what follows the last table, from here on, is ignored",
+    "merlin/bn.uai": ":53: everything from here on, after the last table, is ignored",
     "merlin/pedigree1.uai": ":933: function 75: the CPT of '75' sums to 0.925, not 1",
 }
 

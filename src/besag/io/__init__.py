@@ -1,4 +1,4 @@
-"""Models in files: one module a format, `load` and `save` to choose between them."""
+"""Models in files: one module for each format; `load` and `save` choose between them."""
 
 from besag.io.load import load
 from besag.io.save import convert, save

@@ -1,14 +1,14 @@
-"""The file formats: who reads and writes what.
+"""The file formats, and the modules that read and write them.
 
 A format is one module of this package, imported when it is first needed, with
 
     matches(head: bytes) -> bool       whether a file that begins so is of this format
     read(source: Source) -> Model      the model, or a ParseError with path and line
-    write(model: Model) -> bytes       the file; only where the format can be written
+    write(model: Model) -> bytes       the file; only if the format can be written
 
 and one entry in FORMATS. `carries` says what a format can hold besides tables: "markov" (factors that are no CPTs),
-"names" (of variables and states), and keys of the metadata of variables; `of_model` has the keys of the model's own.
-What a model has and a format does not carry is reported when it is written.
+"names" (of variables and states), and keys of the metadata of variables; `of_model` has those of the model itself.
+Anything in a model that a format does not carry is reported when it is written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEAD = 1 << 14
 
 
 class Source(NamedTuple):
-    """What a reader is given: the content of a file, unpacked, its path, and how to take decision networks."""
+    """The input of a reader: the content of a file, unpacked, its path, and how to treat decision networks."""
 
     data: bytes
     path: str
@@ -105,7 +105,7 @@ def format_of_content(data: bytes, path: str | PathLike[str], suffix: str) -> Fo
 
 
 def looks_like(data: bytes, chosen: Format) -> Format | None:
-    """The format that a file seems to have by its content, where that is another than the one chosen."""
+    """The format that a file seems to have by its content, if that is another than the one chosen."""
     head = data[:HEAD]
     if chosen.module.matches(head):
         return None
@@ -113,7 +113,7 @@ def looks_like(data: bytes, chosen: Format) -> Format | None:
 
 
 def format_to_write(path: str | PathLike[str], name: str | None = None) -> Format:
-    """The format that is named, or else that a path asks for."""
+    """The format that is named, or else the one of the path's suffix."""
     suffix = suffix_of(path)
     found = next((f for f in FORMATS if suffix in f.suffixes), None) if name is None else format_named(name)
     if found is None or found.carries is None:

@@ -1,6 +1,6 @@
 """`load`: a model from a file, whatever its format.
 
-The suffix chooses the reader, .gz and .xz aside; where it says nothing, the first bytes do (`besag.io.formats`).
+The suffix chooses the reader, .gz and .xz aside; if it is unknown, the first bytes do (`besag.io.formats`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from besag.io.formats import Source, format_named, format_of_content, looks_like
 from besag.io.shared.files import read_bytes, suffix_of
 from besag.model.model import Model
 
-ARCHIVE = b"PK\x03\x04"  # how the files of estimators begin
+ARCHIVE = b"PK\x03\x04"  # the first bytes of an estimator's file
 ESTIMATORS = "besag.estimators.files"
 
 
 def load(path: str | PathLike[str] | IO[bytes], *, format: str | None = None, ignore_utilities: bool = False) -> Any:
-    """A model from a file or an open binary stream; every format also packed as .gz or .xz; or a fitted estimator.
+    """Load a model, or a fitted estimator, from a file or an open binary stream; files may be packed as .gz or .xz.
 
     .uai, .bif, .xml (XMLBIF), .net (Hugin), .xdsl and .dsl (GeNIe), .dsc, .fg (libDAI), .wcsp, .cfn, .json (native); by
-    content where the suffix says nothing, or by `format`, a suffix. Decision and utility nodes are an error;
-    ignore_utilities=True reads the chance nodes alone. FileNotFoundError where there is no such file; any other failure
-    is a ParseError that names the path.
+    content if the suffix is unknown, or by `format`, a suffix. Decision and utility nodes are an error;
+    ignore_utilities=True reads the chance nodes alone. FileNotFoundError if there is no such file; any other failure is
+    a ParseError that names the path.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp(), "coin.uai")

@@ -1,4 +1,4 @@
-"""What a reader has mended without a word, for those who ask: `with noted() as notes: load(path)`."""
+"""Notes on what a reader has silently corrected, for callers who ask: `with note_all() as notes: load(path)`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _notes: ContextVar[list[str] | None] = ContextVar("notes", default=None)
 
 
 def note(text: str) -> None:
-    """Say it to whoever is listening."""
+    """Add a note to the list of the innermost `note_all` block, if there is one."""
     listening = _notes.get()
     if listening is not None:
         listening.append(text)
@@ -18,7 +18,7 @@ def note(text: str) -> None:
 
 @contextmanager
 def note_all() -> Iterator[list[str]]:
-    """A list that fills with the notes of all readers inside."""
+    """A list that collects the notes of all readers inside the block."""
     heard: list[str] = []
     token = _notes.set(heard)
     try:

@@ -1,8 +1,8 @@
-"""What comes back of a model from the file that is about to be written, so that no loss goes without a word.
+"""Reading a file back before it is written to disk, so that every loss is reported.
 
-A writer does not know all that its format does to a text: strip it, take it for something else, or break at it. So the
-file is read again before it appears, and compared: names, states, parents, and the metadata that the format carries,
-key by key. That is done where there are such metadata, or names that are not plain.
+A writer cannot know everything that its format does to a text: strip it, take it for something else, or fail on it. So
+the content is read back first, and compared: names, states, parents, and the metadata that the format carries, key by
+key. This is done if there are such metadata, or names that are not plain.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.<>=+-]+")
 
 
 def find_altered(model: Model, data: bytes, chosen: Format) -> list[str]:
-    """What comes back otherwise from a file of a format; ModelError where the file is broken or of another model."""
+    """What differs when a file is read back; ModelError if the file is broken or has another model's structure."""
     if not _is_to_be_read(model, chosen):
         return []
     try:
         again = _read(model, data, chosen)
     except (ParseError, ModelError) as error:
         raise ModelError(
-            f"{chosen.name} cannot hold {_part_at_fault(model, chosen)}: the file would not be read again as it is "
+            f"{chosen.name} cannot hold {_part_at_fault(model, chosen)}: the file could not be read back unchanged "
             f"({error}); nothing was written; change it, or save the model as .json"
         ) from None
     names, n = model.variables.names, len(model.variables)
@@ -61,13 +61,13 @@ def _is_to_be_read(model: Model, chosen: Format) -> bool:
 
 
 def _carried(metadata: Mapping[str, Any], keys: Collection[str]) -> list[str]:
-    """The keys of metadata that say something and that a format carries."""
+    """The keys of metadata that are not empty and that a format carries."""
     return [key for key, value in metadata.items() if key in keys and not is_nothing(value)]
 
 
 def _read(model: Model, data: bytes, chosen: Format) -> Model:
-    """The model that a file holds; ModelError where it is not of the same structure."""
-    with note_all():  # what the reader mends is no news of the file that somebody has read
+    """The model read back from a file; ModelError if it does not have the same structure."""
+    with note_all():  # corrections of this reading must not be noted as those of the user's file
         again: Model = chosen.module.read(Source(data, "the file"))
     if not np.array_equal(model.variables.cardinalities, again.variables.cardinalities):
         raise ModelError("it would be of other variables")
@@ -77,7 +77,7 @@ def _read(model: Model, data: bytes, chosen: Format) -> Model:
 
 
 def _changed(model: Model, again: Model, chosen: Format) -> dict[str, list[int]]:
-    """The variables whose entry with a key comes back otherwise, by key."""
+    """The variables whose metadata entry differs when read back, by key."""
     found: dict[str, list[int]] = {}
     for v, entries in model.variables.metadata.items():
         back = again.variables.metadata.get(v, NONE)
@@ -95,7 +95,7 @@ def _of(model: Model, variables: Sequence[int]) -> str:
 
 
 def _part_at_fault(model: Model, chosen: Format) -> str:
-    """The first part of a model that would not come back from a file of its own."""
+    """The first part of a model that could not be read back from a file of its own."""
     for what, alone in _parts(model):
         try:
             _read(alone, chosen.module.write(alone), chosen)

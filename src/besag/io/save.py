@@ -1,4 +1,4 @@
-"""`save` and `convert`: a model into a file, whole or not at all, with a word on what the format cannot carry."""
+"""`save` and `convert`: a model into a file, whole or not at all, with a warning about what the format cannot carry."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from besag.model.model import Model
 def save(model: Model, path: str | PathLike[str], *, format: str | None = None) -> None:
     """Write a model to a file: .uai, .bif, .xml (XMLBIF), .net (Hugin), .xdsl (GeNIe) or .json (native), also .gz, .xz.
 
-    The suffix chooses the format, or `format`, a suffix, does. What the format cannot carry, such as the names of
-    variables in UAI, is reported in one LossWarning: a model with metadata or odd names is read again before it is
-    written. A model that a format cannot hold at all is a ModelError. The file appears whole or not at all.
+    The format is chosen by the suffix of the path, or by `format`, a suffix. What it cannot carry, such as the names of
+    variables in UAI, is reported in one LossWarning, for which a model with metadata or unusual names is read back
+    first. A model that a format cannot hold at all is a ModelError. The file is written whole or not at all.
 
     >>> import besag, tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp(), "rain.bif")
@@ -57,19 +57,19 @@ def convert(
 
 
 def encode(model: Model, chosen: Format) -> tuple[bytes, list[str]]:
-    """The content of a file, and what of the model it does not carry; ModelError where it cannot hold the model."""
+    """The content of a file, and what it cannot carry of the model; ModelError if it cannot hold the model at all."""
     data: bytes = chosen.module.write(model)
     return data, losses(model, chosen) + find_altered(model, data, chosen)
 
 
 def report(lost: Sequence[str], chosen: Format) -> None:
-    """A LossWarning where a format cannot carry all of a model."""
+    """Issue a LossWarning if a format cannot carry all of a model."""
     if lost:
         warn(LossWarning(f"{chosen.name} cannot carry {', '.join(lost)}"))
 
 
 def losses(model: Model, chosen: Format) -> list[str]:
-    """What a model has and a format has no place for."""
+    """The parts of a model that a format has no place for."""
     carries = chosen.carries or frozenset()
     lost = []
     if "names" not in carries:

@@ -1,12 +1,13 @@
-"""Where compiled kernels are kept on disk. Imports numba: only `compile` imports this module, when it needs it.
+"""The cache of compiled kernels on disk. Imports numba: only `compile` imports this module, when it needs it.
 
-numba's own cache serves functions of one file; ours need four things more:
+numba's own cache serves functions of one file; ours adds four things:
 
-- a place always: `NUMBA_CACHE_DIR`, beside the package, the user's cache directory, a private temporary directory;
-- freshness against every file that a kernel's file imports, directly or not, since kernels inline helpers from other
-  files; and no entry at all from a process whose files were edited after it had imported them;
-- one index file for each set of constants: processes which save different kernels at once into one index can leave an
-  entry that names another kernel's machine code;
+- there is always a place: `NUMBA_CACHE_DIR`, beside the package, the user's cache directory, a private temporary
+  directory;
+- entries are checked against every file that a kernel's file imports, directly or not, since kernels inline helpers
+  from other files; and a process whose files were edited after it had imported them saves no entry at all;
+- there is one index file for each set of constants: processes which save different kernels at once into one index can
+  leave an entry that names another kernel's machine code;
 - a damaged file, a full disk or a cache of another user costs a compilation, never an error.
 """
 
@@ -28,13 +29,13 @@ from besag.kernels.compile import IMPORTED_AT
 
 PACKAGE = Path(__file__).parents[1]
 
-# Of a statement: what is imported, or from where and what. A test holds it to Python's own parser.
+# The import statements of a text. A test compares this with Python's own parser.
 IMPORTS = re.compile(r"^[ \t]*(?:import (besag.*)|from (besag[.\w]*) import (\([^)]*\)|.*))", re.MULTILINE)
 COMMENT = re.compile(r"#.*")
 
 
 class _ChangedSinceError(Exception):
-    """A file was edited after it was imported: the machine code of this process is that of a text which is gone."""
+    """A file was edited after it was imported: the machine code of this process no longer matches the source."""
 
 
 @functools.cache
@@ -57,7 +58,7 @@ def modules_imported(text: str) -> set[str]:
 
 
 def _files_of(module: str) -> list[Path]:
-    """The file of a module of this package; none where there is no such module."""
+    """The file of a module of this package; none if there is no such module."""
     path = PACKAGE.joinpath(*module.split(".")[1:])
     return [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
 
@@ -75,7 +76,7 @@ def _stamp(file: str) -> str:
 
 
 class _Stamped:
-    """A locator whose entries are fresh while no file that the kernel is made of has changed."""
+    """A locator whose entries are valid as long as no file that the kernel is made of has changed."""
 
     _py_file: str
 
@@ -102,7 +103,7 @@ class _UserDirectory(_Stamped, caching.UserWideCacheLocator):
 
 
 class _TemporaryDirectory(_Stamped, caching.UserWideCacheLocator):
-    """A directory of this user's alone: what lies in a cache is executed."""
+    """A directory that belongs to this user alone, since the content of a cache is executed."""
 
     def __init__(self, py_func: Any, py_file: str) -> None:
         self._py_file = py_file
@@ -118,7 +119,7 @@ class _TemporaryDirectory(_Stamped, caching.UserWideCacheLocator):
 
 
 def private_directory() -> Path:
-    """A directory for this user under the temporary directory, 0700; OSError where someone else holds its name."""
+    """A directory for this user under the temporary directory, 0700; OSError if someone else owns that name."""
     user = getattr(os, "getuid", lambda: 0)()
     path = Path(tempfile.gettempdir()) / f"besag-kernels-{user}"
     path.mkdir(0o700, exist_ok=True)
@@ -158,6 +159,6 @@ class _KernelCache(caching.FunctionCache):
 
 
 def kernel_cache(py_func: Any, constants: tuple[int, ...]) -> Any:
-    """The cache of one kernel; raises where there is no place at all for it."""
+    """The cache of one kernel; raises if there is no place at all for it."""
     implementation = type("_Impl", (_KernelCacheImpl,), {"_constants": constants})
     return type("_Cache", (_KernelCache,), {"_impl_class": implementation})(py_func)

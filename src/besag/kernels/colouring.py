@@ -1,12 +1,12 @@
-"""Colours of variables, so that no factor has two variables of one colour: those of a colour may be updated together.
+"""Colours of variables such that no factor has two variables of one colour: those of a colour may be updated together.
 
-Greedy, in the order of the variables: each takes the lowest colour that none of its neighbours has. A grid of four
-neighbours gets two colours, one of eight gets four.
+Greedy, in the order of the variables: each takes the lowest colour that none of its neighbours has. A grid with four
+neighbours gets two colours, one with eight gets four.
 
-Groups. Where variables are updated in groups (trees), it is groups that get colours: no two groups of a colour share a
-factor. `group_of` is the identity where every variable is its own group.
+Groups. If variables are updated in groups (trees), the groups get colours: no two groups of a colour share a factor.
+`group_of` is the identity if every variable is its own group.
 
-    V variables, F factors, G groups; first (V + 1,), linked: factors beside each variable (`forest.make_incidence`)
+    V variables, F factors, G groups; first (V + 1,), linked: factors on each variable (`incidence.make_incidence`)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def colours_of(
     *,
     compile: bool = True,
 ) -> IntArray:
-    """(G,): the colour of each group; of each variable where there are no groups."""
+    """(G,): the colour of each group, or of each variable if there are no groups."""
     graph = (freeze(state_offsets), freeze(scope_offsets), freeze(scope_variables))
     first, linked = kernel_of(make_incidence, compile=compile)(*graph)
     group_of = np.arange(len(state_offsets) - 1) if group_of is None else group_of
@@ -43,7 +43,7 @@ def colours_of(
 
 
 def make_colouring() -> Callable[..., None]:
-    """Kernel: fills the colours of groups, -1 before."""
+    """Kernel: fill in the colours of groups, -1 before."""
 
     def colouring(
         scope_offsets: IntArray,
@@ -55,7 +55,7 @@ def make_colouring() -> Callable[..., None]:
         group_offsets: IntArray,
         colours: IntArray,
     ) -> None:
-        taken_by = np.full(len(colours) + 1, -1, np.int64)  # the group that last found a colour among its neighbours
+        taken_by = np.full(len(colours) + 1, -1, np.int64)  # the last group that found each colour among its neighbours
         for g in range(len(colours)):
             for i in range(group_offsets[g], group_offsets[g + 1]):
                 v = members[i]

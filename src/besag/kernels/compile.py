@@ -7,17 +7,17 @@ imports numba. A kernel is made by a factory which closes over integers only,
         def kernel(...): ...
         return kernel
 
-`make_kernel(8)` is the Python kernel; `compiled(make_kernel, 8)` is the same function compiled for those integers, made
-once in a process and, through the cache on disk, once on a machine. What kernels call is marked `@inlined`: it stays a
-plain function and becomes part of the caller when the caller is compiled.
+`make_kernel(8)` is the Python kernel; `compiled(make_kernel, 8)` is the same function compiled for those integers, once
+per process and, through the cache on disk, once per machine. Functions that kernels call are marked `@inlined`: they
+stay plain functions and become part of the caller when the caller is compiled.
 
-Rules for what runs in both modes:
+Rules for code that runs in both modes:
 
 - no reliance on 1/0 or log(0);
 - integers are int64, numbers float64; inputs are read-only, only outputs writable (numba types the two differently, and
   each mixture is compiled anew);
-- memory that an inlined function writes through one argument must not be reached through another one: compiled, they
-  are `noalias`, without which half the time goes into checks for overlap;
+- memory that an inlined function writes through one argument must not be reached through another one: when compiled
+  they are `noalias`, without which half the time goes into checks for overlap;
 - the innermost index is a loop variable, or `at(start + i)`: numba's wrap-around of negative indices turns vector loads
   into gathers.
 """
@@ -41,11 +41,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # True would let LLVM assume that there are no infinities; these two only reorder sums and fuse multiply-adds.
 FASTMATH = {"contract", "reassoc"}
 
-IMPORTED_AT = time.time()  # kernels import this module first: what was edited later is not what runs here
+IMPORTED_AT = time.time()  # kernels import this module first, so files edited later are not what runs here
 
 COMPILE_ABOVE = 8_000  # table entries, some 0.1 s of plain Python
 
-_helpers: list[Callable[..., Any]] = []  # marked functions which numba does not know yet
+_helpers: list[Callable[..., Any]] = []  # marked functions that are not registered with numba yet
 _gatherers: list[Callable[..., Any]] = []  # those of them that may not be noalias
 _interpreted = [0.0]  # work done by plain Python in this process
 _kernels: dict[tuple[Any, ...], Any] = {}
@@ -65,8 +65,8 @@ def inlined(function: Function) -> Function:
 def gathering(function: Function) -> Function:
     """As `inlined`, for loops that read x[index[i]]: they are not `noalias`.
 
-    With it, LLVM makes gather instructions of them, which on processors that are mended against data sampling take
-    seven times as long as single loads.
+    With it, LLVM turns them into gather instructions, which take seven times as long as single loads on processors with
+    mitigations against data sampling.
     """
     _gatherers.append(function)
     return inlined(function)
@@ -74,7 +74,7 @@ def gathering(function: Function) -> Function:
 
 @inlined
 def at(index: int) -> int:
-    """The index; compiled, as an unsigned number, so that numba leaves out the wrap-around of negative ones."""
+    """The index; when compiled, as an unsigned number, so that numba leaves out the wrap-around of negative ones."""
     return index
 
 
@@ -97,9 +97,9 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
 
 
 def worth_compiling(work: float) -> bool:
-    """Whether to compile for so many table entries: where numba is there, or the work so far would have paid for it.
+    """Whether to compile for so many table entries: if numba is loaded, or the work so far would have paid for that.
 
-    One question about a small model is answered before numba would be loaded; the second one about a model of a few
+    A first question about a small model is answered before numba would be loaded; a second one about a model of a few
     dozen variables loads it.
     """
     if "numba" in sys.modules:
@@ -114,10 +114,10 @@ def kernel_of(make_kernel: Callable[..., Function], *constants: int, compile: bo
 
 
 def entry_of(kernel: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-    """The machine code of a compiled kernel for arguments of these types; the kernel where there is no way to it.
+    """The machine code of a compiled kernel for arguments of these types; the kernel itself if it is out of reach.
 
-    A call through it leaves out the look at the types of all arrays, three quarters of the time of a short call. It may
-    be called only with the same arrays, or others of the same types.
+    Calling it skips numba's dispatch on the types of all arrays, three quarters of the time of a short call. It may be
+    called only with the same arrays, or others of the same types.
     """
     key = (kernel, _kind(arguments))
     entry = _entries.get(key)
@@ -132,7 +132,7 @@ def entry_of(kernel: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
 
 
 def _kind(argument: Any) -> Any:
-    """What tells the types of arguments apart, in a fiftieth of the time that numba takes for the types."""
+    """A key that distinguishes the types of arguments, in a fiftieth of the time that numba takes to find the types."""
     if type(argument) is np.ndarray:
         return argument.dtype.num, argument.ndim, argument.flags.num
     return (type(argument), *map(_kind, argument)) if isinstance(argument, tuple) else type(argument)
@@ -151,7 +151,7 @@ def _register_helpers() -> None:
 
 
 def _unsigned(index: Any) -> Callable[[Any], Any]:
-    """What `at` is when compiled."""
+    """The compiled form of `at`."""
 
     def unsigned(index: Any) -> Any:
         return np.uintp(index)
@@ -160,20 +160,20 @@ def _unsigned(index: Any) -> Callable[[Any], Any]:
 
 
 def _helper_options() -> dict[str, object]:
-    """Options of inlined functions; numba knows `noalias` but has no name for it among the options of `jit`."""
+    """Options of inlined functions; numba supports `noalias` but does not offer it among the options of `jit`."""
     options: dict[str, object] = {"forceinline": True, "fastmath": FASTMATH, "error_model": "numpy"}
     try:
         target = importlib.import_module("numba.core.cpu").CPUTargetOptions
         if not hasattr(target, "noalias"):
-            importlib.import_module("numba.core.compiler").Flags.noalias  # noqa: B018  # is it still there?
+            importlib.import_module("numba.core.compiler").Flags.noalias  # noqa: B018  # does this numba have it?
             target.noalias = importlib.import_module("numba.core.options")._mapping("noalias")
-    except (ImportError, AttributeError):  # another numba: half the speed, the same answers
+    except (ImportError, AttributeError):  # another version of numba: half the speed, the same answers
         return options
     return {**options, "noalias": True}
 
 
 def _enable_cache(kernel: Any, constants: tuple[int, ...]) -> None:
-    """Keep the machine code on disk where that is possible; a kernel without a cache is slow to start, not wrong."""
+    """Keep the machine code on disk if possible; a kernel without a cache is slow to start, not wrong."""
     if not hasattr(kernel, "_cache"):  # NUMBA_DISABLE_JIT
         return
     try:
@@ -182,5 +182,5 @@ def _enable_cache(kernel: Any, constants: tuple[int, ...]) -> None:
 
         watch(kernel)
         kernel._cache = kernel_cache(kernel.py_func, constants)
-    except Exception:  # no place to write, or another numba: both end in compiling again
+    except Exception:  # no place to write, or another version of numba: kernels are compiled again each time
         return

@@ -1,9 +1,9 @@
-"""Whether vectors are distributions: one pass over numbers that lie one after the other.
+"""Checks whether vectors are distributions, in one pass over contiguous numbers.
 
     values (R, S)    offsets (V + 1,): vector v of a row is values[r, offsets[v]:offsets[v + 1]]
 
-A distribution sums to one, and what lies below zero sums to nothing, both up to a tolerance; NaN is in none. A vector
-of zeros may be right or wrong, which the caller knows: they are counted.
+A distribution sums to one, and its negative entries to zero, both up to a tolerance; it has no NaN. Whether a vector of
+zeros is right or wrong only the caller knows: they are counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _entries: dict[tuple[int, ...], Callable[..., tuple[int, int]]] = {}  # machine 
 
 
 def make_look() -> Callable[..., tuple[int, int]]:
-    """The first vector, r V + v, that is neither a distribution nor zero, or -1; and how many are zero before it."""
+    """Kernel: the first vector, r V + v, that is neither a distribution nor zero, or -1; the zero ones before it."""
 
     def look(values: Array, offsets: IntArray, tolerance: float) -> tuple[int, int]:
         n, n_zero = len(offsets) - 1, 0
@@ -39,7 +39,7 @@ def make_look() -> Callable[..., tuple[int, int]]:
 
 
 def look_through(values: Array, offsets: IntArray, tolerance: float) -> tuple[int, int]:
-    """See `make_look`; by numpy where numba is not loaded."""
+    """As `make_look`; by numpy if numba is not loaded."""
     if not worth_compiling(0.0):
         return _by_numpy(values, offsets, tolerance)
     kind = (values.dtype.num, values.flags.num, offsets.dtype.num, offsets.flags.num)

@@ -1,10 +1,10 @@
 """Log-potentials in the linear domain, the largest entry of each table or vector being one.
 
     values    exp(log-potential - largest of its table), in [0, 1]; hard zeros are 0
-    largest   the logarithms that were taken out; 0 of a table without a positive entry
+    largest   the logarithms that were taken out; 0 for a table without a positive entry
 
-Three makers, for what their readers need: `to_linear` (numpy, whole tables, float64), `make_weights` (vectors into the
-type of messages, and whether it can hold them), `make_linear` (tables to the power 1 / rho, Potts factors among them).
+Three forms: `to_linear` (numpy, whole tables, float64), `make_weights` (vectors into the dtype of messages, and whether
+it can hold them), `make_linear` (tables to the power 1 / rho, Potts factors among them).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Linear(NamedTuple):
 
     values: Array  # (L,)
     largest: Array  # (T,)
-    spans: Array  # (T,) largest less smallest logarithm of the positive entries
+    spans: Array  # (T,) largest minus smallest logarithm of the positive entries
 
 
 def to_linear(factors: Factors) -> Linear:
@@ -55,7 +55,7 @@ def find_spread(logs: Array, start: int, stop: int) -> tuple[float, float]:
 
 @inlined
 def exponentials(single: int, logs: Array, start: int, stop: int, high: float, out: AnyArray) -> None:
-    """exp(logs - high); in single precision by vector arithmetic, which is right to 1e-10 as far as weights reach."""
+    """exp(logs - high); in single precision by vector arithmetic, accurate to 1e-10 over the range of weights."""
     for i in range(start, stop):
         if single == 1:
             out[at(i)] = exp_below(logs[at(i)] - high)
@@ -64,9 +64,9 @@ def exponentials(single: int, logs: Array, start: int, stop: int, high: float, o
 
 
 def make_weights(single: int) -> Callable[..., bool]:
-    """Vectors at [offsets[t], offsets[t + 1]); those that are `kept` are copied as they are. single: out is float32.
+    """Kernel: weights of vectors at [offsets[t], offsets[t + 1]); those `kept` are just copied. single: out is float32.
 
-    What is taken out of vector t goes to shifts[t]. Where two finite log-weights of one vector lie more than `widest`
+    The largest log-weight of vector t goes to shifts[t]. If two finite log-weights of one vector lie more than `widest`
     apart, weights cannot hold both, and the answer is False.
     """
 
@@ -92,8 +92,8 @@ def make_weights(single: int) -> Callable[..., bool]:
 def make_linear() -> Callable[..., None]:
     """Kernel: exp(log-potential / rho) of tables first to last, each over its largest entry, of logarithm highs[t].
 
-    logs (T,) where a table begins in the log-potentials, weights (T + 1,) where in `to_linear`; of a Potts factor,
-    which has one number there, linear has the weights of equal and of unequal states.
+    logs (T,): where a table begins in the log-potentials; weights (T + 1,): where it begins in the output, which has
+    two weights for a Potts factor, of equal and of unequal states.
     """
 
     def fill(

@@ -1,7 +1,7 @@
-"""exp written out, so that loops over it become vector arithmetic: no compiled library of vector functions is certain.
+"""exp written out, so that loops over it are vectorised: a library of vector functions may not be installed.
 
-exp(x) = exp(x / 4096)^4096, by a polynomial and twelve squarings: right to 1e-12 for x down to -100, to a thousandth of
-itself at -700, and 0 below.
+exp(x) = exp(x / 4096)^4096, by a polynomial and twelve squarings: relative error 1e-12 for x down to -100, a thousandth
+at -700, and the result is 0 below.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """A table from hashes to numbers: C places, a power of two and more than half of them free; and the hashes of names.
 
 A hash h belongs at place h mod C, or at the next free one; numbers (C,) int32 is -1 at free places, keys (C,) int64 the
-hash of the others. Reading thousands of names in one go, the processor fetches many places at a time, where a dict
-waits for each.
+hash of the others. When thousands of names are looked up at once, the processor fetches many places at a time, while a
+dict waits for each.
 
 The hash of a name is that of Fowler, Noll and Vo (FNV-1a) over the bytes of its text, h := (h xor byte) PRIME, cut to
-62 bits and folded at the end. So many low bits of a product are the same where integers wrap and where they grow, and
-LLVM, which is told that they do neither, may not leave out the cut.
+62 bits and folded at the end. The low 62 bits of a product are the same whether integers wrap or grow, and LLVM, which
+is told that they never overflow, cannot optimise the cut away.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PRIME = 0x100000001B3
 
 @inlined
 def place_of(key: int, keys: IntArray, numbers: AnyArray) -> int:
-    """Where the hash is, or where it belongs."""
+    """The place of a hash, or where it belongs."""
     place = key & (len(keys) - 1)
     while numbers[place] >= 0 and keys[place] != key:
         place = (place + 1) & (len(keys) - 1)
@@ -33,7 +33,7 @@ def place_of(key: int, keys: IntArray, numbers: AnyArray) -> int:
 def make_hashed() -> Callable[..., int]:
     """Kernel: hashes (n,) of n names, whose bytes are `text`, int8, each with a zero after it; returns how many zeros.
 
-    Where these are more than n, some are within names, and the hashes mean nothing.
+    If these are more than n, some are within names, and the hashes are meaningless.
     """
 
     def hashed(text: AnyArray, hashes: IntArray) -> int:
@@ -52,7 +52,7 @@ def make_hashed() -> Callable[..., int]:
 
 
 def make_find() -> Callable[..., None]:
-    """Kernel: found (n,) the numbers of hashes (n,), -1 where there is none."""
+    """Kernel: found (n,) = the numbers of hashes (n,), -1 where there is none."""
 
     def find(hashes: IntArray, keys: IntArray, numbers: AnyArray, found: AnyArray) -> None:
         for i in range(len(hashes)):
@@ -62,9 +62,9 @@ def make_find() -> Callable[..., None]:
 
 
 def make_add() -> Callable[..., int]:
-    """Kernel: as find, where hashes that have none get the next numbers from n on; returns the number after them.
+    """Kernel: as find, but hashes without a number get the next ones from n on; returns the number after them.
 
-    first[0], first[1], ... is where those came first.
+    first[0], first[1], ... are the places at which new hashes first occurred.
     """
 
     def add(hashes: IntArray, n: int, keys: IntArray, numbers: AnyArray, found: AnyArray, first: IntArray) -> int:

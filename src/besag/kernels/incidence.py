@@ -1,4 +1,4 @@
-"""Which factors a variable is in, and which variables hang together."""
+"""The factors that each variable is in, and the connected components of variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from besag.kernels.compile import inlined
 
 
 def make_incidence() -> Callable[..., tuple[IntArray, IntArray]]:
-    """Kernel: factors of two or more variables beside each variable, as (first (V + 1,), linked)."""
+    """Kernel: the factors of two or more variables that each variable is in, as (first (V + 1,), linked)."""
 
     def incidence(
         state_offsets: IntArray, scope_offsets: IntArray, scope_variables: IntArray
@@ -39,7 +39,7 @@ def make_incidence() -> Callable[..., tuple[IntArray, IntArray]]:
 
 @inlined
 def root_of(parents: IntArray, v: int) -> int:
-    """The variable that stands for the component of v."""
+    """The variable that represents the component of v."""
     while parents[v] != v:
         parents[v] = parents[parents[v]]
         v = parents[v]

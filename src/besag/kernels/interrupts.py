@@ -1,8 +1,8 @@
-"""Ctrl-C while numba is at work.
+"""Ctrl-C while numba loads or compiles a kernel.
 
-numba keeps tables in the course of loading and compiling, by generators that do not survive an exception: broken off
-there, it answers every later question of the process with an error of its own. So Ctrl-C waits until the kernel is
-there, and comes out as what it is, a KeyboardInterrupt. A second Ctrl-C does not wait.
+numba's internal state does not survive an exception while it loads or compiles: if interrupted there, it fails at every
+later call of the process. So Ctrl-C waits until the kernel is ready, and is then raised as KeyboardInterrupt. A second
+Ctrl-C does not wait.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 @contextmanager
 def delay_interrupts() -> Iterator[None]:
-    """Ctrl-C waits for the end of the block. Only the main thread is told of it, so that others have nothing to do."""
+    """Delay Ctrl-C to the end of the block. Only the main thread receives it, so this does nothing in others."""
     heard = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(heard):
         yield
@@ -38,7 +38,7 @@ def delay_interrupts() -> Iterator[None]:
 
 
 def keep_interrupts(kernel: Any) -> None:
-    """Let Ctrl-C wait wherever machine code of a kernel is loaded or compiled, for arguments of new types."""
+    """Delay Ctrl-C whenever machine code of a kernel is loaded or compiled for arguments of new types."""
     if not hasattr(kernel, "compile"):  # NUMBA_DISABLE_JIT
         return
     compile = kernel.compile

@@ -1,10 +1,10 @@
-"""Random numbers by counting: a hash of (key, row, sample, variable), the same on any number of threads.
+"""Counter-based random numbers: a hash of (key, row, sample, variable), the same on any number of threads.
 
 `stream` hashes key, row and sample to the seed of a splitmix64 generator (Steele, Lea and Flood, OOPSLA 2014), and
 `uniform` is that generator's output number `variable`, as a double in [0, 1).
 
-The arithmetic is on 64-bit words. Compiled, int64 wraps; in Python, integers grow instead. Sums, products and exclusive
-ors of the low 64 bits depend on the low 64 bits only, and each shift is masked to bits below 64, so both agree.
+The arithmetic is on 64-bit words. When compiled, int64 wraps; in Python, integers grow instead. The low 64 bits of
+sums, products and exclusive ors depend on low 64 bits only, and each shift is masked to bits below 64, so both agree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The vectors of L-BFGS, streamed through the cache block by block: all products with a new pair, and a combination.
 
     rows (2 R, P)    s of R pairs and y of R pairs, in the variables root * theta, in single or double precision
-    root (P,)        the square root of the metric that L-BFGS begins with; () for none
+    root (P,)        the square root of the initial metric of L-BFGS; () for none
 
 Kernels work on columns [start, stop), without the interpreter's lock.
 """
@@ -15,13 +15,13 @@ import numpy as np
 from besag.arrays import AnyArray, Array
 from besag.kernels.compile import at
 
-BLOCK = 1024  # columns of all rows that are in the second cache together
+BLOCK = 1024  # columns of all rows that fit into the L2 cache together
 
 
 def make_add_pair(scaled: int) -> Callable[..., None]:
-    """s and y of slot `free` are written; `products` (2 R, 3) of all rows with them and the gradient are added.
+    """Kernel: write s and y to slot `free`; add to `products` (2 R, 3) those of all rows with s, y and the gradient.
 
-    The products are those of s and y as they are stored, so that rounding changes what the pair is, and nothing else.
+    The products are with s and y as stored, so that rounding changes the pair itself, and nothing else.
     """
 
     def add_pair(
@@ -64,7 +64,7 @@ def make_add_pair(scaled: int) -> Callable[..., None]:
 
 
 def make_combine(scaled: int) -> Callable[..., None]:
-    """result = (gamma gradient / root + sum over rows of coefficient times row) / root."""
+    """Kernel: result = (gamma gradient / root + sum over rows of coefficient times row) / root."""
 
     def combine(
         coefficients: Array,

@@ -9,7 +9,7 @@ table together. A vector of n states is n rows of an array (., lanes).
 
 Scale. A vector x stands for exp(scale) x (SUM), or scale + x (the others). `normalise` keeps the largest entry of x
 within 1/2 of 0 in the log domains, and between 1/window and window in SUM, where a logarithm at every step would cost
-more than the messages. What it takes out are whole numbers, whose sums are exact however many there are.
+more than the messages. It takes out whole numbers, whose sums are exact however many there are.
 
 Range of SUM. Let n be the largest arity. With window = 10^(30/n) and delta = 10^(-270/(n+1)), a product of one table
 entry and n vector entries which are each zero or at least delta of the largest stays above 1e-300. An exact zero then
@@ -97,7 +97,7 @@ def normalise(
     delta: float,
     window: float,
 ) -> bool:
-    """Bring x into range, what was taken out goes to scale[where]; True where SUM's rule is broken."""
+    """Bring x into range and add the scale taken out to scale[where]; True if SUM's rule is broken."""
     zero = zero_of(semiring)
     for r in range(lanes):
         high[r] = zero

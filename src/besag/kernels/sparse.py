@@ -1,9 +1,9 @@
-"""Sparse inputs times a sparse block of parameters, and the adjoint: what string features cost.
+"""Sparse inputs times a sparse block of parameters, and the adjoint: the work of string features.
 
-Factor t has inputs x_t with few non-zeros, CSR: `first` (T + 1,), `columns` (nnz,), and `values` (nnz,), or () where
-all are one. Input column d has parameters on few of Q basis elements. Where they are more than a handful, d has a full
-row of Q numbers in `rows` (R, Q), number row_of[d]: adding a row of known length is vector arithmetic. The others, of
-which row_of[d] < 0, have theta[starts[d]:starts[d + 1]] on the basis elements elements[starts[d]:starts[d + 1]]:
+Factor t has inputs x_t with few non-zeros, CSR: `first` (T + 1,), `columns` (nnz,), and `values` (nnz,), or () if all
+are one. Input column d has parameters on some of Q basis elements. If these are more than a handful, d has a full row
+of Q numbers in `rows` (R, Q), number row_of[d], since adding rows of a known length is vectorised. The others, with
+row_of[d] < 0, have theta[starts[d]:starts[d + 1]] on the basis elements elements[starts[d]:starts[d + 1]]:
 
     out[t, q] = sum over d in x_t of x_td theta_dq                     `make_products`
     block[d, q] += sum over t of x_td marginals[t, q]                  `make_moments`, the adjoint
@@ -59,7 +59,7 @@ def make_products(n_basis: int, weighted: int) -> Kernel:
 
 
 def make_moments(n_basis: int, weighted: int) -> Kernel:
-    """The adjoint: adds to `rows` and to `theta`, both outputs now."""
+    """The adjoint: adds to `rows` and to `theta`, which are outputs here."""
 
     def kernel(
         first: IntArray,

@@ -1,14 +1,14 @@
-"""Support propagation: which states the hard zeros leave, generalised arc consistency.
+"""Support propagation: the states that hard zeros leave, by generalised arc consistency.
 
-A state k of v has support in a factor f on v where some entry of f's table is above -inf, has v = k, and has all other
+A state k of v has support in a factor f on v if some entry of f's table is above -inf, has v = k, and has all other
 variables at allowed states. A state without support in one of the factors on v is in no labelling of positive weight.
-`propagate_support` takes such states away until none is left: the largest set of states that all have support
-everywhere.
+`propagate_support` removes such states until none is left: the result is the largest set of states that all have
+support everywhere.
 
-A revision of f reads its table once, at most, and takes away the states of its variables that lack support in f. Then
-the other factors on a variable that has lost a state wait for revision. Tables without -inf support every state as
-long as each variable has one: they are never revised, nor are factors of a kind that is no table. The first variable
-without a state ends it all: there is no labelling.
+A revision of f reads its table at most once, and removes the states of its variables that lack support in f. Then the
+other factors on a variable that has lost a state wait for revision. Tables without -inf support every state as long as
+each variable has one: they are never revised, nor are factors that are not stored as tables. As soon as a variable has
+no state left the propagation ends: there is no labelling.
 
     allowed, supported (S,)    flags of states on the flat axis of all variables
 """
@@ -27,7 +27,7 @@ from besag.kernels.incidence import make_incidence
 
 
 def propagate_support(factors: Factors, allowed: BoolArray, *, compile: bool = True) -> BoolArray:
-    """The states that hard zeros leave of the allowed ones, (S,) or (R, S); where a variable has none left, Z = 0."""
+    """The allowed states that hard zeros leave, (S,) or (R, S); if a variable has none left, Z = 0."""
     factors = Factors.of(*factors)
     first, linked = kernel_of(make_incidence, compile=compile)(*factors[:3])
     left = np.array(allowed, np.bool_)
@@ -39,7 +39,7 @@ def propagate_support(factors: Factors, allowed: BoolArray, *, compile: bool = T
 
 @inlined
 def find_hard(factors: Factors, hard: BoolArray) -> None:
-    """hard (F,) = which factors are tables with a hard zero; a table that many share is read once."""
+    """hard (F,) = which factors are tables with a hard zero; a table shared by many is read once."""
     n_tables = len(factors.table_offsets) - 1
     hard_table = np.zeros(n_tables, np.bool_)
     for t in range(n_tables):
@@ -62,7 +62,7 @@ def is_allowed(factors: Factors, scope: int, n_axes: int, digits: IntArray, allo
 
 @inlined
 def mark(factors: Factors, scope: int, n_axes: int, digits: IntArray, supported: BoolArray) -> int:
-    """Mark the states of the first n_axes variables of a scope as supported; how many were not before."""
+    """Mark the states of the first n_axes variables of a scope as supported; returns how many were not before."""
     n_new = 0
     for a in range(n_axes):
         s = factors.state_offsets[factors.scope_variables[scope + a]] + digits[a]
@@ -74,7 +74,7 @@ def mark(factors: Factors, scope: int, n_axes: int, digits: IntArray, supported:
 
 @inlined
 def step(factors: Factors, scope: int, n_axes: int, digits: IntArray) -> None:
-    """The next setting of the first n_axes variables of a scope, in row-major order."""
+    """Go to the next setting of the first n_axes variables of a scope, in row-major order."""
     for a in range(n_axes - 1, -1, -1):
         v = factors.scope_variables[scope + a]
         digits[a] += 1
@@ -85,7 +85,7 @@ def step(factors: Factors, scope: int, n_axes: int, digits: IntArray) -> None:
 
 @inlined
 def start_revision(factors: Factors, f: int, allowed: BoolArray, digits: IntArray, supported: BoolArray) -> int:
-    """No state of f's variables is supported yet; how many allowed ones there are."""
+    """Mark all states of f's variables as unsupported; returns how many are allowed."""
     n_allowed, scope = 0, factors.scope_offsets[f]
     for e in range(scope, factors.scope_offsets[f + 1]):
         digits[e - scope] = 0
@@ -98,7 +98,7 @@ def start_revision(factors: Factors, f: int, allowed: BoolArray, digits: IntArra
 
 @inlined
 def find_support(factors: Factors, f: int, allowed: BoolArray, digits: IntArray, supported: BoolArray) -> int:
-    """Mark the allowed states of f's variables that have support in f; how many have none."""
+    """Mark the allowed states of f's variables that have support in f; returns how many have none."""
     missing = start_revision(factors, f, allowed, digits, supported)
     scope, n_leading = factors.scope_offsets[f], factors.scope_offsets[f + 1] - factors.scope_offsets[f] - 1
     last = factors.scope_variables[scope + n_leading]
@@ -123,7 +123,7 @@ def find_support(factors: Factors, f: int, allowed: BoolArray, digits: IntArray,
 
 @inlined
 def restrict(first_state: int, last_state: int, supported: BoolArray, allowed: BoolArray) -> tuple[int, int]:
-    """Take the states of a variable that lack support away; how many were, and how many are left."""
+    """Remove the states of a variable that lack support; returns how many were removed, and how many are left."""
     removed, left = 0, 0
     for s in range(first_state, last_state):
         if allowed[s] and supported[s]:
@@ -135,7 +135,7 @@ def restrict(first_state: int, last_state: int, supported: BoolArray, allowed: B
 
 
 def make_propagate() -> Callable[..., None]:
-    """Kernel: revisions, first come first served, until no factor waits for one or a variable has no state left."""
+    """Kernel: revise, first come first served, until no factor is waiting or a variable has no state left."""
 
     def propagate(factors: Factors, first: IntArray, linked: IntArray, allowed: BoolArray) -> None:
         n_factors = len(factors.kinds)
@@ -163,7 +163,7 @@ def make_propagate() -> Callable[..., None]:
                     return
                 if removed == 0:
                     continue
-                # What was without support in f supported nothing in f: only the others can have lost support.
+                # The states removed supported nothing in f: only other factors can have lost support.
                 for j in range(first[v], first[v + 1]):
                     g = linked[j]
                     if g != f and hard[g] and not waiting[g]:

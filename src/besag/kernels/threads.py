@@ -1,9 +1,9 @@
 """Chunks of work on several threads.
 
-Kernels release the interpreter lock. The number of chunks depends on the problem and never on the number of threads, so
-that answers do not depend on it either. The caller's thread works too; the others live for one call: nothing survives a
-fork, nothing is shared. Each begins with its own share of neighbouring chunks, the same from call to call, because
-they are in its cache, and then takes what others have left.
+Kernels release the GIL. The number of chunks depends on the problem and never on the number of threads, so that answers
+do not depend on it either. The caller's thread works too; the others live for one call, so that nothing has to survive
+a fork or be shared between calls. Each begins with its own share of neighbouring chunks, the same from call to call,
+because they are in its cache, and then takes chunks that others have left.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def run_chunks(function: Callable[[int], object], n_chunks: int, n_threads: int 
         try:
             for chunk in _own_then_others(shares, own):
                 function(chunk)
-        except BaseException as error:  # Ctrl-C too: start nothing more
+        except BaseException as error:  # including Ctrl-C: start no more chunks
             errors.append((chunk, error))
             _clear(shares)
 
@@ -50,13 +50,13 @@ def run_chunks(function: Callable[[int], object], n_chunks: int, n_threads: int 
             helper = threading.Thread(target=copy_context().run, args=(work, i), daemon=True)
             helper.start()
             helpers.append(helper)
-    except RuntimeError:  # no more threads are to be had
+    except RuntimeError:  # the system gives no more threads
         pass
     except BaseException as error:
         errors.append((-1, error))
         _clear(shares)
     work(0)
-    while helpers:  # what they write to must not be given back before they are done, whatever comes in between
+    while helpers:  # the arrays they write to must not be released before they are done, whatever is raised meanwhile
         try:
             helpers[-1].join()
             helpers.pop()
@@ -73,7 +73,7 @@ def _clear(shares: list[deque[int]]) -> None:
 
 
 def _own_then_others(shares: list[deque[int]], own: int) -> Iterator[int]:
-    """The chunks of a share from its start, then what is left of the others from their ends."""
+    """The chunks of a share from its start, then those left in the other shares from their ends."""
     for i in range(len(shares)):
         share = shares[(own + i) % len(shares)]
         while True:

@@ -110,7 +110,7 @@ def test_texts_that_bif_cannot_hold() -> None:
         bif.write(model.with_metadata(variables={"A": {"properties": ['say "a"; {b}', "x"]}}))
     with pytest.raises(ModelError, match=r"BIF cannot hold the property .* of the model"):
         bif.write(model.with_metadata({"properties": ['one " alone']}))
-    with pytest.raises(ModelError, match="sound Unicode"):
+    with pytest.raises(ModelError, match="valid Unicode"):
         bif.write(model.with_metadata({"comment": "\ud800"}))
 
 

@@ -91,7 +91,7 @@ def test_by_content() -> None:
         ("1\n1\n3\n2\n1\n1 2\n5", "a.fg:7: expected the end of the file after 1 factors"),
         (
             "1\n3\n0 1 2\n9999 9999 9999\n0",
-            "a.fg:5: the table of factor 0 has 999700029999 entries, too many to be meant",
+            "a.fg:5: the table of factor 0 has 999700029999 entries, too many for so short a file",
         ),
         ("1\n1\n0\n999999\n0", "variable 0 has 999999 states, but the file has 5 numbers"),
     ],

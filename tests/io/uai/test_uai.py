@@ -77,7 +77,9 @@ def test_rows_that_are_far_off_make_a_markov_network(write: Write, first: str, s
 @pytest.mark.parametrize("more", ["9", "1 0 1", "EVIDENCE 1\n0 1", "x", "1e5 2 nan"])
 def test_what_follows_the_tables_is_ignored(write: Write, text: str, more: str) -> None:
     whole = load(write("a.uai", text))
-    with pytest.warns(LossWarning, match=r"a\.uai:3: what follows the last table, from here on, is ignored") as told:
+    with pytest.warns(
+        LossWarning, match=r"a\.uai:3: everything from here on, after the last table, is ignored"
+    ) as told:
         model = load(write("a.uai", f"{text}\n\n{more}\n"))
     assert len(told) == 1
     np.testing.assert_array_equal(model.theta, whole.theta)

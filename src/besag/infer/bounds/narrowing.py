@@ -1,16 +1,16 @@
-"""Fewer states for MAP: what a bound rules out needs no place in the tables of cliques.
+"""Fewer states for MAP: states that a bound rules out are left out of the tables of cliques.
 
-The bound of `besag.infer.bounds.kernels.diffusion` holds for all labellings; slack(v, k) is how far it falls where y_v
-= k. Where a labelling of weight w is known, every state of slack above bound - w can go: no labelling that has it is as
-heavy. So
+The bound of `besag.infer.bounds.kernels.diffusion` holds for all labellings; slack(v, k) is how much lower it is for
+those with y_v = k. If a labelling of weight w is known, every state with slack above bound - w can go: no labelling
+that has it is as heavy. So
 
-    guess a threshold tau, leave the states of slack at most tau, and find the heaviest labelling among them, exactly;
+    guess a threshold tau, keep the states with slack at most tau, and find the heaviest labelling among them, exactly;
     its weight w is that of a heaviest labelling of all if w >= bound - tau, and if not, bound - w is a sound threshold.
 
-The guess is the largest that makes the tables of the cliques small. Where the bound is tight, few states are left, and
-labellings are found for which the whole tree would not fit in memory; where it is not, the time is a small part of
-what the whole tree takes. The whole tree need not be known: where it is hopeless, all that counts is whether what is
-left is small.
+The guess is the largest that makes the tables of the cliques small. If the bound is tight, few states are left, and
+labellings are found for which the whole tree would not fit in memory; if it is not, the time is a small part of what
+the whole tree takes. The whole tree need not be known: if it is hopeless, all that counts is whether the tables on the
+remaining states are small.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from besag.kernels.factors import Factors
 
 Found = tuple[float, IntArray]  # the weight of a heaviest labelling, -inf where there is none, and its codes
-Solve = Callable[[Purpose], Found | None]  # None where that would not fit
+Solve = Callable[[Purpose], Found | None]  # None if that would not fit
 Fits = Callable[[IntArray, float], bool]  # whether so many states of each variable (V,) make at most so many entries
 
-EFFORT = 0.1  # of the table entries of the whole tree, to be read for the bound
-MOST_VISITS = 1e8  # of table entries
+EFFORT = 0.1  # visits of table entries for the bound, as a share of the whole tree's entries
+MOST_VISITS = 1e8  # of table entries, for the bound
 SECONDS_A_VISIT = 4e-9
-SMALL_SHARE, SOUND_SHARE = 1 / 8, 1 / 2  # of the whole tree's entries, that a guess and a sound threshold may take
+SMALL_SHARE, SOUND_SHARE = 1 / 8, 1 / 2  # of the whole tree's entries, for a guess and for a sound threshold
 MOST_ENTRIES = 2e8  # half a second
 GUESSES = 2.0 ** np.arange(4, -16, -1)  # nats
-ROUNDING = 1e-12  # of the sums in a bound
+ROUNDING = 1e-12  # relative to the sums in a bound
 
 
 def narrow_states(
@@ -55,10 +55,10 @@ def narrow_states(
     seconds: float = math.inf,
     compile: bool = True,
 ) -> Found | None:
-    """The heaviest labelling of a problem and its weight; None where bounds do not make it much smaller.
+    """The heaviest labelling of a problem and its weight; None if bounds do not make it much smaller.
 
-    total: table entries of the whole tree. base (S,): log-weights of the states, -inf of those that evidence or hard
-    zeros rule out. seconds: that the bound may take.
+    total: table entries of the whole tree. base (S,): log-weights of the states, -inf for those that evidence or hard
+    zeros rule out. seconds: what the bound may take.
     """
     known = _bounded(factors, min(EFFORT * total, seconds / SECONDS_A_VISIT), base, compile)
     if known is None:
@@ -85,7 +85,7 @@ def narrow_states(
 
 
 def _bounded(factors: Factors, most_visits: float, base: Array, compile: bool) -> tuple[float, float, Array] | None:
-    """The bound, what rounding may have done to it, and slack (S,); None where there is no time for it, or no bound."""
+    """The bound, its possible rounding error, and slack (S,); None if there is no time for it, or no bound."""
     visits = float(np.diff(factors.table_offsets)[factors.table_of_factor].sum())
     n_sweeps = 2 * int(min(most_visits, MOST_VISITS) / max(2 * visits, 1.0))
     if n_sweeps == 0:
@@ -101,7 +101,7 @@ def _bounded(factors: Factors, most_visits: float, base: Array, compile: bool) -
 
 
 def bound_bytes(factors: Factors) -> float:
-    """What the bound takes: messages, and a few numbers for each state."""
+    """Bytes that the bound takes: messages, and a few numbers for each state."""
     sizes = np.diff(factors.state_offsets)
     n_links, n_messages = len(factors.scope_variables), int(sizes[factors.scope_variables].sum())
     return 8.0 * (n_messages + 6 * n_links + 6 * int(sizes.sum()))

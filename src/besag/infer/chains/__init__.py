@@ -1,5 +1,5 @@
-"""Chains that share their transitions, straight from arrays: what ChainCRF trains and serves with.
+"""Chains that share their transitions, straight from arrays: what ChainCRF trains and predicts with.
 
-`best` and `marginals` ask, `kernels/gradient` is what training costs; they see no Graph. They say the same as the
-engine `tree` on a union of chains, and tests hold them to it.
+`best` and `marginals` answer queries, `kernels/gradient` is the work of training; none of them needs a Graph. They
+give the answers of the engine `tree` on a union of chains, which tests check.
 """

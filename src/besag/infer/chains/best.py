@@ -1,6 +1,6 @@
-"""The best labellings of many chains that share their transitions, straight from arrays: what a tagger serves.
+"""The best labellings of many chains that share their transitions, straight from arrays, as a tagger needs them.
 
-A Graph of its own for each sentence would take longer than its inference.
+Building a Graph for each sentence would take longer than inference on it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from besag.infer.chains.kernels.viterbi import make_viterbi
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
 
-CHUNK = 1 << 13  # labels of a chunk of sequences
+CHUNK = 1 << 13  # labels in a chunk of sequences
 
 
 def best_chains(unary: Array, transition: Array, offsets: IntArray, n_threads: int | None = None) -> IntArray:
@@ -33,7 +33,7 @@ def best_chains(unary: Array, transition: Array, offsets: IntArray, n_threads: i
 
 
 def run_chains(function: Callable[[int, int], object], offsets: IntArray, n_threads: int | None) -> None:
-    """Call function(start, stop) for all chains, in chunks on several threads where they are long or many."""
+    """Call function(start, stop) for all chains, in chunks on several threads if they are long or many."""
     n_tokens, n_chains = int(offsets[-1]), len(offsets) - 1
     if n_tokens <= CHUNK:
         function(0, n_chains)
@@ -43,7 +43,7 @@ def run_chains(function: Callable[[int, int], object], offsets: IntArray, n_thre
 
 
 def best_of_chain(unary: Array, transition: Array, k: int) -> tuple[IntArray, Array]:
-    """The k best labellings of one chain (n, T), and the logarithms of their weights (n,); fewer where there are."""
+    """The k best labellings of one chain (n, T), and the logarithms of their weights (n,); n < k if there are fewer."""
     n_tokens, n_states = unary.shape
     if n_tokens == 0:
         return np.zeros((1, 0), np.int64), np.zeros(1)

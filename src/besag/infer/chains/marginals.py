@@ -1,7 +1,7 @@
-"""Marginals and log Z of many chains that share their transitions, straight from arrays, as `chains_best` does it.
+"""Marginals and log Z of many chains that share their transitions, straight from arrays, as in `best`.
 
-Chains whose numbers are too far apart for the linear domain are done again in the log domain, each by itself: what is
-answered for a chain does not depend on those beside it, nor on the number of threads.
+Chains whose numbers are too far apart for the linear domain are done again in the log domain, each by itself: the
+answer for a chain depends neither on the other chains nor on the number of threads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def chain_marginals(
 def chain_partitions(
     unary: Array, transition: Array, offsets: IntArray, known: IntArray | None = None, n_threads: int | None = None
 ) -> Array:
-    """log Z (N,) alone: nothing goes backward."""
+    """log Z (N,) alone, by the forward pass."""
     return _sums(unary, transition, offsets, known, np.empty((0, unary.shape[1])), n_threads)
 
 

@@ -1,5 +1,5 @@
 """Propagation on bounded cliques, between belief propagation and the junction tree: the engine `join_graph`.
 
-Read `engine`, then `stages`: a chain of clique forests, each calibrated (`calibration`) and made smaller (`reduction`)
-for the next. `tables` has the algebra of dense tables, `parts` divides a problem, `ahead` begins work early.
+Read `engine`, then `stages`: a chain of clique forests, each calibrated (`calibration`) and reduced (`reduction`) for
+the next. `tables` has the algebra of dense tables, `parts` divides a problem, `ahead` starts work early.
 """

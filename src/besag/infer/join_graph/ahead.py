@@ -1,7 +1,8 @@
-"""Work begun before it is asked for, on a thread of its own.
+"""Work started before it is needed, on a thread of its own.
 
-The work must not depend on anything that changes meanwhile, so that it is the same whether it is done ahead or not. It
-is given up when nobody holds it any more; what goes wrong in it is left to whoever does it again.
+The work must not depend on anything that changes meanwhile, so that its result is the same whether it is done ahead or
+not. It is cancelled when no reference to the Ahead object is left. If it fails, the caller does it again and meets the
+error there.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ Made = TypeVar("Made")
 
 
 class CancelledError(Exception):
-    """Nobody needs this work any more."""
+    """The result of this work is no longer needed."""
 
 
 class Ahead(Generic[Made]):
-    """`make`, which must not hold this object, is called with a check that raises when there is no need to go on."""
+    """Calls `make` on a thread, with a check that raises CancelledError when its result is no longer needed.
+
+    `make` must not hold a reference to this object.
+    """
 
     def __init__(self, make: Callable[[Callable[[], None]], Made]) -> None:
         cancelled, made = threading.Event(), list[Made]()
@@ -41,6 +45,6 @@ class Ahead(Generic[Made]):
         self._thread.start()
 
     def result(self) -> Made | None:
-        """What was made, when it is there; None where it went wrong."""
+        """Wait for the result; None if the work failed."""
         self._thread.join()
         return self._made[0] if self._made else None

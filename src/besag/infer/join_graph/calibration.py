@@ -1,16 +1,16 @@
-"""To calibrate a forest of cliques: from a product of tables to the marginals of all cliques.
+"""Calibration of a forest of cliques: from a product of tables to the marginals of all cliques.
 
-Each table is at home in a clique that contains its scope. With the marginals b_C of cliques, and b_S of the separators
+Each table is assigned to a clique that contains its scope. With the marginals b_C of cliques, and b_S of the separators
 between neighbours,
 
     product of tables = Z prod_C b_C / prod_S b_S
 
-Messages go up to the roots and down again (`besag.infer.join_graph.kernels.passes`), on branches side by side. So that
-there are branches, every tree hangs from its centre: the clique of which no branch has more than half of the tree's
-entries. Those cliques whose branches are too large for one chunk are the crown, which is done alone.
+Messages go up to the roots and down again (`besag.infer.join_graph.kernels.passes`), on several branches side by side.
+To get such branches, every tree hangs from its centre: the clique none of whose branches has more than half of the
+tree's entries. The cliques whose branches are too large for one chunk are the crown, which is done alone.
 
     cliques     children before parents: one chunk after the other, then the crown
-    bounds      where chunks begin in it, and the crown
+    bounds      where the chunks, and the crown, begin in `cliques`
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from besag.infer.join_graph.kernels.passes import make_down, make_up
 from besag.infer.join_graph.tables import CHUNK_ENTRIES, Algebra, CliqueScopes, CliqueTables, Scope
 from besag.kernels.threads import run_chunks
 
-MOST_CHUNKS = 8  # of about the same work, where branches allow it
-CROWN = 8  # the crown has at most one part in so many of all entries
+MOST_CHUNKS = 8  # of about the same work, if branches allow it
+CROWN = 8  # the crown has at most 1 / CROWN of all entries
 
 
 class TooWideError(Exception):
-    """The numbers of a forest are too far apart for linear ones; logarithms can do it."""
+    """The numbers of a forest are too far apart for linear arithmetic; logarithms are needed."""
 
 
 class Calibration:
-    """What calibrating a forest needs, whatever the tables are."""
+    """The index arrays for calibrating a forest, whatever the numbers of its tables."""
 
     def __init__(self, algebra: Algebra, forest: CliqueForest) -> None:
         self.algebra = algebra
@@ -67,8 +67,8 @@ class Calibration:
     ) -> tuple[CliqueTables, float]:
         """The marginals of all cliques under the product of tables on these scopes, and the log of its sum.
 
-        Where that is -inf the marginals mean nothing. strict: TooWideError where linear numbers may have lost something
-        that matters; else it counts as 0. room: where the marginals go, if it matters.
+        If that is -inf the marginals are meaningless. strict: raise TooWideError if linear numbers may have lost
+        something that matters; else that counts as 0. room: an array to write the marginals to.
         """
         n, n_chunks, cards = len(self.parents), len(self.bounds) - 2, self.algebra.cards
         beliefs = np.empty(self.n_entries) if room is None else room

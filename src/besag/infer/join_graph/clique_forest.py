@@ -14,7 +14,7 @@ from besag.infer.orders.kernels.cliques import clique_entries, make_cliques
 from besag.infer.orders.search import bound_order, find_neighbours_of, find_order
 from besag.kernels.compile import kernel_of
 
-ROUNDING = 1e-9  # of sums of log2 K
+ROUNDING = 1e-9  # tolerance for sums of log2 K
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,10 +33,9 @@ class CliqueForest:
 
 
 class ScopeGraph:
-    """The variables of some scopes, joined where they share one, and orders in which they can be eliminated.
+    """The variables of some scopes, neighbours if they share one, and their elimination orders.
 
-    Variables in `last` are eliminated after the others, save those whose cliques would have more than 2^exact_bits
-    entries.
+    Variables outside `last` are eliminated first, unless their cliques would have more than 2^exact_bits entries.
     """
 
     def __init__(self, algebra: Algebra, scopes: Sequence[Scope], last: frozenset[int], exact_bits: float) -> None:
@@ -51,7 +50,7 @@ class ScopeGraph:
         self.late = late if late.any() and not late.all() else None
 
     def bounded(self, bits: float) -> IntArray | None:
-        """An order whose cliques have at most 2^bits entries; None where a greedy run comes to a larger one."""
+        """An order whose cliques have at most 2^bits entries; None if a greedy run makes a larger one."""
         if self.late is None:
             order, whole = self._bounded(self.cards, self.first, self.others, bits)
             return order if whole else None
@@ -61,7 +60,7 @@ class ScopeGraph:
         return np.concatenate([early, rest[later]]) if whole else None
 
     def best(self) -> IntArray:
-        """The order that takes the least of several runs."""
+        """The order of least cost from several runs."""
         if self.late is None:
             return self._best(self.cards, self.first, self.others)
         early = self._best(self.cards, self.first, self.others, self.late)
@@ -72,7 +71,7 @@ class ScopeGraph:
         return np.concatenate([early[: len(self.cards) - len(rest)], rest[self._best(*graph)]])
 
     def forest_within(self, order: IntArray, bits: float) -> CliqueForest:
-        """The forest of the best order; of this one where the best makes a clique of more than 2^bits entries."""
+        """The forest of the best order, or of the given one if the best makes a clique of more than 2^bits entries."""
         best = self.best()
         largest = clique_entries(self.cards, *self._cliques(best)[:2]).max()
         return self.forest(best if largest <= 2.0 ** (bits + ROUNDING) else order)
@@ -90,7 +89,7 @@ class ScopeGraph:
         )
 
     def _rest(self, early: IntArray) -> tuple[IntArray, tuple[IntArray, IntArray, IntArray]]:
-        """What is left when some are eliminated, and its graph: edges from before, and new ones."""
+        """The variables left when some are eliminated, and their graph with the old and the new edges."""
         offsets, members, _, _, clique_of = self._cliques(early)
         rest = np.flatnonzero(clique_of < 0)
         number = np.full(len(self.cards), -1, np.int64)

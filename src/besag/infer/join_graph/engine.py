@@ -5,24 +5,24 @@ cliques have at most 2^bits entries. A step answers with one bound; the next one
 holds everything and the answer is exact, or until the largest bound that memory and time allow. After that a step is
 one more pass forward and back over the same forests.
 
-How far the bound goes: to `clique_bound` where it is given; without it, and without a time limit, to 2^16 entries; with
-one, as far as the time that the last bound took lets expect that the next will end. A bound that does not end in time
-is given up, and the answer of the one before stays.
+How far the bound goes: to `clique_bound` if that is given; without it, and without a time limit, to 2^16 entries; with
+a time limit, as long as the next bound is expected to finish in time, judging by the time of the last one. A bound that
+does not finish in time is given up, and the answer of the previous one stands.
 
-What does not fit is refused before it is begun: memory holds variables and factors, and for each part two chains, the
-one that answers and the next, whose forests and messages are counted before they are taken. A chain that finds no room
-is given up as one without time is; the first is tried again with smaller cliques. There is no answer before the first
-chain is whole: TooLargeError where the time cannot suffice for it.
+What does not fit is refused before it is begun: memory must hold variables and factors, and for each part two chains,
+the one that answers and the next, whose forests and messages are counted before they are allocated. A chain that runs
+out of memory is given up like one that runs out of time; the first is tried again with smaller cliques. There is no
+answer before the first chain is complete: TooLargeError if the time cannot suffice for it.
 
-On several threads the parts of a batch or a union go side by side. Where there is one part, and the bound after the
-first is known because there is no time limit, its chain is begun beside the first one (`besag.infer.join_graph.ahead`).
+On several threads the parts of a batch or a union go side by side. If there is one part, and the bound after the first
+is known because there is no time limit, its chain is begun beside the first one (`besag.infer.join_graph.ahead`).
 
     residual      the largest change of a marginal since the last step
-    diagnostics   clique_bound, the most entries that a clique may have had; forests, in the longest chain; lost, the
-                  sum over a chain of KL(forest | smaller forest) in nats, largest of all rows; change, the largest of a
-                  marginal in the last pass, infinite where there was none after the first; log_partition_error, how
-                  much log Z changed with the last bound (with one bound: between its first pass and its last), largest
-                  of all rows. The last is an estimate of the error, not a bound on it.
+    diagnostics   clique_bound, the most entries that a clique could have; forests, in the longest chain; lost, the sum
+                  over a chain of KL(forest | smaller forest) in nats; change, the largest of any marginal in the last
+                  pass, infinite if there was only one; log_partition_error, how much log Z changed with the last bound
+                  (with one bound: between its first pass and its last), an estimate of the error, not a bound on it.
+                  lost and log_partition_error are the largest of all rows.
 """
 
 from __future__ import annotations
@@ -50,25 +50,25 @@ from besag.infer.result import Result, factor_offsets
 from besag.kernels.compile import worth_compiling
 from besag.kernels.threads import available_threads, run_chunks
 
-FIRST_BITS = 14.0  # below that a chain takes as long, for it has more forests
+FIRST_BITS = 14.0  # a smaller bound takes as long, since its chain has more forests
 UNTIMED_BITS = 16.0
 STEP_BITS = 4  # the most by which a bound grows
-WORK = 1000  # table entries a factor, at the least, of all that is done with it
-TABLES_AT_ONCE = 64  # of the largest size that memory must hold
-LINK_BYTES = 250  # of a variable in a factor, besides the entries of tables
-CHAINS = 2  # of each part, that memory must hold: the one that answers, and the next
-FEWER_BITS = 2.0  # of a first bound, where one did not fit
-SECONDS_A_LINK, SECONDS_AN_ENTRY = 2.5e-5, 2e-7  # of the first answer, in a hurry
-GRACE = 0.5  # seconds by which a first answer may be late, as is planned
-LATE = 10  # times as late as that it is given up, though it was to come in time
+WORK = 1000  # least work of a factor, in table entries
+TABLES_AT_ONCE = 64  # tables of the largest size that memory must hold
+LINK_BYTES = 250  # per variable of a factor, besides table entries
+CHAINS = 2  # of each part that memory must hold: the one that answers, and the next
+FEWER_BITS = 2.0  # by which the first bound is lowered if it did not fit
+SECONDS_A_LINK, SECONDS_AN_ENTRY = 2.5e-5, 2e-7  # time of the quickest first answer
+GRACE = 0.5  # seconds by which a first answer may be expected to exceed the time limit
+LATE = 10  # times the limit and GRACE after which a first answer is no longer waited for
 GROWTH = 1.8  # of the time with each bit
-HURRY = 0.5  # share of the time that is left when there should be an answer
-SHARE = 0.8  # of the time left that the next bound may take: passes after the first need time too
+HURRY = 0.5  # a first answer is hurried once less than this share of the time limit is left
+SHARE = 0.8  # of the remaining time, for the next bound: passes after the first need time too
 
 
 @dataclass(frozen=True, slots=True)
 class JoinGraph:
-    """Chains of clique forests with at most `clique_bound` entries in a clique; None: as time and memory allow.
+    """Chains of clique forests with at most `clique_bound` entries in a clique, or as many as time and memory allow.
 
     dtype: of the messages between forests, which are all kept; each forest is calibrated in float64.
     """
@@ -98,7 +98,7 @@ class JoinGraph:
         time_limit: float | None = None,
         on_step: OnStep | None = None,
     ) -> Result:
-        """Answers with one bound after the other."""
+        """Compute the answers, with one bound after the other."""
         began = time.perf_counter()
         check_wants(self, want)
         limits = Limits(self.max_iterations, self.tolerance, time_limit)
@@ -119,20 +119,20 @@ class JoinGraph:
 
 
 def sizes(problem: Problem) -> tuple[int, int]:
-    """Links between factors and variables, and entries of the tables of all factors; both for all rows."""
+    """The number of factor-variable links, and of table entries of all factors; both for all rows."""
     graph, n_rows = problem.graph, problem.evidence.n_rows
     entries = sum(len(block.scopes) * math.prod(block.template.shape) for block in graph.blocks)
     return n_rows * len(graph.scope_variables), n_rows * entries
 
 
 def first_seconds(problem: Problem) -> float:
-    """The least that the first answer takes, about."""
+    """About the least time of a first answer, in seconds."""
     n_links, n_entries = sizes(problem)
     return SECONDS_A_LINK * n_links + SECONDS_AN_ENTRY * n_entries
 
 
 class Propagation:
-    """The Process: all rows or instances, and the bound that they have come to."""
+    """The Process: all rows or instances, and the bound that they have reached."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class Propagation:
         self.looks_ahead = len(self.parts) == 1 and self.n_threads > 1 and engine.max_iterations > 1
 
     def _refuse(self) -> None:
-        """TooLargeError before anything is done, where the memory or the time cannot suffice for any answer."""
+        """TooLargeError, before anything is done, if the memory or the time cannot suffice for any answer."""
         needed = 8 * self.setting.n_rows * len(self.setting.problem.log_potentials)
         if needed > self.setting.limit:
             raise TooLargeError(
@@ -186,7 +186,7 @@ class Propagation:
 
     @property
     def first_seconds(self) -> float:
-        """That the first answer takes, at the least."""
+        """The least time of a first answer."""
         return first_seconds(self.setting.given)
 
     def _too_slow(self) -> TooLargeError:
@@ -198,12 +198,12 @@ class Propagation:
         )
 
     def _check_first(self) -> None:
-        """Until there is an answer more time is given than there is: to compile kernels may have taken all of it."""
+        """OutOfTimeError long after the limit only: compiling kernels may have taken all of the time."""
         if self.time_limit is not None and self.clock() - self.began > LATE * (self.time_limit + GRACE):
             raise OutOfTimeError
 
     def _parts(self, dtype: str, room: float) -> list[FreePart | None]:
-        """None where no labelling is possible; room: bytes for a chain of each."""
+        """The parts, None for those without a possible labelling; room: bytes for a chain of each."""
         setting, graph = self.setting, self.setting.graph
         larger = np.diff(graph.scope_offsets) > 1
         compile = setting.compile or worth_compiling(float(WORK * setting.n_rows * np.count_nonzero(larger)))
@@ -228,11 +228,11 @@ class Propagation:
 
     @property
     def working(self) -> list[FreePart]:
-        """What is not exact yet."""
+        """The parts that are not exact yet."""
         return [part for part in self.parts if part is not None and not part.exact]
 
     def step(self) -> float:
-        """A larger bound, or where there is none another pass."""
+        """Answer with a larger bound, or make another pass if there is none."""
         bits = self._next_bits()
         if bits is None:
             return self._side_by_side(self.working, FreePart.sweep)
@@ -249,7 +249,7 @@ class Propagation:
         return math.inf if first and self.working else 0.0 if first else change
 
     def _begin_smaller(self, bits: float, error: Exception) -> float:
-        """A first bound that fits, after one that did not; TooLargeError where there is none, or no time for it."""
+        """Find a first bound that fits, after one that did not; TooLargeError if there is none, or no time for it."""
         if isinstance(error, OutOfTimeError):
             raise self._too_slow()
         if bits <= 1.0:
@@ -260,7 +260,7 @@ class Propagation:
         return self.step()
 
     def _side_by_side(self, parts: Sequence[FreePart], function: Callable[[FreePart], float]) -> float:
-        """Call a function with each part; the largest answer. With small cliques it is the interpreter that works."""
+        """The largest value of a function over parts; in one thread if cliques are small, for then the GIL is held."""
         n_threads = self.n_threads if max(self.bits, self.first_bits) >= FIRST_BITS else 1
         found = np.zeros(len(parts))
 
@@ -275,7 +275,7 @@ class Propagation:
             raise OutOfTimeError
 
     def _hurry(self, part: FreePart) -> bool:
-        """Asked where the bound is too small for an exact answer, so that there will be a larger one."""
+        """Whether to hurry; asked only if the bound is too small for an exact answer, so that a larger one follows."""
         if self.time_limit is not None:
             return self.bits == 0.0 and self._left() < HURRY * self.time_limit
         if self.looks_ahead and self.bits == 0.0 and self.first_bits < self.most_bits:
@@ -283,7 +283,7 @@ class Propagation:
         return False
 
     def _hurry_up(self) -> None:
-        """The quickest answer there is; KeyboardInterrupt where not even that is quick."""
+        """Get the quickest answer there is; KeyboardInterrupt if not even that is quick."""
         if self.first_seconds > GRACE:
             raise KeyboardInterrupt
         self.first_bits, self.time_limit, self.began = 2.0, 0.0, self.clock()
@@ -293,11 +293,11 @@ class Propagation:
             raise KeyboardInterrupt from error
 
     def _left(self) -> float:
-        """Seconds."""
+        """Seconds left."""
         return math.inf if self.time_limit is None else self.time_limit - (self.clock() - self.began)
 
     def _next_bits(self) -> float | None:
-        """The next bound; None where there is to be none."""
+        """The next bound; None if there is to be none."""
         if self.bits == 0.0:
             return self.first_bits
         if self.bits >= self.most_bits or not self.working:
@@ -310,11 +310,11 @@ class Propagation:
         return min(self._larger(self.bits, least), self.bits + more) if more >= least else None
 
     def _larger(self, bits: float, least: int) -> float:
-        """The bound after this one, where it is not time that decides."""
+        """The bound after this one, if time does not decide."""
         return min(bits + max(STEP_BITS, least), self.most_bits)
 
     def answer(self, want: frozenset[Want]) -> Result:
-        """What the last bound gave."""
+        """The Result of the last bound."""
         if self.bits == 0.0:  # interrupted before there was any answer: the quickest there is
             self._hurry_up()
         setting = self.setting
@@ -352,7 +352,7 @@ class Propagation:
         return with_factors(setting, result, p, marginals, moments if "moments" in want else None)
 
     def details(self) -> Mapping[str, Any]:
-        """See the module."""
+        """The diagnostics, see the module's docstring."""
         parts = [part for part in self.parts if part is not None]
         chains = [part.chain for part in parts if part.chain is not None]
         return {

@@ -1,9 +1,9 @@
 """One row of evidence, or one instance of a union, as tables for a chain of forests, and answers back.
 
-States that evidence and hard zeros rule out are left out, and with them variables of one state: what is left are `free`
-variables, numbered anew, and tables on two of them or more with the log-weights of single ones (`base`), each less its
-largest entry. Tables on the same variables are one. Where entries of a table are too far apart for linear numbers, or
-these find no labelling at all, the algebra is one of logarithms.
+States that evidence and hard zeros rule out are left out, and with them variables of one state. What remains are `free`
+variables, numbered anew, tables on two of them or more, and log-weights of single ones (`base`), each minus its largest
+entry. Tables on the same variables are merged. If entries of a table are too far apart for linear numbers, or these
+find no labelling at all, the algebra is one of logarithms.
 
     probabilities (S,)    of the row or instance, zero at states that are ruled out
 """
@@ -29,13 +29,13 @@ from besag.infer.orders.search import find_neighbours_of
 from besag.infer.prepared import Prepared
 from besag.kernels.compile import kernel_of
 
-WIDEST = 200.0  # nats between the entries of a table that linear numbers are trusted with
-SWEEPS = 2  # passes forward and back after the first, before there is a larger bound
-DAMPING = 0.3  # by how much more a pass is damped when the last change is above half of the one before
+WIDEST = 200.0  # most nats between the entries of a table for linear numbers
+SWEEPS = 2  # passes forward and back after the first, before the next larger bound
+DAMPING = 0.3  # by how much more a pass is damped if the last change is above half of the previous one
 MOST_DAMPING = 0.6
-DOUBT = 5.0  # nats, besides what forests lost, by which passes may change log Z before they have settled
-CALM = 0.01  # change of a marginal from which on they have, for that purpose
-SETTLED = 1e-3  # change of a marginal below which there is none
+DOUBT = 5.0  # nats, besides what forests lost, by which passes that have not settled may change log Z
+CALM = 0.01  # change of a marginal below which they have settled, for that purpose
+SETTLED = 1e-3  # change of a marginal below which no more passes are made
 
 
 def _no_check() -> None:
@@ -59,7 +59,7 @@ class FreePart:
         room: float = math.inf,
         check: Callable[[], None] = _no_check,
     ) -> None:
-        """room: bytes for each of two chains; check: see `improve`, of the time until there is a first answer."""
+        """Prepare a row; room: bytes for each of two chains; check: as in `improve`, until there is a first answer."""
         self.dtype, self.room, self.check_first = dtype, room, check
         self.setting, self.variables, self.factors, self.clock = setting, variables, factors, clock
         offsets = setting.graph.state_offsets
@@ -83,9 +83,9 @@ class FreePart:
             self.logs = {scope: logs - tops[scope] for scope, logs in self.logs.items()}
         self.log = any(_range(logs) > WIDEST for logs in self.logs.values())
         self.chain: Chain | None = None
-        self._ahead: tuple[bool, float, Ahead[Chain]] | None = None  # whether in logarithms, and the bits of its bound
+        self._ahead: tuple[bool, float, Ahead[Chain]] | None = None  # whether in logarithms, bits of its bound, work
         self.log_partition = -math.inf
-        self.log_spread = math.inf  # of log Z between the last two bounds, or the first pass and the last of one
+        self.log_spread = math.inf  # between log Z of the last two bounds, or of the first pass and the last of one
         self.probabilities = np.zeros(self.n_states)
         self.damping, self.change = 0.0, math.inf
         self.seconds = 0.0  # that the last bound took, up to the first answer
@@ -108,18 +108,18 @@ class FreePart:
 
     @property
     def least_bits(self) -> int:
-        """By how much a bound must grow to let one more variable in: less may change nothing where all are alike."""
+        """By how much a bound must grow to let one more variable in; if all are alike, less may change nothing."""
         return math.ceil(math.log2(self.cardinalities[0])) if len(set(self.cardinalities)) == 1 else 1
 
     def scope_of(self, variables: list[int]) -> list[int]:
-        """The numbers of the free ones among some variables."""
+        """The new numbers of those of the variables that are free."""
         return [self.number[v] for v in variables if v in self.number]
 
     def improve(self, bits: float, check: Callable[[], None], hurry: Callable[[], bool]) -> float:
         """Answer with cliques of up to 2^bits entries; the largest change of a marginal.
 
         `check` raises OutOfTimeError when there is no time left, which leaves the answer as it was; until there is one,
-        `check_first` is asked in its place, and `hurry`. OutOfRoomError leaves the answer as it was too.
+        `check_first` is called instead, and `hurry` is asked. OutOfRoomError leaves the answer as it was too.
         """
         before, log_before = self.probabilities, self.log_partition
         if self.exact:
@@ -146,7 +146,7 @@ class FreePart:
         return _change(before, self.probabilities)
 
     def _adopt(self, chain: Chain) -> None:
-        """Take over what a new chain says."""
+        """Adopt the answer of a new chain."""
         self.possible = chain.log_partition > -math.inf
         if self.possible:
             self._fill(self._read(chain))
@@ -158,27 +158,27 @@ class FreePart:
         self.log_spread = between if math.isfinite(between) else math.inf
 
     def _trusted(self, chain: Chain) -> float:
-        """log Z after the last pass back, if passes have settled or it is not far from that of the first pass.
+        """log Z after the last pass back, if passes have settled or it is close to that of the first; else the latter.
 
-        Messages back are quotients, which explode where a forest gave little weight to what turns out to be right.
+        Messages back are quotients, which explode if a forest gave little weight to what turns out to be right.
         """
         last, first = chain.log_partition, chain.first_estimate
         settled = self.change <= CALM or abs(last - first) <= DOUBT + chain.lost
         return last if math.isfinite(last) and settled else first
 
     def look_ahead(self, bits: float) -> None:
-        """Begin with the chain for the next bound, beside what is at work."""
+        """Start the chain for the next bound, beside the current work."""
         if self._ahead is None:
             make, log = self._maker, self.log
             self._ahead = log, bits, Ahead(lambda check: make(log, bits, check, _never, 1))
 
     def _looked_ahead(self, bits: float) -> Chain | None:
-        """The chain for this bound, if it was begun before and is what would be made now."""
+        """The chain for this bound, if it was started ahead and equals what would be made now."""
         begun, self._ahead = self._ahead, None
         return begun[2].result() if begun is not None and begun[:2] == (self.log, bits) else None
 
     def _chained(self, bits: float, check: Callable[[], None], hurry: Callable[[], bool]) -> Chain:
-        """A chain; in logarithms where linear numbers do not suffice, or find no labelling."""
+        """A chain; in logarithms if linear numbers do not suffice, or find no labelling."""
         try:
             chain = self._chain(bits, check, hurry)
             if chain.log_partition > -math.inf or self.log:
@@ -197,7 +197,7 @@ class FreePart:
 
     @cached_property
     def _maker(self) -> Callable[[bool, float, Callable[[], None], Callable[[], bool], int | None], Chain]:
-        """What makes a chain; it does not hold this object, which is to go when nobody asks it any more."""
+        """A function that makes a chain; it holds no reference to this object, which must be freed when unused."""
         cardinalities, logs, order, dtype = self.cardinalities, self.logs, self.order, self.dtype
         compile, room = self.compile, self.room
 
@@ -212,7 +212,7 @@ class FreePart:
 
     @cached_property
     def order(self) -> list[int]:
-        """From one end of the graph to the other: the front between what is done and what is to come stays small.
+        """From one end of the graph to the other, so that the front between added and remaining factors stays small.
 
         Measured on grids, pedigrees, Promedus, segmentation, CSP and Alchemy with cliques of 2^5 to 2^11, the error of
         marginals with a greedy elimination order is larger, mostly two to ten times.
@@ -231,11 +231,11 @@ class FreePart:
 
     @property
     def exact(self) -> bool:
-        """Whether the answer is."""
+        """Whether the answer is exact."""
         return not self.possible or not self.cardinalities or (self.chain is not None and self.chain.exact)
 
     def sweep(self) -> float:
-        """A pass forward and one back; the largest change of a marginal, 0 where numbers fail and nothing changes."""
+        """Make a pass forward and one back; the largest change of a marginal, 0 if numbers fail and nothing changes."""
         chain = self.chain
         if chain is None or self.exact:
             return 0.0
@@ -258,7 +258,7 @@ class FreePart:
         return change
 
     def _read(self, chain: Chain) -> dict[int, Array]:
-        """A pass back, and the marginals that it gives."""
+        """Make a pass back; the marginals that it gives."""
         found: dict[int, Array] = {}
         for stage, beliefs in chain.back():
             new = [v for v in stage.forest.homes if v not in found]

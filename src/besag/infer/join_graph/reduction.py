@@ -3,8 +3,8 @@
 A forest p = Z prod_C b_C / prod_S b_S is approximated by another one whose cliques are parts of its own and have the
 same marginals. Without loss
 
-    forget    a variable that no one needs any more leaves the only clique that has it
-    absorb    a clique that lies in a neighbour goes, and its other neighbours are linked to that one
+    forget    a variable that is no longer needed leaves the only clique that has it
+    absorb    a clique contained in a neighbour goes, and its other neighbours are linked to that one
 
 and with loss, where a clique C is above the bound,
 
@@ -15,8 +15,8 @@ and with loss, where a clique C is above the bound,
                   KL(p | p') = I(v; C - R | R) = H(v, R) + H(C - v) - H(R) - H(C)
 
               R is what neighbours demand, and of the others those that have the most mutual information with v
-    cut       where neighbours demand too much for every v: v leaves C and all behind it, seen from one neighbour D that
-              has v too. Clique by clique, from the far end, this is to peel v with R = what is shared towards D
+    cut       if neighbours demand too much for every v: v leaves C and all behind it, seen from one neighbour D that
+              has v too. Clique by clique, from the far end, this peels v with R = what is shared towards D
 
 Losses add up. Of the variables of C those that look cheapest by mutual information of pairs are tried, and the one
 that loses least for each bit by which C shrinks is taken.
@@ -44,20 +44,20 @@ class Reduced:
     scopes: CliqueScopes
     separators: CliqueScopes  # towards the parent, () at a root
     sources: list[int]
-    lost: float  # KL, nats
+    lost: float  # KL(p | p') in nats
     exact: bool  # whether nothing was peeled or cut
 
     def marginals(self, algebra: Algebra, beliefs: CliqueTables) -> CliqueTables:
-        """Of the small cliques, from those of the large forest."""
+        """Marginals of the small cliques, from those of the large forest."""
         return algebra.marginals(beliefs, self.sources, self.scopes)
 
 
 @dataclass(slots=True, eq=False)
 class _Clique:
-    table: CliqueTable  # of the scope, or of a larger one when variables have been forgotten since
+    table: CliqueTable  # on the scope, or on a larger one if variables have been forgotten since
     scope: frozenset[int]
     source: int
-    near: dict[int, frozenset[int]] = field(default_factory=dict)  # neighbours and what is shared with them
+    near: dict[int, frozenset[int]] = field(default_factory=dict)  # neighbours, with the variables shared
     entropy: float | None = None
 
 
@@ -81,7 +81,7 @@ def reduce_cliques(
 def tear_apart(
     algebra: Algebra, forest: CliqueForest, beliefs: CliqueTables, needed: frozenset[int]
 ) -> tuple[Reduced, CliqueTables]:
-    """Every variable that is needed on its own, in no time; the loss is that of all variables of the forest."""
+    """Every needed variable in a clique of its own, which takes hardly any time; the loss counts all variables."""
     alone = algebra.marginals(beliefs, list(forest.homes.values()), algebra.scopes([(v,) for v in forest.homes]))
     shared = algebra.marginals(beliefs, range(len(beliefs)), algebra.scopes(forest.separators))
     lost = sum(map(algebra.entropy, [*alone, *shared])) - sum(map(algebra.entropy, beliefs))
@@ -143,7 +143,7 @@ class _Reduction:
         del self.cliques[c]
 
     def shrink(self, bits: float, check: Callable[[], None]) -> None:
-        """Until no clique of two variables or more has more than 2^bits entries."""
+        """Reduce until no clique of two variables or more has more than 2^bits entries."""
         self._inform([self._table(c) for c in self.cliques if self._is_large(c, bits)])
         for c in list(self.cliques):
             while c in self.cliques and self._is_large(c, bits):
@@ -181,7 +181,7 @@ class _Reduction:
         return True
 
     def _beside(self, c: int, v: int, bits: float) -> frozenset[int] | None:
-        """R of v; None where it would be all of the clique, or too much for two neighbours or more."""
+        """R of v; None if it would be all of the clique, or too much for two neighbours or more."""
         clique, logs = self.cliques[c], self.algebra.logs
         demands = [shared for shared in clique.near.values() if v in shared]
         beside = NOTHING.union(*demands) - {v}
@@ -243,7 +243,7 @@ class _Reduction:
         self._tidy([*cut, towards])
 
     def _behind(self, c: int, towards: int, v: int) -> list[tuple[int, frozenset[int]]]:
-        """c and the cliques with v behind it, each with what it shares, but for v, in the direction of `towards`."""
+        """c and the cliques with v behind it, each with what it shares, v excepted, in the direction of `towards`."""
         found, stack = [], [(c, towards)]
         while stack:
             d, came_from = stack.pop()
@@ -259,7 +259,7 @@ class _Reduction:
         return self.information[(a, b) if a < b else (b, a)]
 
     def _inform(self, tables: list[CliqueTable]) -> None:
-        """The mutual information of all pairs of each clique; it stays the same whatever is left out."""
+        """Find the mutual information of all pairs in each clique; reductions do not change it."""
         new = [table for table in tables if not self._knows(table.scope)]
         for table, found in zip(new, self.algebra.information(new), strict=True):
             for i, j in zip(*np.triu_indices(len(table.scope), 1), strict=True):
@@ -269,7 +269,7 @@ class _Reduction:
         return all((a, b) in self.information for i, a in enumerate(scope) for b in scope[i + 1 :])
 
     def result(self) -> tuple[Reduced, CliqueTables]:
-        """What is left, parents before children."""
+        """The reduced forest, parents before children."""
         separators, sources, tables = list[Scope](), list[int](), list[CliqueTable]()
         seen: set[int] = set()
         for root in self.cliques:

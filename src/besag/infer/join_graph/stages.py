@@ -1,14 +1,14 @@
 """A chain of clique forests: approximate sums with cliques of bounded size.
 
-Factors are added to a forest of cliques one after the other, as many as the bound on its cliques allows (build). It is
-calibrated (infer), and replaced by a forest with smaller cliques on the variables that the factors still to come need
-(`besag.infer.join_graph.reduction`), to which these are added then (approximate):
+Factors are added to a forest of cliques one after the other, as many as the bound on its cliques allows (build). The
+forest is calibrated (infer), and replaced by one with smaller cliques on the variables that the remaining factors need
+(`besag.infer.join_graph.reduction`), to which these are then added (approximate):
 
     T_1, A_1, T_2, A_2, .., T_m         T_t holds the factors of stage t and A_(t-1); cliques of A_t are parts of T_t's
 
 This is the incremental build-infer-approximate scheme of Bathla and Vasudevan (arXiv 2202.12003, 2306.00335). With one
-forest it is the junction tree, and exact. Otherwise a first pass gives log Z as the sum of the logs of Z_t, and what
-has come forward, f_t = the product over the cliques of A_t of b_C / b_S, S being shared with the parent. Then, as in
+forest it is the junction tree, and exact. Otherwise a first pass gives log Z as the sum of the logs of Z_t, and the
+forward messages, f_t = the product over the cliques of A_t of b_C / b_S, S being shared with the parent. Then, as in
 expectation propagation, from the last stage to the first and again from the first to the last,
 
     back     g_t = q_t / f_t,  q_t the same product from the marginals of T_(t+1) under factors, f_t and g_(t+1)
@@ -20,8 +20,8 @@ After a pass back
     log Z = sum over t of log Z_t,      Z_t the sum over T_t of its factors, f_(t-1) and g_t
 
 since f_t g_t = q_t sums to one. Only messages and structure are kept; a pass makes the tables of one forest at a time,
-in the same room for all but the last, whose tables the next pass begins with. Messages may be kept in single precision,
-where something was left out and rounding is the lesser loss.
+in the same memory for all but the last, whose tables the next pass begins with. Messages may be kept in single
+precision where something was left out, so that rounding is the lesser loss.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from besag.infer.join_graph.tables import Algebra, CliqueScopes, CliqueTable, Cl
 
 GAP_BITS = 3.0  # between the cliques of T and those of A
 CLIQUE_BYTES = 800  # of scopes, links and places, besides tables
-MESSAGES = 4  # tables of every clique of A that there are at once: forward, backward, and both from before a pass
-FORESTS = 3  # as large as the largest, that tables and messages of one take while it is calibrated and made smaller
+MESSAGES = 4  # tables held for every clique of A: forward, backward, and both from before a pass
+FORESTS = 3  # times the largest forest: what its tables and messages take while it is calibrated and reduced
 
 
 class OutOfTimeError(Exception):
-    """There was no time to finish a chain."""
+    """A chain could not be finished in time."""
 
 
 class OutOfRoomError(Exception):
@@ -61,22 +61,22 @@ class Stage:
     factors: list[int]
     own: CliqueTables  # of the factors
     arrivals: list[int]  # the cliques of T_t that contain those of A_(t-1)
-    small: Reduced | None  # None at the last
+    small: Reduced | None  # A_t; None at the last
     forward: CliqueTables
     backward: CliqueTables
     log_scale: float = 0.0  # of backward
-    placed: CliqueScopes | None = None  # of all that comes together in T_t
+    placed: CliqueScopes | None = None  # of all tables that are multiplied in T_t
     homes: list[int] = field(default_factory=list)
 
 
 class Chain:
-    """Forests for the product of some tables; `order`: variables, those whose factors are to come first first.
+    """Forests for the product of some tables; `order`: the variables, in the order in which their factors are added.
 
-    `check` is called now and then, and may raise; a pass that it ends leaves messages that `saved` can bring back. The
-    first pass, and any where nothing was left out, loses nothing to rounding: TooWideError where it would. Passes after
-    the first are approximations anyway, and what is below the range of numbers is 0 there.
-    `hurry`: whether there is no time to lose; then only single variables are kept of a forest. dtype: of messages.
-    room: bytes for all of it, counted before they are taken; OutOfRoomError where they do not suffice.
+    `check` is called now and then, and may raise; the messages of a pass that it ends can be restored by `saved`. The
+    first pass, and any if nothing was left out, must not lose an entry to underflow: it raises TooWideError instead.
+    Later passes are approximations anyway, and there what is below the range of numbers counts as 0.
+    `hurry`: whether time is short; then only single variables are kept of a forest. dtype: of messages. room: bytes for
+    all of it, counted before they are allocated; OutOfRoomError if they do not suffice.
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class Chain:
         return sum(stage.small.lost for stage in self.stages if stage.small is not None)
 
     def _build(self) -> None:
-        """Stages, and the first pass."""
+        """Make the stages, and the first pass."""
         done, carried, step, keep = 0, self._nothing, len(self._groups), self._keep_bits
         while done < len(self._groups):
             stop, forest = self._next(done, carried.scopes.each, step)
             if forest is None and self._split(done):
                 continue
-            if forest is None:  # not even one factor fits: there is nothing for it but smaller cliques
+            if forest is None:  # not even one factor fits: only smaller cliques can help
                 keep -= 1.0
                 together = self._together(done, done, carried.scopes.each, -1.0)
                 forest = together.forest(together.best())
@@ -165,14 +165,14 @@ class Chain:
         return stage.forward
 
     def _take(self, n_bytes: float, n_entries: int = 0) -> None:
-        """Count what is kept, and the entries of a forest, for which there is one room."""
+        """Count the bytes kept, and the entries of a forest, all of which share one work space."""
         self._structure += n_bytes
         self._largest = max(self._largest, n_entries)
         if self._structure + 8 * FORESTS * self._largest > self.room:
             raise OutOfRoomError
 
     def _kept(self, stage: Stage, messages: CliqueTables) -> CliqueTables:
-        """In the type of messages; as they are where the stage has left out nothing."""
+        """Messages in their dtype; unchanged if the stage has left out nothing."""
         if self.dtype == np.float64 or stage.small is None or stage.small.exact:
             return messages
         return CliqueTables(messages.scopes, self.algebra.in_single(messages.values))
@@ -181,18 +181,18 @@ class Chain:
         self._last_group = {v: g for g, group in enumerate(self._groups) for f in group for v in self.tables[f].scope}
 
     def _needed(self, done: int, variables: Iterable[int]) -> frozenset[int]:
-        """Those variables that are in factors to come."""
+        """Those of the variables that are in remaining factors."""
         return frozenset([v for v in variables if self._last_group[v] >= done])
 
     def _split(self, done: int) -> bool:
-        """Make the factors of a group groups of their own; False where it is one already."""
+        """Split a group into one group for each factor; False if it has only one."""
         group = self._groups[done]
         self._groups[done : done + 1] = [[f] for f in group]
         self._number()
         return len(group) > 1
 
     def _next(self, done: int, scopes: list[Scope], step: int) -> tuple[int, CliqueForest | None]:
-        """The most groups that fit: those that no factor needs any more are summed out where that is cheap."""
+        """The most groups that fit, with variables that no factor needs any more summed out where that is cheap."""
         for exact_bits in (self._keep_bits, -1.0):
             stop, forest = self._longest(done, scopes, step, exact_bits)
             if forest is not None:
@@ -234,7 +234,7 @@ class Chain:
         return stage.calibration.run(stage.placed, stage.homes, values, strict=strict, room=room)
 
     def back(self) -> Iterator[tuple[Stage, CliqueTables]]:
-        """A pass back: the stages from the last to the first with the marginals of their cliques."""
+        """Make a pass back; yields the stages from the last to the first with the marginals of their cliques."""
         beliefs, total = self._beliefs, self._last_total
         yield self.stages[-1], beliefs
         for t in range(len(self.stages) - 2, -1, -1):
@@ -259,7 +259,7 @@ class Chain:
         return self.algebra.messages(CliqueTables(now.scopes, self.algebra.quotient(now.values, came.values)))
 
     def saved(self) -> Callable[[], None]:
-        """What brings the messages back to what they are now."""
+        """A function that restores the messages to what they are now."""
         messages = [(stage.forward, stage.backward, stage.log_scale) for stage in self.stages]
         totals = (self.log_partition, self._beliefs, self._last_total)
 
@@ -271,7 +271,7 @@ class Chain:
         return restore
 
     def again(self, damping: float = 0.0) -> None:
-        """A pass forward with what came back; damped, f is the geometric mean of what it was and what it would be."""
+        """Make a pass forward with the backward messages; damped, f is a geometric mean of its old and new value."""
         before = self._nothing
         for stage in self.stages:
             self.check()

@@ -1,13 +1,13 @@
 """Tables of cliques: dense and flat, with the axes in the order of the variables' numbers.
 
-Numbers are linear or, where their range is too large for that, logarithms; an Algebra knows which and does with both
+Numbers are linear or, if their range is too large for that, logarithms; an Algebra knows which, and offers for both
 
     marginals       sums over the variables that are not in a scope
-    conditionals    tables over their own sums on a part of their variables
-    quotient        above / below, 0 where below is 0: there above is 0 too
+    conditionals    tables divided by their own marginals on a part of their variables
+    quotient        above / below, and 0 where below is 0, since above is 0 there too
     entropy         - sum p log p of a table that sums to one
 
-Most of it is done for many tables at once, which lie one after the other in one array (Tables).
+Most of it is done for many tables at once, which lie one after the other in one array (CliqueTables).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from besag.kernels.threads import run_chunks
 Scope = tuple[int, ...]
 
 CHUNK_ENTRIES = 1 << 16  # of tables that are done at a time: some 0.1 ms
-WEAKEST, WEAKEST_LOG = 1e-60, -700.0  # of a message beside its largest entry
-WEAKEST_SINGLE = 1e-37  # of a message in single precision
+WEAKEST, WEAKEST_LOG = 1e-60, -700.0  # least positive entry of a message relative to its largest: linear, and in logs
+WEAKEST_SINGLE = 1e-37  # least positive entry in single precision
 
 
 class CliqueTable(NamedTuple):
-    """Numbers on the states of some variables, row-major, the scope in ascending order."""
+    """Numbers on the joint states of some variables, row-major, the scope in ascending order."""
 
     scope: Scope
     values: Array
@@ -80,7 +80,7 @@ class CliqueTables:
 
 
 class Algebra:
-    """What can be done with tables on variables of these cardinalities."""
+    """Operations on tables over variables of these cardinalities."""
 
     def __init__(
         self, cardinalities: Sequence[int], *, log: bool = False, compile: bool = True, n_threads: int | None = None
@@ -97,7 +97,7 @@ class Algebra:
         self._information = self.kernel(make_information)
 
     def kernel(self, make: Callable[..., Callable[..., object]]) -> Callable[..., object]:
-        """A kernel for these numbers."""
+        """A kernel for linear numbers or logarithms, whichever are used."""
         return kernel_of(make, int(self.log), compile=self.compile)
 
     def bits(self, scope: Iterable[int]) -> float:
@@ -125,11 +125,11 @@ class Algebra:
         return CliqueTable(scope, logs if self.log else np.exp(logs))
 
     def plain(self, values: Array) -> Array:
-        """As linear numbers."""
+        """The values as linear numbers."""
         return np.exp(values) if self.log else values
 
     def marginal(self, table: CliqueTable, scope: Scope) -> CliqueTable:
-        """The sum over what is not in the scope; the table itself where nothing is."""
+        """The sum over the variables that are not in the scope; the table itself if there are none."""
         if len(scope) == len(table.scope):
             return table
         out = np.empty(self.size(scope))
@@ -137,7 +137,7 @@ class Algebra:
         return CliqueTable(scope, out)
 
     def marginals(self, tables: CliqueTables, source: Sequence[int], scopes: CliqueScopes) -> CliqueTables:
-        """On each scope, the sum of the table with that number over what is not in it."""
+        """For each scope, the sum of table source[i] over the variables that are not in it."""
         chosen = freeze(np.array(source, np.int64))
         work, values, out = tables.scopes.sizes[chosen], freeze(tables.values), np.empty(int(scopes.entries[-1]))
         fixed = (self.cards, tables.scopes.arrays, values, chosen, scopes.arrays)
@@ -145,14 +145,14 @@ class Algebra:
         return CliqueTables(scopes, out)
 
     def conditionals(self, tables: CliqueTables, parts: CliqueScopes) -> CliqueTables:
-        """b(C) / b(S) of each table on C and the scope S that is part of it; as it is where S is empty."""
+        """b(C) / b(S) for each table on C and a scope S that is part of C; the table itself if S is empty."""
         values = tables.values.copy()
         fixed = (self.cards, tables.scopes.arrays, parts.arrays)
         self.in_chunks(tables.scopes.sizes, lambda a, b: self._conditionals(*fixed, a, b, TINY, values))
         return CliqueTables(tables.scopes, values)
 
     def in_chunks(self, work: IntArray, function: Callable[[int, int], object]) -> None:
-        """function(start, stop) on ranges of items, each with some work; the ranges depend on that alone."""
+        """Call function(start, stop) on ranges of items; the ranges depend on the work of the items alone."""
         done = np.cumsum(work)
         n = max(1, int(done[-1]) // CHUNK_ENTRIES) if len(done) else 0
         bounds = [0, *np.searchsorted(done, done[-1] * np.arange(1, n) / n).tolist(), len(done)] if n else [0]
@@ -171,7 +171,7 @@ class Algebra:
         return one ** (1.0 - share) * np.maximum(other, WEAKEST) ** share
 
     def scaled(self, tables: CliqueTables) -> tuple[Array, Array]:
-        """The values of each table over its largest, and the log of that one: -inf where there is nothing."""
+        """The values of each table divided by the largest, and the log of that: -inf if all are zero."""
         values, scopes = tables.values, tables.scopes
         tops = np.maximum.reduceat(values, scopes.entries[:-1]) if len(scopes.each) else np.zeros(0)
         if self.log:
@@ -180,7 +180,7 @@ class Algebra:
             return values / np.repeat(np.where(tops > 0, tops, 1.0), scopes.sizes), np.log(np.maximum(tops, 0.0))
 
     def messages(self, tables: CliqueTables) -> tuple[CliqueTables, float]:
-        """As `scaled`, with the sum of the logs, and what is above 0 but very weak is made less so."""
+        """As `scaled`, with the sum of the logs; very weak positive entries are raised to the weakest allowed."""
         values, log_tops = self.scaled(tables)
         if self.log:
             values = np.where(values > -math.inf, np.maximum(values, WEAKEST_LOG), -math.inf)
@@ -189,13 +189,13 @@ class Algebra:
         return CliqueTables(tables.scopes, values), float(log_tops.sum())
 
     def in_single(self, values: Array) -> AnyArray:
-        """In single precision; what is above 0 stays above 0."""
+        """The values in single precision; positive ones stay positive."""
         if self.log:
             return values.astype(np.float32)
         return np.where(values > 0, np.maximum(values, WEAKEST_SINGLE), 0.0).astype(np.float32)
 
     def distributions(self, tables: CliqueTables) -> CliqueTables:
-        """Linear, each normalised; uniform where numbers have failed."""
+        """The tables as linear numbers, each normalised; uniform if numbers have failed."""
         values, log_tops = self.scaled(tables)
         failed = np.repeat(~np.isfinite(log_tops), tables.scopes.sizes)
         values = np.where(failed, 1.0, self.plain(values))
@@ -203,7 +203,7 @@ class Algebra:
         return CliqueTables(tables.scopes, values / np.repeat(totals, tables.scopes.sizes))
 
     def entropy(self, table: CliqueTable) -> float:
-        """In nats; zeros count nothing."""
+        """The entropy of a table, in nats; 0 log 0 counts as 0."""
         return float(self._entropy(freeze(table.values)))  # type: ignore[arg-type]
 
     def loss_entropies(self, table: CliqueTable, tried: Sequence[tuple[int, frozenset[int]]]) -> Array:

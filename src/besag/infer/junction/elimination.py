@@ -2,12 +2,12 @@
 
     sum over y_rest of exp(-H(y))  =  product of tables on the variables that are kept
 
-It is the upward half of a junction tree (`besag.infer.junction.roots`), in an order that leaves the kept variables to
-the end; a marginal is what is left when one variable is kept. One pass for each marginal, so it pays for a few of them:
-`junction_tree` gives all in two passes. What does not matter is left out first: barren parts, and for a marginal also
-the parts that observed variables separate from it (`besag.infer.junction.relevance`).
+It is the upward pass of a junction tree (`besag.infer.junction.roots`), in an order that puts the kept variables last;
+a marginal is what remains when one variable is kept. Each marginal takes a pass of its own, so this pays for a few of
+them: `junction_tree` gives all in two passes. Factors that cannot matter are dropped first: barren ones, and for a
+marginal also those that observed variables separate from it (`besag.infer.junction.relevance`).
 
-joint and marginal_map ask `Buckets.eliminate` for the tables that are left.
+joint and marginal_map ask `Buckets.eliminate` for the remaining tables.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Elimination:
     targets: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.targets, str):  # in the text of an engine
+        if isinstance(self.targets, str):  # from text, "elimination[targets=A]"
             object.__setattr__(self, "targets", (self.targets,))
 
     def infer(
@@ -62,7 +62,7 @@ class Elimination:
         time_limit: float | None = None,
         on_step: OnStep | None = None,
     ) -> Result:
-        """Answers by summing out."""
+        """Compute the answers by summing out."""
         began = time.perf_counter()
         check_wants(self, want)
         run = Buckets(JunctionTree(self.n_threads, self.memory_limit), problem, time_limit=time_limit)
@@ -78,7 +78,7 @@ class Elimination:
 
 
 class Buckets(JunctionRun):
-    """One problem, and what is left of it when all but a few variables are summed out."""
+    """One problem, and what remains of it when all but a few variables are summed out."""
 
     def marginals(self, targets: list[int], possible: BoolArray) -> Array:
         """(R, S): p of the targets, zeros elsewhere and in rows or instances that are impossible."""
@@ -94,7 +94,7 @@ class Buckets(JunctionRun):
         return answer
 
     def _batches(self, targets: list[int], possible: BoolArray) -> Iterator[IntArray]:
-        """Targets one by one; in a union one of each possible instance at a time, which have nothing in common."""
+        """Targets one by one; in a union one from each possible instance at a time: instances are independent."""
         groups = variable_groups(self.graph).of
         waiting: dict[int, list[int]] = {}
         for v in targets:
@@ -104,7 +104,7 @@ class Buckets(JunctionRun):
             yield np.array([v for v in batch if v is not None], np.int64)
 
     def eliminate(self, kept: IntArray, *, used: BoolArray | None = None, width: int = 1) -> Iterator[Remaining]:
-        """What is left on the kept variables, in slabs of rows; `width`: entries that the caller needs for a row."""
+        """What remains on the kept variables, in slabs of rows; `width`: entries that the caller needs per row."""
         made = self._planned_for(kept, find_relevant(self.problem, kept) if used is None else used)
         rows = self.problem.evidence.n_rows
         compile = worth_compiling(made.sketch.entries.sum() * rows)
@@ -128,7 +128,7 @@ class Buckets(JunctionRun):
         return self.graph.plans.get(key, lambda: make_plan(self.factors, setting, drawn, compile=compile))
 
     def _remaining(self, made: CliquePlan, left: Left, given: GivenRows, kept: IntArray) -> Remaining:
-        """The tables by position among the kept variables, with those of the evidence on them."""
+        """The tables by position among the kept variables, with those of the evidence on these variables."""
         states = [[find_states_left(made.sketch, v, codes) for v in kept.tolist()] for codes in left.codes]
         position = np.zeros(self.graph.n_variables, np.int64)
         position[kept] = np.arange(len(kept))
@@ -151,7 +151,7 @@ class Buckets(JunctionRun):
 
 
 def normalise_logs(tables: Array) -> Array:
-    """exp of logarithms, made to sum to one over all axes but the first; each row has a finite entry."""
+    """Probabilities from logarithms: sum to one over all axes but the first; each row must have a finite entry."""
     axes = tuple(range(1, tables.ndim))
     p = np.exp(tables - tables.max(axis=axes, keepdims=True))
     return np.asarray(p / p.sum(axis=axes, keepdims=True))

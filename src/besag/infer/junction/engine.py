@@ -2,14 +2,14 @@
 
 Variables are eliminated in a greedy order; each elimination makes a clique, and the cliques form a tree in which
 messages go up to the roots and down again (`besag.infer.junction.propagate`). Before an order is chosen the problem is
-made smaller:
+reduced:
 
-    observed variables are no axes of any table; hard zeros leave variables fewer states (`besag.kernels.support`),
-    once for the model, and again under the evidence where the cliques are large; barren parts of a Bayesian network are
-    left out where only some marginals are asked for (`besag.infer.junction.relevance`).
+    observed variables are not axes of any table; hard zeros rule out states (`besag.kernels.support`), once for the
+    model, and again under the evidence if the cliques are large; barren parts of a Bayesian network are left out if
+    only some marginals are asked for (`besag.infer.junction.relevance`).
 
-What depends on structure only is a plan, kept by the Graph for each set of observed variables. Tables of cliques are
-never stored, so the memory is that of the messages.
+Whatever depends on structure alone is a plan, kept by the Graph for each set of observed variables. Clique tables are
+never stored, so the memory needed is that of the messages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from besag.infer.result import Result
 class JunctionTree:
     """Message passing on a tree of cliques.
 
-    targets: variables whose marginals are wanted, None for all. n_samples: draws a row. k: how many best labellings.
+    targets: variables whose marginals are wanted, None for all. n_samples: draws per row. k: how many best labellings.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -59,7 +59,7 @@ class JunctionTree:
         time_limit: float | None = None,
         on_step: OnStep | None = None,
     ) -> Result:
-        """Answers by propagation on the junction tree."""
+        """Compute the answers by propagation on the junction tree."""
         began = time.perf_counter()
         check_wants(self, want)
         run = JunctionRun(self, problem, time_limit=time_limit)

@@ -1,7 +1,8 @@
-"""Rows of evidence bound to a plan with numbers: what the kernels over rows are given.
+"""Rows of evidence bound to a plan with numbers: the arguments of the kernels over rows.
 
-Weights of evidence are taken into the domain of the semiring as tables are (`join_numbers`): for SUM, what is taken out
-goes to the constants of the rows, with log-weights of variables that are not free and factors on such variables only.
+Evidence weights are put into the domain of the semiring as tables are (`besag.infer.junction.numbers`): for SUM, the
+scale taken out goes to the constants of the rows, as do log-weights of variables that are not free and factors on such
+variables only.
 
 Shapes: R rows, V variables, S states of all variables, L table entries, G groups of components (the instances of a
 union), D states of soft variables, E of them.
@@ -22,7 +23,7 @@ from besag.infer.junction.one_row import WideRow
 from besag.kernels.compile import kernel_of
 from besag.kernels.threads import run_chunks
 
-CHUNKS = 32  # tasks that rows are divided into
+CHUNKS = 32  # at most so many tasks, into which rows are divided
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +64,7 @@ class Bound:
         self.log_z = np.empty(self.constants.shape)
 
     def _codes(self) -> IntArray:
-        """(R, V): the code of every variable that is not free, 0 of the others."""
+        """(R, V): the code of every variable that is not free, 0 for the others."""
         drawn, observed = self.plan.sketch, self.given.observed
         if len(self.plan.single) == 0:
             return np.zeros(observed.shape, np.int64)
@@ -95,7 +96,7 @@ class Bound:
         return linear, np.where(low == np.inf, 0.0, high - low)
 
     def _weigh_fixed(self) -> None:
-        """Log-weights of fixed variables at their codes, and -inf where a row sees another state than the one left."""
+        """Log-weights of fixed variables at their codes; -inf where a row observes a state that was ruled out."""
         given, single = self.given, self.plan.single
         if len(single) == 0:
             return
@@ -134,13 +135,13 @@ class Bound:
         return found
 
     def wide(self, work: RowWork, n_threads: int | None, compile: bool) -> WideRow | None:
-        """The way of one row of a large plan."""
+        """The runner of a single row on several threads; None if there are more rows or the plan is small."""
         if len(self.log_z) > 1 or self.plan.stages is None:
             return None
         return WideRow(self.plan, self.plan.stages, self.rows, work, self.semiring, n_threads, compile)
 
     def run(self, rows: Callable[[RowWork, int, int], bool], n_threads: int | None) -> bool:
-        """rows(work, first, last) over all rows in chunks; True as soon as one says that the range is too narrow."""
+        """rows(work, first, last) over all rows in chunks; True as soon as one reports that the range is too narrow."""
         n_rows = len(self.log_z)
         n_chunks = min(n_rows, CHUNKS)
         edges = [n_rows * h // n_chunks for h in range(n_chunks + 1)]
@@ -162,7 +163,7 @@ class Bound:
         evidence_of[plan.of_evidence] = np.arange(len(plan.of_evidence))
         bases = np.array(self.rows.bases)
         bases[plan.of_factors] -= self.numbers.table_start
-        moved = np.repeat(np.arange(len(bases)), np.diff(plan.fixed_offsets))  # by variables that have one state left
+        moved = np.repeat(np.arange(len(bases)), np.diff(plan.fixed_offsets))  # by variables with one state left
         np.add.at(bases, moved, plan.fixed_strides * self.codes[0, plan.fixed_variables])
         rows = self.rows._replace(bases=freeze(bases))
         propagate = kernel_of(make_lanes, LANES, compile=compile)
@@ -233,7 +234,7 @@ class Bound:
         return answer
 
     def with_outside(self, cells: Array, cell_offsets: IntArray) -> Array:
-        """Cells with those of factors that have no free variable: one at the codes of the row."""
+        """Cells, with those of factors that have no free variable added: one at the codes of the row."""
         outside = self.plan.sketch.outside
         if len(outside):
             starts = cell_offsets[outside] - self.factors.table_offsets[self.factors.table_of_factor[outside]]

@@ -1,7 +1,7 @@
 """The labelling of least energy among the few states that bounds leave, on a junction tree.
 
-Where the tree of all states is known, what is left of its cliques says whether it has become small. Where no order of
-the whole can serve, and to look for one would take seconds, an order of what is left does.
+If the tree of all states is known, the sizes of its cliques under the remaining states say whether it is now small. If
+no order of the whole model can serve, and searching for one would take seconds, an order of what remains is sought.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from besag.infer.junction.run import JunctionRun
 
 MAP: frozenset[Want] = frozenset({"map"})
-BOUND_ABOVE = 2e7  # table entries of a tree, from which on bounds are let rule out states
-HOPELESS_ENTRIES = 1e13  # from here on no tree is looked for before bounds have been tried
-SHARE = 0.25  # of the time that there is, for bounds, and as much again for orders of what they leave
-TRIES, SECONDS_A_STEP = 6, 2e-8  # greedy orders of what bounds leave, and a step of them on a large graph
-SECONDS_A_LINK = 2e-7  # between a factor and a variable, of what is done before a first bound and before each order
+BOUND_ABOVE = 2e7  # table entries of a tree above which bounds are used to rule out states
+HOPELESS_ENTRIES = 1e13  # above this no tree is sought before bounds have been tried
+SHARE = 0.25  # of the time limit, for bounds, and as much again for orders of what they leave
+TRIES, SECONDS_A_STEP = 6, 2e-8  # greedy orders of what bounds leave, and the time of one of their steps
+SECONDS_A_LINK = 2e-7  # per factor-variable link, of the work before the first bound and before each order
 
 
 def search_few_states(run: JunctionRun) -> dict[str, Any] | None:
-    """The labelling of least energy where a large tree can be made much smaller by bounds, else None."""
+    """The labelling of least energy if bounds make a large tree much smaller, else None."""
     if run.problem.evidence.n_rows > 1:
         return None
     if is_hopeless(run, run.asked(MAP), HOPELESS_ENTRIES):
@@ -55,7 +55,7 @@ def search_few_states(run: JunctionRun) -> dict[str, Any] | None:
 
 
 def search_without_a_tree(run: JunctionRun) -> dict[str, Any] | None:
-    """The same without a look at the tree of all states; None too where the run has no time or memory to try."""
+    """The same without the tree of all states; None too if there is no time or memory to try."""
     seconds = math.inf if run.time_limit is None else SHARE * run.time_limit
     hasty = SECONDS_A_LINK * len(run.graph.scope_variables) > seconds
     if run.problem.evidence.n_rows > 1 or hasty or run.exceeds(bound_bytes(run.factors)):

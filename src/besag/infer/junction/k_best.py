@@ -1,7 +1,7 @@
 """The k labellings of least energy of a junction tree, for each row or for each instance of a union.
 
-codes (B, k, V), energies (B, k) or (N, k), best first; where there are fewer labellings of finite energy, energies end
-in +inf. Weights of the kernel are sums of differences; energies are those of the model, and decide the order.
+codes (B, k, V), energies (B, k) or (N, k), best first; if there are fewer labellings of finite energy, energies end in
++inf. The kernel's weights are sums of differences and round; the energies are the model's own, and decide the order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def find_k_best(run: JunctionRun, plan: CliquePlan, k: int) -> tuple[IntArray, Array]:
-    """Codes and energies of the k best; no more than there are labellings."""
+    """Codes and energies of the k best labellings, or of all if there are fewer."""
     graph = run.graph
     k = int(min(k, most_labellings(graph)))
     run.refuse_labellings(k, graph.n_variables + len(plan.join.parent))

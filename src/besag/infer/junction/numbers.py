@@ -1,7 +1,7 @@
-"""A plan with numbers, in the domain of a semiring: what all rows of evidence share, made once and used again.
+"""A plan with numbers, in the domain of a semiring: what all rows of evidence share, made once and reused.
 
-SUM takes exp(log-potential - largest entry of its table); what is taken out goes to the constants. A store has messages
-first, then the weights of soft variables, then all tables.
+SUM takes exp(log-potential - largest entry of its table); these largest entries go to the constants. A store has
+messages first, then the weights of soft variables, then all tables.
 
 Shapes: V variables, L table entries, G groups of components (the instances of a union), C cliques, O small tables, E
 soft variables.
@@ -37,7 +37,7 @@ def one_group(n_variables: int) -> Groups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CliqueNumbers:
-    """See the module."""
+    """The tables of a plan in one semiring, and where they lie in a store."""
 
     plan: CliquePlan
     factors: Factors
@@ -45,14 +45,14 @@ class CliqueNumbers:
     groups: Groups
     values: Array  # (L,) in the domain of the semiring
     constants: Array  # (G,) logarithms of what was taken out
-    bases: IntArray  # (O,) where they begin in a store, fixed variables at code 0
+    bases: IntArray  # (O,) where tables begin in a store, fixed variables at code 0
     spans: Array  # (O,) of factors
     soft_offsets: IntArray  # (E + 1,) of the weights of soft variables, which follow the messages
     group_of_clique: IntArray  # (C,)
     cliques: IntArray  # (C,) all of them, children before parents
     walk: CliqueWalk
     longest: int  # entries of the longest residual
-    entries: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # of kernels that were called with them
+    entries: dict[Any, Callable[..., Any]] = field(default_factory=dict)  # of the kernels called so far
 
     @property
     def table_start(self) -> int:
@@ -60,7 +60,7 @@ class CliqueNumbers:
         return self.plan.n_messages + int(self.soft_offsets[-1])
 
     def call(self, make_kernel: Callable[..., Any], constants: tuple[int, ...], question: Any, compile: bool) -> Any:
-        """The answer of a kernel; from the second question on without a look at the types of all arrays.
+        """Call a kernel; from the second call on without dispatch on the types of all arrays.
 
         The types are the same each time, because a Bound makes all arrays of a question in one way.
         """
@@ -79,7 +79,7 @@ class CliqueNumbers:
 def numbers_of(
     plan: CliquePlan, factors: Factors, semiring: Semiring, groups: Groups, scaled: Linear | None = None
 ) -> CliqueNumbers:
-    """scaled: the tables in the linear domain, where somebody has them."""
+    """Put the tables into the domain of a semiring; scaled: them in the linear domain, if the caller has that."""
     tables = factors.table_of_factor[plan.factors]
     soft_offsets = offsets_of(plan.sketch.counts[plan.soft])
     spans, constants, values = np.zeros(len(plan.bases)), np.zeros(groups.n), factors.log_potentials

@@ -1,7 +1,7 @@
 """One row on several threads: independent subtrees side by side, large cliques in pieces.
 
-The tree is cut as `join_stages` says. Upwards the subtrees go first, then the top; downwards the other way round.
-Pieces of a clique write to different entries of its message where they can, else to sums of their own that are added in
+The tree is cut as `stages` describes. Upwards the subtrees go first, then the top; downwards the other way round.
+Pieces of a clique write to different entries of its message if they can, else to sums of their own that are added in
 order.
 """
 
@@ -30,8 +30,8 @@ from besag.infer.junction.stages import Stages
 from besag.kernels.compile import kernel_of
 from besag.kernels.threads import run_chunks
 
-PIECES = 8  # of a large clique
-SHARE = 32  # fewer, where their sums would have more entries than this share of the clique
+PIECES = 8  # of a large clique, at most
+SHARE = 32  # fewer pieces, so that their own sums have at most 1 / SHARE of the clique's entries
 
 
 class WideRow:
@@ -57,7 +57,7 @@ class WideRow:
         return np.empty(self.plan.largest_tile)
 
     def rise(self, log_z: Array, down: bool) -> bool:
-        """All messages up and log Z; True where the range was too narrow."""
+        """Send all messages up, and find log Z; True if the range was too narrow."""
         join, work, stages = self.plan.join, self.work, self.stages
         kernel_of(make_bind, compile=self.compile)(join, self.rows, 0, work)
         climb_all = self._kernel(make_climb_all)
@@ -108,7 +108,7 @@ class WideRow:
         return max(1, min(PIECES, int(self.plan.sketch.entries[c] // (SHARE * size))))
 
     def sink(self, out_bases: IntArray, marginals: Array, cells: Array) -> None:
-        """All beliefs, and what is read off them."""
+        """Compute all beliefs, and what is read off them."""
         join, reads, work, stages = self.plan.join, self.plan.reads, self.work, self.stages
         sink_all = self._kernel(make_sink_all)
         outputs = (out_bases, marginals, cells)

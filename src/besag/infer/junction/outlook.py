@@ -1,9 +1,9 @@
-"""Whether there is any hope for exact inference, before an elimination order is sought.
+"""Whether exact inference has any chance, decided before an elimination order is sought.
 
-To search for a good order of a large graph takes seconds, and in vain where no order can serve. So the first greedy
-order of the variables near one of the most neighbours is looked at before; where even that makes more table entries
-than could ever be gone through, there is none. What is looked at is what an exact engine would work on: without the
-variables that evidence leaves one state, the states that hard zeros rule out, and the barren factors.
+Searching for a good order of a large graph takes seconds, in vain if no order can serve. So a first greedy order of the
+variables around the one with the most neighbours is tried before; if even that makes more table entries than could ever
+be visited, exact inference is hopeless. The graph is the one an exact engine would work on: without the variables that
+evidence leaves one state, the states that hard zeros rule out, and the barren factors.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from besag.infer.trees.engine import forest_of
 if TYPE_CHECKING:
     from besag.infer.junction.run import JunctionRun
 
-HOPELESS = 2.0**10  # times the table entries that there is time or room for
+HOPELESS = 2.0**10  # times the table entries that time or memory allow
 HOPELESS_REASON = "no elimination order near the variable of the most neighbours is short enough"
-FEW_FACTORS = 400  # for which the search for an order takes no time
-NEAR = 4096  # variables that are looked at first
-LINK_BYTES = 24.0  # between a factor and a variable, of the lists of neighbours; a tree of cliques takes more
+FEW_FACTORS = 400  # up to here the search for an order takes hardly any time
+NEAR = 4096  # variables that are tried first
+LINK_BYTES = 24.0  # per factor-variable link, of the lists of neighbours; a tree of cliques takes more
 
 
 def is_easy(graph: Graph) -> bool:
-    """Whether there is nothing to look at: few factors, or a forest."""
+    """Whether the check can be skipped: few factors, or a forest."""
     return graph.n_factors <= FEW_FACTORS or forest_of(graph) is not None
 
 
 def is_hopeless(run: JunctionRun, setting: Purpose, entries: float) -> bool:
-    """Whether a look at a part of a large graph says that exact inference makes more than so many table entries."""
+    """Whether a part of a large graph shows that exact inference needs more than so many table entries."""
     if is_easy(run.graph):
         return False
     if run.exceeds(LINK_BYTES * len(run.graph.scope_variables)):
@@ -53,7 +53,7 @@ def _exceeds(run: JunctionRun, setting: Purpose, entries: float) -> bool:
 
 
 def link_variables(run: JunctionRun, setting: Purpose) -> tuple[IntArray, IntArray, IntArray]:
-    """The states that are left of each variable (V,), and its neighbours by the factors in use."""
+    """The number of states left to each variable (V,), and its neighbours by the factors in use."""
     graph = run.graph
     left = np.add.reduceat(setting.allowed, graph.state_offsets[:-1], dtype=np.int64)
     counts = np.where(setting.fixed, 1, left)
@@ -67,7 +67,7 @@ def link_variables(run: JunctionRun, setting: Purpose) -> tuple[IntArray, IntArr
 
 
 def near_to(start: int, first: IntArray, others: IntArray, size: int, closed: BoolArray) -> IntArray:
-    """About so many variables around one, by breadth-first search that does not go through closed ones."""
+    """About `size` variables around one, by breadth-first search that does not pass through closed ones."""
     seen = np.array(closed)
     seen[start] = True
     front, found = np.array([start]), [np.array([start])]

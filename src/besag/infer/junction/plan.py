@@ -1,11 +1,10 @@
 """The plan of message passing on a tree of cliques: everything that depends on structure and not on numbers.
 
-What is planned for is a Purpose: which factors count, which variables are fixed (observed in every row, or left with
-one state), which states the others may take, which variables have evidence that differs from row to row, and what is
-to be read. One plan serves all numbers and all codes of the fixed variables.
+A plan is made for a Purpose: which factors count, which variables are fixed (observed in every row, or left with one
+state), which states the others may take, which variables have evidence that differs from row to row, and what is to be
+read. One plan serves all numbers and all codes of the fixed variables.
 
-`make_sketch` chooses the order and the cliques, whose sizes say what the work will take; `make_plan` lays out the index
-maps.
+`make_sketch` chooses the order and the cliques, whose sizes give the cost; `make_plan` lays out the index maps.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from besag.infer.purpose import Purpose
 from besag.kernels.compile import COMPILE_ABOVE, kernel_of
 from besag.kernels.factors import Factors
 
-# Bytes that index maps and the pieces of large cliques take, by table entry and by member of a clique.
+# Bytes of index maps and of the pieces of large cliques, per table entry and per member of a clique.
 PER_ENTRY, PER_MEMBER = 0.3, 100.0
 
 
-EFFORT = 0.1  # of the time of all marginals, for the search of an order
-EFFORT_UPWARDS = 0.04  # where nothing is read, messages go up only
+EFFORT = 0.1  # share of the time of all marginals that the search for an order may take
+EFFORT_UPWARDS = 0.04  # the same if nothing is read, so that messages go up only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +37,7 @@ class Sketch:
     """Order and cliques: enough to know the cost."""
 
     order: EliminationOrder
-    counts: IntArray  # (V,) states that are left of each variable; 1 where it is fixed
+    counts: IntArray  # (V,) how many states each variable has left; 1 if it is fixed
     codes: IntArray  # (.,) the codes of these states, flat at digit_offsets
     digit_offsets: IntArray  # (V + 1,)
     member_offsets: IntArray  # (C + 1,)
@@ -63,7 +62,7 @@ class Sketch:
 
 
 def make_sketch(factors: Factors, setting: Purpose, *, compile: bool = True) -> Sketch:
-    """The best order that is found in a time in proportion to the work, and its cliques."""
+    """The best order found in a time proportional to the work, and its cliques."""
     made = kernel_of(make_outline, compile=compile)(
         factors.state_offsets,
         factors.scope_offsets,
@@ -84,7 +83,7 @@ def make_sketch(factors: Factors, setting: Purpose, *, compile: bool = True) -> 
 def _order(
     counts: IntArray, first: IntArray, others: IntArray, keep: BoolArray, effort: float, compile: bool
 ) -> EliminationOrder:
-    """The best order; a search in plain Python ends with the first orders, and is left to compiled code if it pays."""
+    """The best order found. Plain Python tries the first orders only; if more would pay, compiled code goes on."""
     if not compile:
         order = find_order(counts, first, others, keep=keep, effort=0.0, compile=False)
         if order.entries <= COMPILE_ABOVE:
@@ -106,15 +105,15 @@ class CliquePlan:
     fixed_offsets: IntArray  # (O + 1,) variables whose codes move the base of a table
     fixed_variables: IntArray
     fixed_strides: IntArray
-    bases: IntArray  # (O,) of messages in the store, 0 of others
+    bases: IntArray  # (O,) of messages in the store, 0 for others
     of_factors: IntArray  # small tables that are factors, and
     factors: IntArray  # which
     of_evidence: IntArray  # small tables that are evidence, and
     soft: IntArray  # the variables
-    single: IntArray  # variables of one state
+    single: IntArray  # variables with one state
     free_digits: IntArray | None  # digits of the other variables, and
-    free_states: IntArray | None  # which states they are; None where that is all digits and all states
-    outputs: IntArray  # (O,) where marginals of variables begin among all digits, 0 of other tables
+    free_states: IntArray | None  # which states they are; None if these are all digits and all states
+    outputs: IntArray  # (O,) where marginals of variables begin among all digits, 0 for other tables
     stages: Stages | None  # how it is cut for several threads
     largest_tile: int
     largest_room: int  # entries of the outputs of a clique
@@ -126,7 +125,7 @@ class CliquePlan:
 
 
 def make_plan(factors: Factors, setting: Purpose, drawn: Sketch, *, compile: bool = True) -> CliquePlan:
-    """Index maps for a sketch."""
+    """Lay out the index maps for a sketch."""
     offsets, parent = drawn.member_offsets, drawn.parent
     tree = (offsets, drawn.members, drawn.n_separator, parent, drawn.clique_of, drawn.clique_of_factor, drawn.entries)
     sizes = np.diff(factors.table_offsets)[factors.table_of_factor] if setting.cells else np.zeros(0, np.int64)

@@ -1,8 +1,8 @@
 """Exact inference on a tree of cliques: arrays in, arrays out.
 
-The functions here bind rows of evidence to a plan with numbers and run the kernels of `join_rows`. Sums are tried in
-the SUM domain and done again in LOG_SUM where that is too narrow (see `join_passes`), so they take a function that
-gives the numbers in a domain; what was used is part of the answer.
+The functions here bind rows of evidence to a plan with numbers and run the kernels of `kernels/rows`. Sums are tried in
+the SUM domain and done again in LOG_SUM if its range is too narrow (see `kernels/passes`), so they take a function that
+gives the numbers in a domain; the numbers used are part of the answer.
 
 Shapes: R rows, V variables, S states of all variables, F factors, G groups of components (the instances of a union), D
 states that are left of the free variables.
@@ -27,7 +27,7 @@ NumbersIn: TypeAlias = Callable[[Semiring], CliqueNumbers]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Propagated:
-    """What was wanted; a group without a labelling has log Z -inf and zeros."""
+    """The answers; a group without a labelling has log Z = -inf and zeros."""
 
     log_partition: Array  # (R, G)
     variables: Array | None  # (R, S)

@@ -5,8 +5,8 @@ is not asked for, summing it out leaves nothing:
 
     sum_c p(c | parents) prod over other factors  =  prod over other factors
 
-so that c and the factor can be left out, and after them perhaps a parent, and so on. What is left gives the same
-marginals of the targets and the same log Z; a child that went with its factor is summed out and must not count. This
+so that c and its factor can be left out, and after them perhaps a parent, and so on. The rest gives the same marginals
+of the targets and the same log Z; a child left out is already summed out, so its states must not be counted again. This
 holds for sums only: the largest p(c | parents) depends on the parents.
 
 Separated. With the observed variables taken out the factor graph falls into parts. Those without a target multiply Z by
@@ -44,10 +44,10 @@ def _has_evidence(problem: Problem) -> BoolArray:
 
 
 def _barren(problem: Problem, children: IntArray, kept: BoolArray) -> list[int]:
-    """Factors whose child is not kept and is in no other factor, again and again."""
+    """Factors whose child is not kept and is in no other factor, repeatedly until there are no more."""
     graph = problem.graph
     conditional = np.flatnonzero(children >= 0)
-    own = np.full(graph.n_variables, -1)  # two factors of one child: it is in both of them as long as they are there
+    own = np.full(graph.n_variables, -1)  # two factors of one child: neither is barren while the other is there
     own[children[conditional]] = conditional
     own[kept] = -1
     waiting: list[int] = np.flatnonzero((own >= 0) & (graph.degrees == 1)).tolist()

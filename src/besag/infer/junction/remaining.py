@@ -1,11 +1,11 @@
-"""What bucket elimination leaves: tables on the variables that were kept, and two questions to them.
+"""What bucket elimination leaves: tables on the kept variables, their joint table and its best entry.
 
-    log sum over the rest of exp(-H(y))  =  constant + sum over tables of t(y_scope),      for each y of the kept
+    log sum over the rest of exp(-H(y))  =  constant + sum over tables of t(y_scope),     for each y on the kept ones
 
 The joint table is their sum, broadcast; the best joint state is found by max-product on a junction tree of these tables
 alone, and no table on all of the kept variables is ever made.
 
-Shapes: R rows, n kept variables, K states of one, k <= K states that are left of it.
+Shapes: R rows, n kept variables, K states of one of them, of which k <= K are left.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Remaining:
 
     @property
     def counts(self) -> IntArray:
-        """(n,): how many states are left of each."""
+        """(n,): how many states each variable has left."""
         return np.array([len(codes) for codes in self.states[0]], np.int64)
 
     def alone(self) -> list[Remaining]:
-        """Each variable with its own tables and without the constant, where no table joins two of them."""
+        """Each variable with its own tables and without the constant; for tables that never join two variables."""
         found = []
         for i in range(len(self.cardinalities)):
             tables = [table for scope, table in zip(self.scopes, self.tables, strict=True) if scope[0] == i]
@@ -51,7 +51,7 @@ class Remaining:
         return found
 
     def joint(self) -> Array:
-        """(R, K1..Kn): log sum over the rest of exp(-H), -inf at states that are ruled out."""
+        """(R, K1..Kn): log sum over the rest of exp(-H), -inf at states ruled out."""
         counts = self.counts
         total = np.zeros((len(self.constants), *counts))
         total += self.constants.reshape(-1, *[1] * len(counts))

@@ -1,11 +1,11 @@
-"""Bucket elimination: messages go up a tree of cliques, and what arrives at its roots is the answer.
+"""Bucket elimination: messages go up a tree of cliques, and those of its roots are the answer.
 
-A plan with variables that are kept has roots whose separators are made of kept variables. Their messages, and the
-factors on kept variables alone, are what the sum over all others leaves:
+In a plan that keeps some variables, the separators of the roots consist of kept variables. The messages of the roots,
+and the factors on kept variables alone, are what the sum over all others leaves:
 
     sum over the rest of  prod_f psi_f  =  constant  x  prod over roots of m_root(kept)  x  prod over factors left out
 
-all with the states that the plan leaves, and without evidence on the kept variables, which is the caller's to add.
+all on the states that the plan leaves, and without evidence on the kept variables, which the caller adds.
 
 Shapes: R rows, V variables, M entries of the messages of all roots.
 """
@@ -28,7 +28,7 @@ from besag.kernels.factors import Factors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Left:
-    """What elimination leaves of each row: a constant and tables on kept variables, in logarithms."""
+    """What elimination leaves for each row: a constant and tables on kept variables, in logarithms."""
 
     constants: Array  # (R,)
     scopes: list[IntArray]
@@ -39,7 +39,7 @@ class Left:
 def eliminate(
     plan: CliquePlan, factors: Factors, given: GivenRows, *, n_threads: int | None = None, compile: bool = True
 ) -> Left:
-    """What is left when everything that the plan does not keep is summed out; all rows are one group."""
+    """Sum out everything that the plan does not keep; all variables are one group."""
     inside, outside = _split(plan, factors)
     plan = replace(plan, sketch=replace(plan.sketch, outside=inside))
     together = one_group(given.observed.shape[1])
@@ -70,7 +70,7 @@ def _split(plan: CliquePlan, factors: Factors) -> tuple[IntArray, IntArray]:
 
 
 def _risen(bound: Bound, n_threads: int | None, compile: bool) -> tuple[Array, Array] | None:
-    """Constants (R,) and messages of roots (R, M); None where the range was too narrow."""
+    """Constants (R,) and messages of roots (R, M); None if the range was too narrow."""
     join, n_rows = bound.plan.join, len(bound.log_z)
     size = int(np.diff(join.message_offsets)[join.parent < 0].sum())
     kernel = kernel_of(make_roots, int(bound.semiring), compile=compile)
@@ -97,7 +97,7 @@ def _messages(plan: CliquePlan, values: Array) -> list[tuple[IntArray, Array]]:
 
 
 def _sliced(bound: Bound, f: int) -> tuple[IntArray, Array]:
-    """A factor's table at the codes of variables with one state and at the states that the others have left."""
+    """A factor's table, at the code of each variable with one state and at the remaining states of the others."""
     drawn, factors = bound.plan.sketch, bound.factors
     scope = factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]]
     free = scope[drawn.counts[scope] > 1]
@@ -109,7 +109,7 @@ def _sliced(bound: Bound, f: int) -> tuple[IntArray, Array]:
 
 
 def find_states_left(drawn: Sketch, v: int, codes: IntArray) -> IntArray:
-    """The states that a plan leaves of a variable, under the codes (V,) of a row."""
+    """The states that a plan leaves to a variable, under the codes (V,) of a row."""
     if drawn.counts[v] == 1:
         return codes[v : v + 1]
     return drawn.codes[drawn.digit_offsets[v] : drawn.digit_offsets[v + 1]]

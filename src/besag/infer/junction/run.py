@@ -1,7 +1,7 @@
-"""One problem on a junction tree: what is left of it, its plans, and the answers.
+"""One problem on a junction tree: its reduction, its plans, and the answers.
 
-A Run makes a problem smaller, has an order chosen and index maps laid out, or takes the plan that the Graph keeps for
-this set of observed variables and targets, and asks the kernels (`besag.infer.junction.propagate`) slab by slab.
+A JunctionRun reduces a problem, has an order chosen and index maps laid out, or takes the plan that the Graph keeps for
+this set of observed variables and targets, and calls the kernels (`besag.infer.junction.propagate`) slab by slab.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     from besag.infer.junction.engine import JunctionTree
 
 KINDS = frozenset({int(Kind.TABLE)})
-EVERYTHING: frozenset[Want] = frozenset({"factors", "moments", "map", "samples"})  # what needs every variable
-SLAB_ENTRIES = 2**24  # of answers at a time
-WORK_OF_STATE, WORK_OF_VARIABLE = 6, 3  # numbers that come and go in a row: weights of evidence, marginals, codes
-LOOSE = 4.0  # times the table entries that rows side by side may take
-KEPT_ENTRIES = 2**20  # of all tables, that are kept in a domain from one question to the next
-SECONDS_AN_ENTRY = 6e-9  # of all marginals on one thread, see besag.query.cost
-LONG_SEARCH = 10**5  # entries of scopes, from which on a search for an order takes longer than some limits leave
-SUPPORT_ABOVE = 2e5  # table entries: from here on evidence is let rule out states before an order is chosen
+EVERYTHING: frozenset[Want] = frozenset({"factors", "moments", "map", "samples"})  # wants that need every variable
+SLAB_ENTRIES = 2**24  # entries of answers that are made at a time
+WORK_OF_STATE, WORK_OF_VARIABLE = 6, 3  # temporary numbers of a row: weights of evidence, marginals, codes
+LOOSE = 4.0  # rows may go side by side if that takes at most so many times the table entries
+KEPT_ENTRIES = 2**20  # up to so many entries of all tables, their numbers in a domain are kept between questions
+SECONDS_AN_ENTRY = 6e-9  # time per table entry of all marginals on one thread, see besag.query.cost
+LONG_SEARCH = 10**5  # entries of scopes above which the search for an order may take longer than a limit leaves
+SUPPORT_ABOVE = 2e5  # table entries above which evidence may rule out states before an order is chosen
 
 
 def variable_groups(graph: Graph) -> Groups:
@@ -70,7 +70,7 @@ class JunctionRun:
     def __init__(
         self, engine: JunctionTree, problem: Problem, *, dense: bool = True, time_limit: float | None = None
     ) -> None:
-        """dense=False is for `drawn` only: structured factors stay as they are, and nothing large is made."""
+        """Prepare a run; dense=False is for `drawn` only: structured factors stay so, and nothing large is made."""
         self.given, self.n_threads, self.time_limit = problem, engine.n_threads, time_limit
         self.memory_limit, self.only_drawn = engine.memory_limit, not dense
         ready = not dense or (problem.kinds == Kind.TABLE).all()
@@ -87,7 +87,7 @@ class JunctionRun:
             self.soft |= np.logical_or.reduceat(weighted, self.graph.state_offsets[:-1]) & ~self.fixed
 
     def result(self, engine: str, began: float, **answers: Any) -> Result:
-        """The answers, exact, with how they came about."""
+        """A Result with these answers, exact, and with diagnostics."""
         evidence = self.given.evidence
         told = Diagnostics(
             engine=engine,
@@ -101,23 +101,23 @@ class JunctionRun:
 
     @property
     def limit(self) -> int:
-        """Bytes that may be taken; the system is asked only where it matters."""
+        """Bytes that may be taken; the system is asked only if it matters."""
         return default_memory_limit() if self.memory_limit is None else self.memory_limit
 
     def exceeds(self, n_bytes: float) -> bool:
         return n_bytes > (SMALL if self.memory_limit is None else 0) and n_bytes > self.limit
 
     def setting(self, read: BoolArray, used: BoolArray, cells: bool) -> Purpose:
-        """What is to be planned for."""
+        """The Purpose of reading these variables, with these factors in use."""
         allowed = freeze(self._without_children(self._support(), used))
         keep = freeze(np.zeros(self.graph.n_variables, np.bool_))
         return Purpose(freeze(used), freeze(self.fixed), allowed, freeze(self.soft), freeze(read), keep, cells)
 
     def _without_children(self, allowed: BoolArray, used: BoolArray) -> BoolArray:
-        """(S,): the same with one state of each child whose factor is left out: it is summed out and must not count.
+        """(S,): allowed, with one state only of each child whose factor is left out: its states must not count.
 
-        Which state says nothing about the other variables, so that support is to be found before. A child with evidence
-        is in a separated part, and keeps the states that its evidence speaks of.
+        The one kept is arbitrary and must not constrain other variables, so support has to be found before this. A
+        child with evidence is in a separated part, and keeps the states that its evidence allows.
         """
         if used.all() or self.problem.children is None:
             return allowed
@@ -130,7 +130,7 @@ class JunctionRun:
         return np.where(np.repeat(of_child, np.diff(self.graph.state_offsets)), first, allowed)
 
     def _support(self) -> BoolArray:
-        """(S,): the states that hard zeros leave without evidence, looked at once for the same numbers."""
+        """(S,): the states that hard zeros leave without evidence, found once for the same numbers."""
         values = self.problem.log_potentials
 
         def make() -> BoolArray:
@@ -145,12 +145,12 @@ class JunctionRun:
         return allowed
 
     def plan(self, want: frozenset[Want]) -> CliquePlan:
-        """The plan for a want; TooLargeError where it would not fit."""
+        """The plan for a want; TooLargeError if it would not fit."""
         ready = self.ready(want)
         return self.laid_out(*self.drawn(want)) if ready is None else ready
 
     def ready(self, want: frozenset[Want]) -> CliquePlan | None:
-        """The plan of a small tree, kept for all states that the observed variables may have; None for a large one."""
+        """The plan of a small tree, kept for whatever states the observed variables have; None for a large one."""
         key = ("ready", want, self.targets, self.fixed.tobytes(), self.soft.tobytes())
         ready = self.graph.plans.get_for(key, self.problem.log_potentials, lambda: self._general(want))
         if ready is not None:
@@ -158,7 +158,7 @@ class JunctionRun:
         return ready
 
     def _general(self, want: frozenset[Want]) -> CliquePlan | None:
-        """A plan that serves all states that the observed variables may have; None where a look at them may pay."""
+        """A plan for whatever states the observed variables have; None if a plan for their actual states may pay."""
         setting, drawn = self._without_states(want)
         if drawn.total > SUPPORT_ABOVE:
             return None
@@ -173,21 +173,21 @@ class JunctionRun:
         return make_plan(self.factors, setting, drawn, compile=worth_compiling(drawn.total))
 
     def drawn(self, want: frozenset[Want]) -> tuple[Purpose, Sketch]:
-        """What a want is planned for, and the order and cliques that it will have, which say what it takes."""
+        """The Purpose of a want, and its order and cliques, which give the cost."""
         return self.with_states(*self._without_states(want))
 
     def with_states(self, setting: Purpose, drawn: Sketch) -> tuple[Purpose, Sketch]:
-        """A setting and its sketch; where that is large, with only the states that the evidence leaves."""
+        """A setting and its sketch; if that is large, with only the states that the evidence leaves."""
         smaller = self.under_evidence(setting) if drawn.total > SUPPORT_ABOVE else None
         return (setting, drawn) if smaller is None else (smaller, self.sketch(smaller))
 
     def _without_states(self, want: frozenset[Want]) -> tuple[Purpose, Sketch]:
-        """The same for all states that the observed variables may have."""
+        """The same, for whatever states the observed variables have."""
         setting = self.asked(want)
         return setting, self.sketch(setting)
 
     def asked(self, want: frozenset[Want]) -> Purpose:
-        """What a want is planned for, whatever states the observed variables have."""
+        """The Purpose of a want, for whatever states the observed variables have."""
         everything = bool(want & EVERYTHING)
         read, used = np.ones(self.graph.n_variables, np.bool_), np.ones(self.graph.n_factors, np.bool_)
         if not everything:
@@ -201,7 +201,7 @@ class JunctionRun:
         return self.setting(read, used, bool(want & {"factors", "moments"}))
 
     def _loosen(self, want: frozenset[Want]) -> None:
-        """Let rows go side by side through the kernels, which takes that no variable is fixed, if that costs little."""
+        """Free all fixed variables if that costs little: only then can rows go through the kernels side by side."""
         held = self.fixed, self.soft
         tight = self.drawn(want)[1]
         self.fixed, self.soft = np.zeros(len(self.fixed), np.bool_), self.soft | self.fixed
@@ -255,7 +255,7 @@ class JunctionRun:
         return np.asarray(allowed & ((seen < 0) | (seen == state)))
 
     def _refuse_hopeless(self, setting: Purpose) -> None:
-        """TooLargeError where a search for an order would take more than a limit leaves, and a look sees no hope."""
+        """TooLargeError if a search for an order could exceed a limit, and exact inference looks hopeless anyway."""
         limits = {"memory_limit": self.memory_limit, "time_limit": self.time_limit}
         given = [f"{name}={value:.10g}" for name, value in limits.items() if value is not None]
         if self.only_drawn or not given or len(self.graph.scope_variables) < LONG_SEARCH:
@@ -265,7 +265,7 @@ class JunctionRun:
             raise TooLargeError(f"{HOPELESS_REASON} for {' and '.join(given)}; use an approximate engine")
 
     def refuse(self, drawn: Sketch) -> None:
-        """TooLargeError where the messages would not fit, or the work would take longer than there is time."""
+        """TooLargeError if the messages would not fit, or the work would take longer than the time limit."""
         if self.exceeds(drawn.bytes):
             raise TooLargeError(
                 f"the junction tree would take {drawn.bytes:.3g} bytes, more than memory_limit={self.limit}: width "
@@ -287,9 +287,9 @@ class JunctionRun:
         return GivenRows(observed, log_weights)
 
     def slabs(self, width: int, kept: int = 0) -> Iterator[tuple[int, int]]:
-        """Rows in slabs, so that a large batch does not need all of its answers twice.
+        """Rows in slabs, so that a large batch does not hold all of its answers twice.
 
-        width: numbers that are made of a row. kept: those of them that stay; TooLargeError where they do not fit.
+        width: numbers that are made for a row. kept: how many of them stay; TooLargeError if they do not fit.
         """
         rows, least = self.problem.evidence.n_rows, LANES
         states, variables = int(self.graph.state_offsets[-1]), self.graph.n_variables
@@ -302,7 +302,7 @@ class JunctionRun:
         return slabs(rows, rows_at_once(rows, left, work, most=SLAB_ENTRIES // max(width, 1), least=least))
 
     def sums(self, want: frozenset[Want]) -> dict[str, Any]:
-        """Everything that the semiring (+, x) gives."""
+        """The answers of the semiring (+, x): log Z and marginals."""
         cells = bool(want & {"factors", "moments"})
         offsets = factor_offsets(self.graph) if cells else None
         rows, states = self.problem.evidence.n_rows, int(self.graph.state_offsets[-1])
@@ -342,7 +342,7 @@ class JunctionRun:
         }
 
     def numbers(self, made: CliquePlan, semiring: Semiring) -> CliqueNumbers:
-        """The plan with numbers, kept where they are few."""
+        """The plan with numbers, kept if they are few."""
         graph, values = self.graph, self.problem.log_potentials
         if len(values) > KEPT_ENTRIES:
             return numbers_of(made, self.factors, semiring, variable_groups(graph))
@@ -356,7 +356,7 @@ class JunctionRun:
         return graph.plans.get_for(("numbers", semiring, made), values, make)
 
     def refuse_labellings(self, k: int, width: int) -> None:
-        """TooLargeError where k labellings of every row, at so many numbers each, would not fit."""
+        """TooLargeError if k labellings of every row, with `width` numbers each, would not fit."""
         needed = 16 * k * width * self.problem.evidence.n_rows
         if self.exceeds(needed):
             raise TooLargeError(
@@ -378,7 +378,7 @@ class JunctionRun:
         return np.bincount(places, weights=total, minlength=len(problem.log_potentials)).astype(np.float64)
 
     def best(self, k: int) -> dict[str, Any]:
-        """The labelling of least energy, or the k of least energy, for each row."""
+        """The labelling of least energy, or the k best ones, for each row."""
         want: frozenset[Want] = frozenset({"map"})
         if k > 1:
             several, energies = find_k_best(self, self.plan(want), k)
@@ -421,6 +421,6 @@ class JunctionRun:
 
 
 def setting_key(setting: Purpose) -> tuple[object, ...]:
-    """What tells plans apart."""
+    """A key that distinguishes plans."""
     parts = (setting.used, setting.fixed, setting.allowed, setting.soft, setting.read, setting.keep)
     return (*(part.tobytes() for part in parts), setting.cells)

@@ -1,11 +1,10 @@
-"""Inference that stays: a junction tree whose messages are kept while evidence changes.
+"""Incremental inference: a junction tree whose messages are kept while evidence changes.
 
 The tree is planned once, for any evidence: no variable is fixed, and every variable has an operand for its evidence, a
-vector of weights over the states that hard zeros leave it; ones where it is not observed. `join_session` says which
-messages are made again.
+vector of weights over the states that hard zeros leave it; all ones if it is not observed. `kernels/session` says which
+messages are computed again.
 
-Numbers are in the SUM domain until some clique needs a wider range (see `join_passes`), and in LOG_SUM for good from
-then on.
+Numbers are in the SUM domain until some clique needs a wider range (see `kernels/passes`), and in LOG_SUM from then on.
 
 Shapes: V variables, S states, C cliques, O small tables; K states of one variable.
 """
@@ -46,7 +45,7 @@ from besag.kernels.compile import entry_of, kernel_of, worth_compiling
 
 
 class Incremental:
-    """A junction tree under evidence that changes; a marginal is None, and log Z -inf, where Z is zero."""
+    """A junction tree under evidence that changes; if Z is zero, marginals are None and log Z is -inf."""
 
     def __init__(self, engine: JunctionTree, problem: Problem) -> None:
         run = JunctionRun(engine, problem)
@@ -68,7 +67,7 @@ class Incremental:
         self._begin(Semiring.SUM)
 
     def _begin(self, semiring: Semiring) -> None:
-        """Numbers in a domain, nothing right yet."""
+        """Start with numbers in a domain, and no message valid yet."""
         self.semiring = semiring
         n = len(self.offsets) - 1
         given = GivenRows(np.full((1, n), -1, np.int64))
@@ -78,23 +77,23 @@ class Incremental:
         self.held = _held(self.plan, bound)
         self.entry: Callable[..., bool] | None = None  # of the compiled kernel
         self.changed = np.empty(2 * len(self.plan.join.parent), np.int64)
-        self.pending = set(np.flatnonzero(self.plan.join.parent < 0).tolist())  # every component is to be looked at
+        self.pending = set(np.flatnonzero(self.plan.join.parent < 0).tolist())  # every component is to be checked
         for v, weights in self.log_weights.items():
             self._weigh(v, weights)
 
     def observe(self, v: int, log_weights: Array) -> None:
-        """log_weights (K,): 0 and -inf for states that are allowed or not, else log-likelihoods."""
+        """Set the evidence on v; log_weights (K,): 0 and -inf for states allowed or not, else log-likelihoods."""
         if self.log_weights.get(v) is not log_weights:
             self.log_weights[v] = log_weights
             self._weigh(v, log_weights)
 
     def forget(self, v: int) -> None:
-        """v is not observed."""
+        """Take back the evidence on v."""
         if self.log_weights.pop(v, None) is not None:
             self._weigh(v, np.zeros(self.offsets[v + 1] - self.offsets[v]))
 
     def _weigh(self, v: int, log_weights: Array) -> None:
-        """Puts the weights of the states that are left of v, divided by their largest, where they are multiplied."""
+        """Put the weights of the states left to v, divided by the largest, into the operand of its evidence."""
         first, last = self.digits[v], self.digits[v + 1]
         if last - first < len(log_weights):
             log_weights = log_weights[self.plan.sketch.codes[first:last]]
@@ -153,7 +152,7 @@ class Incremental:
         return int(self.held.clock[N_MADE])
 
     def _ask(self, asked: int) -> bool:
-        """Makes right what a question needs; False where Z is zero."""
+        """Bring up to date what a question needs; False if Z is zero."""
         if self.impossible or self.constant == -math.inf:
             return False
         if not self._run(asked):
@@ -162,7 +161,7 @@ class Incremental:
         return not self.held.clock[N_IMPOSSIBLE]
 
     def _run(self, asked: int) -> bool:
-        """One call of the kernel; False where the range of the domain is too narrow."""
+        """Call the kernel once; False if the range of the domain is too narrow."""
         n = len(self.pending)
         if n:
             self.changed[:n] = list(self.pending)
@@ -178,7 +177,7 @@ class Incremental:
 
 
 def _plan_for_any(run: JunctionRun) -> CliquePlan:
-    """The plan in which every variable may be observed and asked for; TooLargeError where it would not fit."""
+    """The plan in which every variable may be observed and asked for; TooLargeError if it would not fit."""
     every = np.ones(run.graph.n_variables, np.bool_)
     free = run.setting(every, np.ones(run.graph.n_factors, np.bool_), False)
     setting = replace(free, soft=freeze(every))
@@ -218,7 +217,7 @@ def _places(made: CliquePlan) -> Places:
 
 
 def _moved(made: CliquePlan, bases: IntArray, codes: IntArray) -> IntArray:
-    """Bases of tables, moved by the codes of variables that have one state left."""
+    """Bases of tables, moved by the codes of variables with one state left."""
     sizes = np.diff(made.fixed_offsets)
     moves = made.fixed_strides * codes[made.fixed_variables]
     table = np.repeat(np.arange(len(bases)), sizes)

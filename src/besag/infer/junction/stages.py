@@ -1,6 +1,6 @@
-"""Where a tree of cliques is cut for several threads.
+"""How a tree of cliques is cut for several threads.
 
-Cuts depend on the work of the parts (table entries), never on the number of threads, so that answers do not either:
+Cuts depend on the work of the parts (table entries), never on the number of threads, so neither do the answers:
 
     subtrees    maximal subtrees of at most 1 / SHARES of the work, packed into at most SHARES tasks
     top         the cliques above them, one after the other; a large one is cut into pieces, ranges of its tiles
@@ -14,7 +14,7 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, freeze
 
-WIDE = 2**21  # table entries from which it pays
+WIDE = 2**21  # table entries from which on cutting pays
 SHARES = 16
 LARGE = 2**18  # entries of a clique that is cut
 
@@ -29,7 +29,7 @@ class Stages:
 
 
 def cut_tree(parents: IntArray, sizes: Array) -> Stages | None:
-    """The stages of a tree, cliques of these parents (C,) and table entries (C,); None where it is not worth it."""
+    """The stages of a tree of cliques with these parents (C,) and table entries (C,); None if cutting does not pay."""
     if sizes.sum() < WIDE:
         return None
     parent, entries = parents.tolist(), sizes.tolist()

@@ -1,6 +1,6 @@
-"""The best of several elimination orders, for an effort in proportion to the work that a better one can save.
+"""The best of several elimination orders, for an effort proportional to the work that a better one can save.
 
-To eliminate a variable makes a table over its clique, the variable and its neighbours at that time, of prod K entries.
+Eliminating a variable makes a table over its clique, the variable and its neighbours at that time, of prod K entries.
 An order's cost is the sum of these entries over its variables. No greedy rule wins everywhere, so each is tried,
 
     weighted fill   least sum of K_a K_b over the pairs of neighbours to be joined
@@ -8,10 +8,10 @@ An order's cost is the sum of these entries over its variables. No greedy rule w
     weight          least table
 
 first without noise, ties in the order of the variables, which suits chains and grids that are numbered row by row; and
-then at random until the effort is spent. Where the first order joins nothing the graph is chordal, the largest tables
-are those of its own cliques, which no order avoids, and the search ends. Where the best makes SWEEP_ENTRIES or more, a
-sweep (`besag.infer.orders.kernels.sweep`) comes last, which is narrower on grids and takes a small part of the time.
-Random runs are by turns
+then at random until the effort is spent. If the first order joins nothing the graph is chordal, the largest tables are
+those of its own cliques, which no order avoids, and the search ends. If the best makes SWEEP_ENTRIES or more, a sweep
+(`besag.infer.orders.kernels.sweep`) comes last, which is narrower on grids and takes a small part of the time. Random
+runs are alternately
 
     fresh    the next rule, each key times 1 + noise u, u uniform on [0, 1); noise 1 for one run of each rule, then next
              to none (another choice among ties only) for one run of each
@@ -28,9 +28,10 @@ Measured on nine networks from andes to munin with ten seeds: the geometric mean
     fresh runs only, noise 1/2    1.24   1.17   1.12
     fresh runs only, ties only    1.33   1.29   1.26
 
-An entry of a sweep counts as SWEEP_TIMES. Its cliques are all of one size, and so are the messages between them, which
-have to be written and read, where a greedy order makes a few large tables of small messages. With fewer entries by a
-factor of 4 it takes as long, by one of 12 as much memory; measured with two states, greedy order over sweep:
+An entry of a sweep counts as SWEEP_TIMES entries. Its cliques are all of one size, and so are the messages between
+them, which have to be written and read, while a greedy order makes a few large tables with small messages. A sweep
+takes as long with a quarter of the entries, and as much memory with a twelfth; measured with two states, greedy order
+over sweep:
 
     grid                      entries   log Z   marginals   bytes
     16 x 16                       2.1     0.6         0.6     0.3
@@ -41,13 +42,13 @@ factor of 4 it takes as long, by one of 12 as much memory; measured with two sta
 
 The effort is counted in steps of the kernel, never by a clock, so that the answer is always the same. A step takes 4 to
 6 ns on these networks (10 to 50 where there are 100,000 variables, out of the cache), an entry of a table in exact
-inference about 5 ns, and a call of the kernel 10 us, as long as 2,000 steps. Runs go on while the steps taken, with
-those of one more run, are below effort x entries, after three greedy runs for certain. There are limits for graphs on
+inference about 5 ns, and a call of the kernel 10 us, as long as 2,000 steps. After the first three greedy runs, more
+are made while the steps taken, with those of one more run, are below effort x entries. There are limits for graphs on
 which nothing helps: no other greedy run starts beyond SEARCH_STEPS (0.4 s), and a run that takes MOST_STEPS (3 s) is
-cut off and says so; a grid of 300 x 300 takes 3.0e8 steps and 1.3 s.
+cut off and marked so; a grid of 300 x 300 takes 3.0e8 steps and 1.3 s.
 
-A variable of one state (an observed one) has no part in any table: it leaves without joining its neighbours, and its
-clique is itself alone. Entries can be infinite; such orders are compared by their largest table, in logs.
+A variable with one state (an observed one) has no part in any table: it is eliminated without joining its neighbours,
+and its clique is itself alone. Entries can be infinite; such orders are compared by their largest table, in logs.
 
 Shapes: V variables; neighbours (first (V + 1,), others (A,)), others[first[v]:first[v + 1]] being those of v.
 """
@@ -85,8 +86,8 @@ SWEEP = N_GREEDY
 RULES = ("weighted fill", "fill", "weight", "sweep")
 
 FRESH_NOISE, VARIED_NOISE, VARIED_SHARE = 1.0, 0.5, 0.3
-SWEEP_ENTRIES = 1 << 14  # that inference spends 80 us on, and a small graph a tenth of that on the sweep
-SWEEP_TIMES = 8.0  # between what evens out the time and what evens out the memory
+SWEEP_ENTRIES = 1 << 14  # on these inference spends 80 us, and on a small graph the sweep a tenth of that
+SWEEP_TIMES = 8.0  # between the factor at which time is equal and that at which memory is
 STEPS_PER_ENTRY = 1.0  # the time of an entry in exact inference over the time of a step
 SEARCH_STEPS = 1 << 26
 MOST_STEPS = 1 << 29
@@ -104,8 +105,8 @@ class EliminationOrder:
 
     variables: IntArray  # all that are not kept, the first to be eliminated first
     entries: float  # of the tables of all cliques, one for each variable
-    largest: float  # entries of the largest of them
-    width: int  # variables of the largest clique, less one
+    largest: float  # entries of the largest of these tables
+    width: int  # variables of the largest clique, minus one
     rule: str
     runs: int  # that were made to find it
     complete: bool  # False: cut off, and entries, largest and width are upper bounds
@@ -121,7 +122,7 @@ class _Neighbourhoods(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A run, and what it takes to vary it."""
+    """A run, and what is needed to vary it."""
 
     rule: int
     factors: Array
@@ -132,7 +133,7 @@ class _Found(NamedTuple):
 def find_neighbours_of(
     n_variables: int, scope_offsets: IntArray, scope_variables: IntArray, *, compile: bool = True
 ) -> tuple[IntArray, IntArray]:
-    """Who shares a factor with whom, (first (V + 1,), others (A,)), each neighbour once."""
+    """The variables that share a factor with each one, (first (V + 1,), others (A,)), each neighbour once."""
     kernel = kernel_of(make_neighbours, compile=compile)
     return seal(kernel(n_variables, freeze(scope_offsets), freeze(scope_variables)))
 
@@ -146,7 +147,7 @@ def find_order(
     effort: float = 0.1,
     compile: bool = True,
 ) -> EliminationOrder:
-    """The order of least cost that was found; variables in `keep` stay as neighbours of the others, to the end.
+    """The order of least cost found; variables in `keep` are not eliminated, and stay neighbours of the others.
 
     `effort` is the share of the time of exact inference that may be spent on the search; 0 tries each rule once.
     """
@@ -206,9 +207,9 @@ def bound_order(
     keep: BoolArray | None = None,
     compile: bool = True,
 ) -> tuple[IntArray, bool]:
-    """The first greedy order, up to where a table would have more than 2^bits entries, and whether that is all of it.
+    """The first greedy order, up to where a table would have more than 2^bits entries, and whether it is complete.
 
-    Logs of cardinalities are rounded: bits are, by 1e-4.
+    The bound is met within 1e-4 bits, since logs of cardinalities are rounded.
     """
     graph = _prepared(cardinalities, first, others, keep, compile)
     limits = (0.0, math.floor(min(bits / LOG_UNIT, NO_LIMIT / 2)) + ROUNDED)
@@ -220,7 +221,7 @@ def bound_order(
 
 
 def _given(cardinalities: IntArray, first: IntArray, others: IntArray, keep: BoolArray | None) -> _Given:
-    """What the kernels are given: variables of one state have no neighbours."""
+    """The arguments of the kernels, in which variables with one state have no neighbours."""
     single = cardinalities == 1
     if np.diff(first)[single].any():
         first, others = _without(single, first, others)
@@ -241,7 +242,7 @@ def _graph(given: _Given, shared: RunStart) -> _Neighbourhoods:
 
 
 def _without(gone: BoolArray, first: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
-    """The neighbours when some variables have none, and are nobody's."""
+    """The lists of neighbours with some variables isolated."""
     owner = np.repeat(np.arange(len(gone)), np.diff(first))
     stays = ~(gone[owner] | gone[others])
     return offsets_of(np.bincount(owner[stays], minlength=len(gone))), others[stays]
@@ -255,7 +256,7 @@ def _tried(
     limits: tuple[float, int],
     most_steps: int,
 ) -> tuple[_Found, int]:
-    """A run, which is given up at these limits, -1 standing for what it has not come to; and what it took."""
+    """Make a run, which is given up at these limits, with -1 for variables it has not reached; and the steps taken."""
     row = FILL if rule == WEIGHT else rule
     variables = np.full(len(factors) - int(np.count_nonzero(graph.kept)), -1, np.int64)
     structure = (graph.shared, row, graph.first, graph.others, graph.kept)

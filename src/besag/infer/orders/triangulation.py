@@ -1,12 +1,12 @@
-"""The triangulation that an elimination order makes: maximal cliques, separators, and the edges that were added.
+"""The triangulation that an elimination order makes: maximal cliques, separators, and the added edges.
 
-Variables that share a factor are neighbours. To eliminate v joins its neighbours that are left, N(v), to each other;
-the edges added on the way are the fill-in, and with them the graph is chordal. Each of its edges {a, b} is met once,
-where the first of the two, a, is eliminated and b is in N(a):
+Variables that share a factor are neighbours. Eliminating v joins its remaining neighbours, N(v), to each other; the
+edges added in this way are the fill-in, and with them the graph is chordal. Each of its edges {a, b} is met once, when
+the first of the two, a, is eliminated and b is in N(a):
 
     N(r_i) = separator + {r_{i+1}, .., r_k}     for a clique that eliminates r_1, .., r_k, its residual, in this order
 
-so that the pairs (r_i, b), b in N(r_i), less those that were there, are the fill-in, without repetition.
+so that the pairs (r_i, b), b in N(r_i), except the edges of the graph, are the fill-in, without repetition.
 
 Shapes: V variables, n eliminated, C maximal cliques, A members of all cliques, M edges added.
 """

@@ -1,25 +1,25 @@
 """Annealed importance sampling (Neal, Statistics and Computing 11, 2001): log Z, with a confidence interval.
 
-From variables that are independent, whose Z_0 is known, to the model, through the unnormalised distributions
+From independent variables, whose Z_0 is known, to the model, through the unnormalised distributions
 
     f_b(y) = exp(base(y) + b F(y) - h(b) N(y)),      b = 0 = b_0 < b_1 < ... < b_T = 1,     h(b) = HARD b / (1 - b)
 
 F sums the finite log-potentials of factors of several variables and N counts their hard zeros, so that f_1 is the
-model. Each of C chains starts at a draw of f_0, and at each temperature takes its weight, then one sweep of Gibbs
-sampling that leaves f_b as it is:
+model. Each of C chains starts at a draw from f_0, and at each temperature updates its weight, then makes one sweep of
+Gibbs sampling, which leaves f_b invariant:
 
     log w = sum over t of log f_{b_t}(y_{t-1}) - log f_{b_{t-1}}(y_{t-1})           E[w] = Z / Z_0,  for any T
 
-log Z is estimated by log Z_0 + log of the mean weight. With a time limit there are as many temperatures, evenly spread
-over what is left of [0, 1], as the sweeps so far let expect that there is time for; and of a large model as many chains
-as START of the time lets begin, two at the least. Interrupted at b, the last term
-goes from b to 1 at once: still without bias, but with a larger variance. Marginals are means of conditionals at the
-end, weighted by w.
+log Z is estimated by log Z_0 + log of the mean weight. With a time limit, the pace of the sweeps so far decides how
+many temperatures are left, evenly spread over the rest of [0, 1]; and a large model gets only as many chains as can be
+drawn in a share START of the time, at least two. If interrupted at b, the last term goes from b to 1 at once: still
+without bias, but with a larger variance. Marginals are means of conditionals at the end, weighted by w.
 
 The interval is for `confidence`. With s the standard error of the mean weight over the mean, and t its quantile of
-Student's distribution, it is log Z +- -log(1 - t s). Weights have heavy tails: where that gives no interval, or the
-effective sample size (sum w)^2 / sum w^2 is below LEAST, or half of few chains, there is no upper end, and the lower
-one is Markov's: Z is above (1 - confidence) times the estimate with that confidence, whatever the weights are.
+Student's distribution, it is log Z +- -log(1 - t s). Weights have heavy tails: if that gives no interval, or if the
+effective sample size (sum w)^2 / sum w^2 is below LEAST (below half of the chains if they are few), there is no upper
+end, and the lower one is Markov's: Z is above (1 - confidence) times the estimate with that confidence, whatever the
+weights are.
 
     R rows, N instances (N = 1 or R = 1), C chains, V variables, S states
 """
@@ -52,19 +52,19 @@ from besag.kernels.threads import run_chunks
 from besag.registry import ABOVE_ZERO
 
 HARD = 2.0  # nats that a hard zero costs at b = 1/2
-LEAST = 10.0  # effective chains that are enough; half of all where they are few
-START = 0.25  # of the time, in which chains are drawn
-DRAWN = 1 << 20  # states, of the chains that are drawn at a time where there is a limit
-AT_ONCE = 1 << 20  # states of chains whose conditionals are weighed at a time
-SHARE = 0.9  # of the time left that temperatures may be expected to take
+LEAST = 10.0  # effective chains that are enough; half of all chains if they are few
+START = 0.25  # share of the time limit for drawing the first states
+DRAWN = 1 << 20  # states of the chains that are drawn at a time if there is a time limit
+AT_ONCE = 1 << 20  # states of the chains whose conditionals are averaged at a time
+SHARE = 0.9  # of the remaining time, for the remaining temperatures
 
 
 @dataclass(frozen=True, slots=True)
 class AIS:
-    """Annealed importance sampling; see the module.
+    """Annealed importance sampling: log Z with a confidence interval.
 
-    n_chains: independent runs. n_temperatures: steps from independent variables to the model, one sweep each; fewer
-    where a time limit does not let them end. dtype: of what sweeps read; weights are made in float64.
+    n_chains: independent runs. n_temperatures: steps from independent variables to the model, one sweep each; fewer if
+    a time limit does not allow them. dtype: of the numbers that sweeps read; weights are computed in float64.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset({"log_partition", "variables", "trace"}), "estimate")
@@ -91,7 +91,7 @@ class AIS:
         time_limit: float | None = None,
         on_step: OnStep | None = None,
     ) -> Result:
-        """Answers by annealing."""
+        """Compute the answers by annealing."""
         began = time.perf_counter()
         check_wants(self, want)
         run = Annealing(self, problem, rng, time_limit, began)
@@ -143,7 +143,7 @@ class Annealing:
         self.set_off = clock()
 
     def _refuse(self) -> None:
-        """TooLargeError where the chains would not fit: their states twice, as drawn and as kept, and conditionals."""
+        """TooLargeError if the chains would not fit: their states twice, as drawn and as kept, and conditionals."""
         setting, graph, n_chains = self.setting, self.setting.graph, self.engine.n_chains
         rows, n_states = setting.n_rows, int(graph.state_offsets[-1])
         drawn = rows * n_chains * graph.n_variables + count_drawn(rows * n_chains, n_states)
@@ -155,7 +155,7 @@ class Annealing:
         refuse(what, needed, setting.limit, advice, least=least)
 
     def _begin(self, rng: np.random.Generator, began: float) -> IntArray:
-        """(R, C, V): where the chains begin; of a large problem only so many as there is time for."""
+        """(R, C, V): the first states of the chains; for a large problem only as many as there is time for."""
         base, offsets, n_chains = self.setting.base, self.setting.graph.state_offsets, self.engine.n_chains
         step = n_chains if self.end == math.inf else LANES * max(1, DRAWN // (LANES * base.size))
         parts = [draw_codes(base, offsets, min(step, n_chains), rng)]
@@ -188,7 +188,7 @@ class Annealing:
         return finite.reshape(shape), violated.reshape(shape)
 
     def step(self) -> float:
-        """One temperature further: weights, then a sweep. The standard error of log Z as it stands."""
+        """Go to the next temperature: weights, then a sweep. Returns the current standard error of log Z."""
         to_come = self._in_time()
         beta = 1.0 if to_come == 1 else self.beta + (1.0 - self.beta) / to_come
         self.taken, self.to_come = self.taken + 1, to_come - 1
@@ -200,7 +200,7 @@ class Annealing:
         return float(self._relative_error(self._weights_at(1.0)).max(initial=0.0))
 
     def _in_time(self) -> int:
-        """How many temperatures are to come."""
+        """How many temperatures are still to come."""
         if self.end == math.inf or self.taken == 0:
             return self.to_come
         now = self.clock()
@@ -208,7 +208,7 @@ class Annealing:
         return max(1, min(self.engine.n_temperatures - self.taken, math.floor(fit)))
 
     def _weights_at(self, beta: float) -> Array:
-        """log w, (R, C, N), were the next temperature beta."""
+        """log w, (R, C, N), if the next temperature were beta."""
         rise = _penalty(beta) - _penalty(self.beta) if beta > self.beta else 0.0
         cost = np.where(self.violated > 0, rise * np.maximum(self.violated, 1.0), 0.0)
         return np.asarray(self.log_weights + (beta - self.beta) * self.finite - cost)
@@ -223,7 +223,7 @@ class Annealing:
         return np.asarray((weights.max(axis=1) == -np.inf) & self.setting.possible)
 
     def _scaled(self, log_weights: Array) -> tuple[Array, Array]:
-        """(R or N, C): weights of which the largest is 1, and its logarithm; even weights where there are none."""
+        """(R or N, C): weights over their largest, and its logarithm; equal weights if all are zero."""
         values = self._by_query(log_weights)
         top = values.max(axis=1)
         none = top == -np.inf
@@ -240,14 +240,14 @@ class Annealing:
         return np.asarray(w.sum(axis=1) ** 2 / (w**2).sum(axis=1))
 
     def _enough(self) -> float:
-        """Effective chains of which an upper end can be told."""
+        """How many effective chains it takes for an upper end."""
         return min(LEAST, self.n_chains / 2)
 
     def answer(self, want: frozenset[Want]) -> Result:
-        """The estimate as it stands."""
+        """The current estimate."""
         setting, at_end = self.setting, self._weights_at(1.0)
         lost = self.lost()
-        # Without any weight the estimate is of the softened model: whoever ends so is refused in `judged`.
+        # If no chain has any weight the estimate is of the softened model; `judged` refuses such an answer at the end.
         source = np.where(lost, 0.0, 1.0)
         w, top = self._scaled(at_end)
         soft, soft_top = self._scaled(self.log_weights)
@@ -274,7 +274,7 @@ class Annealing:
         return low, np.where(gone, -np.inf, high)
 
     def _probabilities(self, w: Array) -> Array:
-        """(R, S): conditionals of the last sweep, or states before it, weighted."""
+        """(R, S): weighted means of conditionals of the last sweep, or of states before it."""
         setting, graph = self.setting, self.setting.graph
         w = w / w.sum(axis=1, keepdims=True)
         if graph.n_instances == 1:
@@ -299,7 +299,7 @@ class Annealing:
         return one
 
     def details(self) -> Mapping[str, Any]:
-        """How far it has come, and what the weights are worth."""
+        """The diagnostics: progress so far, and the quality of the weights."""
         return {
             "temperature": self.beta,
             "confidence": self.engine.confidence,
@@ -308,7 +308,7 @@ class Annealing:
         }
 
     def judged(self, result: Result) -> Result:
-        """The result with its verdict; CapabilityError where no chain has any weight."""
+        """The result with its verdict; CapabilityError if no chain has any weight."""
         if self.lost().any():
             raise CapabilityError(
                 f"none of {self.n_chains} chains ended in a labelling that the hard zeros allow: log Z cannot be told; "
@@ -329,7 +329,7 @@ def _penalty(beta: float) -> float:
 
 
 def _independent(setting: Prepared) -> Array:
-    """log Z_0, (R,) or (N,): variables by themselves."""
+    """log Z_0, (R,) or (N,): of the independent variables."""
     offsets, base = setting.graph.state_offsets, setting.base
     top = np.maximum.reduceat(base, offsets[:-1], axis=1)
     shift = np.where(top == -np.inf, 0.0, top)

@@ -1,4 +1,4 @@
-"""Draws for ArviZ, whose plots and summaries know chains: an InferenceData, or from ArviZ 1 on a DataTree.
+"""Draws for ArviZ, whose plots and summaries understand chains: an InferenceData, or from ArviZ 1 on a DataTree.
 
 The group `posterior` has each variable by name with axes (chain, draw), as codes of states. Needs the extra `arviz`.
 """
@@ -12,7 +12,7 @@ from besag.infer.result import Result
 
 
 def to_arviz(result: Result) -> Any:
-    """The draws of a Result by chain; they are drawn anew where it has none."""
+    """The draws of a Result by chain; they are drawn anew if it has none."""
     if result.batched or result.graph.n_instances > 1:
         raise EvidenceError("to_arviz takes a Result of one row of evidence and one instance")
     n_chains = result.diagnostics.get("n_chains")

@@ -1,11 +1,11 @@
 """Samplers that move many variables at once: trees of them, and clusters of agreeing ones.
 
 TreeBlocks   A random forest of variables is drawn jointly given all others (Hamze and de Freitas, UAI 2004), then one
-             of those that are left, until all have moved. A factor that reaches out of the forest keeps its table: each
-             variable that is known stands beside it as a leaf of its own, with one state. The conditionals that are
-             added up are the exact marginals of the forest given the rest; where the factor graph is a forest they are
-             the answer itself. Forests are drawn anew for N_COVERS sweeps and then taken in turn, at random; as many of
-             them are kept as there is memory for, and others are made again.
+             of the remaining variables, until all have moved. A factor that reaches out of the forest keeps its table:
+             each known variable is added as a leaf of its own, with one state. The conditionals that are added up are
+             the exact marginals of the forest given the rest; if the factor graph is a forest they are the answer
+             itself. There are N_COVERS random covers by forests, used in random order; as many are kept as memory
+             allows, the others are built again.
 Clusters     Swendsen and Wang's sampler for couplings that make neighbours agree
 (`besag.infer.sampling.kernels.swendsen_wang`).
 
@@ -37,13 +37,13 @@ from besag.kernels.threads import run_chunks
 
 N_COVERS = 8
 COVER_OF_ENTRY = 16  # numbers of a cover for each entry of the scopes of factors
-WORK_OF_STATE = 6  # numbers that come and go where forests are drawn, for each state of a chain
+WORK_OF_STATE = 6  # temporary numbers for each state of a chain while forests are drawn
 FORM = 1e-9  # how far a table may be from a + c [i = j]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForestBlock:
-    """A forest of variables, and the known ones beside it: copies, one for each factor that reads them."""
+    """A forest of variables, and the known variables around it: one copy for each factor that reads them."""
 
     variables: IntArray  # (n,) of the forest
     known: IntArray  # (m,) the variable of each copy
@@ -53,7 +53,7 @@ class ForestBlock:
 
 
 class Mode(TypedDict):
-    """How the kernels of trees are run."""
+    """How the tree kernels are run."""
 
     n_threads: int | None
     compile: bool
@@ -71,7 +71,7 @@ class TreeBlocks(ChainLayout):
         self.base = np.repeat(setting.base, n_chains, axis=0)
 
     def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
-        """One sweep: the blocks of a random cover in turn."""
+        """Make one sweep: draw the blocks of a random cover in turn."""
         number = key % N_COVERS
         if number not in self.covers:
             if len(self.covers) >= self.n_kept:
@@ -107,7 +107,7 @@ class TreeBlocks(ChainLayout):
         return blocks
 
     def _block(self, inside: Array) -> ForestBlock:
-        """The forest of some variables (V,): factors that touch it, and copies of what else these read."""
+        """The forest of some variables (V,): the factors that touch it, and copies of the others that these read."""
         whole, graph = self.setting.factors, self.setting.graph
         cards = np.diff(graph.state_offsets)
         arities = np.diff(whole.scope_offsets)
@@ -137,7 +137,7 @@ class TreeBlocks(ChainLayout):
         return ForestBlock(variables, known, factors, forest, states)
 
     def _base(self, block: ForestBlock) -> Array:
-        """(U, .): base of the forest's variables, and where the known ones are."""
+        """(U, .): base of the forest's variables, and of the known ones at their states."""
         offsets, n = block.factors.state_offsets, len(block.variables)
         base = np.full((len(self.states), int(offsets[-1])), -np.inf)
         base[:, : len(block.states)] = self.base[:, block.states]
@@ -147,7 +147,7 @@ class TreeBlocks(ChainLayout):
 
 
 def cover_bytes(setting: Prepared) -> int:
-    """What a cover takes."""
+    """Bytes of a cover."""
     return 8 * COVER_OF_ENTRY * count_linked(setting.graph)
 
 
@@ -162,7 +162,7 @@ class Clusters(ChainLayout):
         self.coupling, self.base = freeze(coupling), freeze(base)
 
     def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
-        """One sweep: bonds, then labels."""
+        """Make one sweep: bonds, then labels."""
         kernel = kernel_of(make_clusters, compile=self.setting.compile)
         scores = np.zeros((len(self.states), 1))
         offsets = freeze(self.setting.graph.state_offsets)
@@ -179,9 +179,9 @@ class Clusters(ChainLayout):
 
 
 def agreeing(setting: Prepared) -> tuple[Array, Array]:
-    """Couplings c (M,) of factors c [i = j], and base (R, S) with what else they say; CapabilityError if there is more.
+    """Couplings c (M,) of factors c [i = j], and base (R, S) with their unary terms; CapabilityError for other factors.
 
-    A table of two binary variables is always a coupling and a term of each variable.
+    A table of two binary variables is always a coupling plus a term of each variable.
     """
     graph, factors = setting.graph, setting.factors
     if (np.diff(graph.scope_offsets) > 2).any():
@@ -208,7 +208,7 @@ def agreeing(setting: Prepared) -> tuple[Array, Array]:
 
 
 def _absorbed(tables: Array, ends: IntArray, base: Array, state_offsets: IntArray) -> Array:
-    """t(i, j) = t(0, 0) - c + a [i = 1] + b [j = 1] + c [i = j]: a and b are added to base."""
+    """Split t(i, j) = t(0, 0) - c + a [i = 1] + b [j = 1] + c [i = j]; add a and b to base."""
     coupling = (tables[:, 0, 0] + tables[:, 1, 1] - tables[:, 0, 1] - tables[:, 1, 0]) / 2
     added = np.zeros(base.shape[1])
     np.add.at(added, state_offsets[ends[:, 0]] + 1, tables[:, 1, 0] - tables[:, 0, 0] + coupling)

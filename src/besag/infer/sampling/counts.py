@@ -1,9 +1,9 @@
-"""Counts of where factors stand in the course of a walk: their marginals, and the moments of their tables.
+"""Counts of how often each table entry of a factor is visited: factor marginals, and moments of tables.
 
     cells (R, sum of table sizes)   in the order of `factor_offsets`, where every factor marginal is wanted
     table_cells (1, L)              summed over factors that share a table, and over rows, with the weights of instances
 
-What cannot be, rows and instances without a labelling, counts nothing.
+Rows and instances without a possible labelling are not counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from besag.kernels.compile import kernel_of
 
 
 class Counts:
-    """How often each factor stood at each entry of its table."""
+    """How often each factor has been at each entry of its table."""
 
     def __init__(self, setting: Prepared, want: frozenset[Want], n_chains: int, possible: BoolArray) -> None:
         self.setting, self.n_chains, graph = setting, n_chains, setting.graph
@@ -34,7 +34,7 @@ class Counts:
         self.table_cells = np.zeros((1, len(setting.problem.log_potentials) if "moments" in want else 0))
 
     def add(self, codes: IntArray) -> None:
-        """One more sweep, (R, C, V)."""
+        """Count one more sweep, codes (R, C, V)."""
         setting, graph = self.setting, self.setting.graph
         factors = type(setting.factors)(*(freeze(array) for array in setting.factors))
         count = kernel_of(make_counts, compile=setting.compile)

@@ -1,4 +1,4 @@
-"""Whether chains agree, and what their draws are worth: rank-normalised split R-hat and effective sample size.
+"""Convergence diagnostics of chains: rank-normalised split R-hat and effective sample size.
 
 After Vehtari, Gelman, Simpson, Carpenter and Buerkner, Bayesian Analysis 16 (2021), as ArviZ computes them. Each chain
 is cut into halves, draws are replaced by their ranks among all, and ranks by normal quantiles z. With n draws in each
@@ -6,7 +6,7 @@ of m halves, W the mean of their variances and B / n the variance of their means
 
     R-hat = sqrt((n - 1) / n + B / (n W)),  the larger of that of z and that of |x - median|, ranked likewise
     ESS   = m n / tau,   tau = 1 + 2 sum of autocorrelations, cut off at the first pair of them without a positive sum,
-                         sums of pairs being made to fall (Geyer)
+                         sums of pairs being made non-increasing (Geyer)
 
     x (T, C, n): T scalars watched in C chains of n draws each
 """
@@ -18,12 +18,12 @@ import numpy as np
 from besag.arrays import Array
 
 MOST = 1.01  # R-hat of chains that agree
-LEAST = 100  # effective draws a chain
-FEWEST = 8  # draws of a chain of which something can be said
+LEAST = 100  # effective draws per chain that are enough
+FEWEST = 8  # draws per chain that the diagnostics need
 
 
 def r_hat(x: Array) -> Array:
-    """(T,): rank-normalised split R-hat; 1 of what never changes, inf where chains stand still at different values."""
+    """(T,): rank-normalised split R-hat; 1 if nothing ever changes, inf if chains are stuck at different values."""
     if x.shape[2] < FEWEST:
         return np.full(len(x), np.inf)
     halves = _halves(x)
@@ -32,7 +32,7 @@ def r_hat(x: Array) -> Array:
 
 
 def effective_size(x: Array) -> Array:
-    """(T,): effective sample size of the rank-normalised halves; all draws of what never changes."""
+    """(T,): effective sample size of the rank-normalised halves; all draws count for a scalar that never changes."""
     if x.shape[2] < FEWEST:
         return np.zeros(len(x))
     return np.array([_effective(one) for one in _normal_scores(_halves(x))])

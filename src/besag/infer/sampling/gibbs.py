@@ -1,8 +1,8 @@
 """Gibbs sampling, 001: expectations as means over dependent samples, with an error of order 1 / sqrt(S).
 
-Several chains of each row of evidence start at labellings drawn far apart, take `burn_in` sweeps that do not count, and
+Several chains of each row of evidence start at labellings drawn far apart, make `burn_in` sweeps that do not count, and
 then `n_samples` that do. A marginal is the mean over sweeps and chains of the conditional p(y_v | rest), not of the
-state drawn (Rao and Blackwell): never worse, mostly better. Factor marginals and moments count the states themselves.
+drawn states (Rao-Blackwell): never worse, mostly better. Factor marginals and moments count the states themselves.
 
     scan   chromatic | systematic | random      one variable at a time (`besag.infer.sampling.scan`)
            tree                                 a random forest of them, jointly (`besag.infer.sampling.blocks`)
@@ -10,9 +10,9 @@ state drawn (Rao and Blackwell): never worse, mostly better. Factor marginals an
 
 Diagnostics: standard_error is the largest of all marginals, r.standard_error(name) those of one variable; r_hat (the
 largest) and effective_size (the least) are of `watched` scalars, a score of each chain akin to its energy and the
-states of some variables. The answer has converged where r_hat < 1.01 and there are 100 effective samples a chain, and
-no variable is held fast: `reducible` says that hard zeros kept some state of a variable out of every labelling that a
-chain visited, in each of the chains, so that their moves may never reach it.
+states of some variables. The answer counts as converged if r_hat < 1.01, there are 100 effective samples per chain, and
+no variable is stuck: `reducible` says that in every chain hard zeros gave some state of a variable, though possible,
+probability zero at every sweep, so that the moves of the chains may never reach it.
 
     R rows, C chains, V variables, S states, n sweeps
 """
@@ -41,11 +41,11 @@ ALL_SCANS = (*SCANS, "tree", "swendsen_wang")
 
 @dataclass(frozen=True, slots=True)
 class Gibbs:
-    """Markov chains whose means estimate marginals; see the module.
+    """Markov chains whose means estimate marginals.
 
-    n_samples: sweeps of each chain that count, after burn_in sweeps that do not. n_draws: samples to be given for each
-    row, spread evenly over the sweeps of all chains; None gives all, n_samples of each chain. dtype: of what sweeps
-    over single variables read; forests and clusters are in float64.
+    n_samples: sweeps of each chain that count, after burn_in sweeps that do not. n_draws: samples to return for each
+    row, spread evenly over the sweeps of all chains; None for all, n_samples per chain. dtype: of the numbers that
+    sweeps over single variables read; forests and clusters use float64.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -77,7 +77,7 @@ class Gibbs:
         time_limit: float | None = None,
         on_step: OnStep | None = None,
     ) -> Result:
-        """Answers by sampling."""
+        """Compute the answers by sampling."""
         began = time.perf_counter()
         check_wants(self, want)
         walk, limits = self._walk(problem, want, warm, rng, Clock(time_limit, began), time_limit)
@@ -115,7 +115,7 @@ class Gibbs:
 
 
 def judge(result: Result, walk: GibbsWalk) -> Result:
-    """The result with what its chains say of themselves."""
+    """The result with the verdict of its chains' diagnostics."""
     x = walk.watched()
     worst = float(r_hat(x).max(initial=1.0)) if x.shape[2] else np.inf
     least = float(effective_size(x).min(initial=np.inf)) if x.shape[2] else 0.0

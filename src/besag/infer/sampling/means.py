@@ -1,13 +1,13 @@
 """Means over sweeps, and their Monte Carlo standard errors, without keeping the sweeps.
 
-Sweeps are added up in batches of b, so long that batch means are nearly independent. With B batches of each of C chains
+Sweeps are added up in batches of b, long enough for nearly independent batch means. With B batches of each of C chains
 
     mean         over all sweeps of all chains
     error^2      the larger of  s^2 / (B C),  s^2 the variance of all batch means about the mean, and
-                 v / C,  v the variance of the means of the chains: where chains do not mix, it is they that differ
+                 v / C,  v the variance of the chains' means, which is the larger one if the chains do not mix
 
-inf where neither can be had: a single chain and fewer than two batches. A sampler's layout of sums (see
-`besag.infer.sampling.single_site`) is kept throughout; three arrays of that size are all there is.
+The error is inf if neither exists: a single chain and fewer than two batches. A sampler's layout of sums (see
+`besag.infer.sampling.single_site`) is kept throughout; three arrays of that size are all the memory needed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from besag.arrays import Array
 from besag.infer.sampling.single_site import Sampler
 
-BATCHES = 16  # of all chains
-LEAST_BATCHES = 8  # of each chain
-CHUNK = 1 << 15  # numbers that are worked on while they are in the cache
+BATCHES = 16  # for all chains together
+LEAST_BATCHES = 8  # for each chain
+CHUNK = 1 << 15  # numbers at a time, so that they stay in the cache
 
 
 class Running:
@@ -32,7 +32,7 @@ class Running:
         self.n, self.n_batches = 0, 0
 
     def count(self) -> bool:
-        """One more sweep is in the sampler's sums; whether a batch ends with it."""
+        """Count one more sweep in the sampler's sums; returns whether a batch ends with it."""
         self.n += 1
         if self.n % self.length:
             return False
@@ -48,21 +48,21 @@ class Running:
         return True
 
     def by_chain(self) -> Array:
-        """(R, C, Q): the sum over all sweeps, of each chain."""
+        """(R, C, Q): the sum over all sweeps, for each chain."""
         return self.sampler.chains(self.totals + self.sampler.sums)
 
     def mean(self) -> Array:
         """(R, S): zeros before the first sweep."""
         sums = self.by_chain()
         mean = sums.mean(axis=1) / max(self.n, 1)
-        return self.sampler.of_states(np.minimum(mean, 1.0))  # Ctrl-C within a sweep leaves more than n of some
+        return self.sampler.of_states(np.minimum(mean, 1.0))  # after Ctrl-C within a sweep some sums have n + 1 terms
 
     def error(self) -> Array:
         """(R, S): the standard error of the mean."""
         return self.sampler.of_states(self._error(), errors=True)
 
     def largest_error(self) -> float:
-        """Over all states."""
+        """The largest standard error over all states."""
         return float(self._error().max(initial=0.0))
 
     def _error(self) -> Array:

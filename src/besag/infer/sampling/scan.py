@@ -1,12 +1,12 @@
-"""In which order a sweep of single-site sampling visits the variables, and what of it may run side by side.
+"""The order in which a sweep of single-site sampling visits the variables, and which visits may run in parallel.
 
-    chromatic    colour by colour, no factor having two variables of one colour: those of a colour at once, on threads
+    chromatic    colour by colour, no factor having two variables of one colour: all of one colour at once, on threads
     systematic   in the model's order
     random       in a new random order each sweep
 
 Each sweep visits every variable that evidence leaves more than one state exactly once. A stage is a list of pieces
-(start, stop) of the order that may run side by side; stages follow one another, and depend on the problem only. Pieces
-are short enough to look at the clock between them.
+(start, stop) of the order that may run in parallel; stages follow one another, and depend on the problem only. Pieces
+are short enough to check the clock between them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from besag.kernels.threads import run_chunks
 
 SCANS = ("chromatic", "systematic", "random")
 PIECE = 1 << 15  # variables of one colour in a task
-LONGEST = 1 << 17  # variables in a task where one comes after the other
-WORTH_THREADS = 1 << 16  # states drawn in a stage, below which a pool of threads costs more than it gives
-SMALL_COLOUR = 16  # variables of a colour, on average, below which colours are not worth their calls
+LONGEST = 1 << 17  # variables in a task that visits them one after the other
+WORTH_THREADS = 1 << 16  # with fewer states drawn in a stage, a pool of threads costs more than it gives
+SMALL_COLOUR = 16  # with fewer variables per colour, on average, colours are not worth their calls
 
 Call = Callable[[IntArray, int, int, int, int, int, int], None]  # order, start, stop, block, first unit, last, part
 
 
 class Scan:
-    """The sweeps of a problem; `block` is how many neighbours in the order are independent, at most `most`."""
+    """The sweeps of a problem; `block` successive variables of the order are independent, at most `most`."""
 
     def __init__(self, kind: str, setting: Prepared, most: int) -> None:
         graph = setting.graph
@@ -64,7 +64,7 @@ class Scan:
     def renumber(self) -> IntArray:
         """(V,): the variables in the order of their visits, then the others; from now on `order` is 0, 1, ...
 
-        For a sampler that keeps its arrays in that order.
+        This is for a sampler that keeps its arrays in that order.
         """
         n_variables, visited = self.n_variables, self.order
         self.order = freeze(np.arange(len(visited), dtype=index_type(n_variables)))
@@ -75,7 +75,7 @@ class Scan:
     def sweep(
         self, key: int, n_units: int, lanes: int, n_threads: int | None, call: Call, look: Look = no_look
     ) -> None:
-        """One sweep of all units, each of so many lanes."""
+        """Make one sweep of all units, each of `lanes` chains."""
         order = self.order
         if self.kind == "random":
             order = freeze(order[np.random.default_rng(key % 2**63).permutation(len(order))])

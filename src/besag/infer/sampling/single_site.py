@@ -1,13 +1,13 @@
-"""What moves the chains: samplers that single-site engines share, each holding the states of all chains.
+"""Samplers for one variable at a time, each holding the states of all chains.
 
-A sampler keeps states and sums of conditionals in a layout of its own; `chains` brings sums to (R, C, Q), where Q is
-what is summed for each variable, and `of_states` brings means over that to the flat axis of states:
+A sampler keeps states and sums of conditionals in a layout of its own; `chains` turns sums into (R, C, Q), where Q
+counts the numbers that are summed, and `of_states` turns means (R, Q) into the flat axis of states:
 
     SingleSite       any factors: the conditional of every state, Q = S
     PairwiseStates   the same for pairwise factors of variables that all have K states
     Binary           pairwise factors of binary variables without hard zeros: p(y = 1), Q = V
 
-What they read, log-potentials or couplings, is of the type asked for; conditionals and their sums are float64.
+The numbers that they read, log-potentials or couplings, have the dtype asked for; conditionals and sums are float64.
 
     R rows of evidence, C chains of each, V variables, S states
 """
@@ -32,13 +32,13 @@ from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.factors import POTTS
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
-MOST_STATES = 64  # for which a kernel is compiled
-LANES = 4  # chains of binary variables side by side, if they are so many
-CERTAIN = 1e4  # log-odds, beyond all that neighbours can say, of what evidence leaves no choice in a row
+MOST_STATES = 64  # up to so many, a kernel is compiled for the number of states
+LANES = 4  # chains of binary variables side by side, if there are so many
+CERTAIN = 1e4  # log-odds of a state fixed by evidence, beyond all that neighbours can contribute
 
 
 class Sampler(Protocol):
-    """What `gibbs` asks of whatever moves its chains."""
+    """What `gibbs` requires of a sampler."""
 
     sums: Array
 
@@ -52,20 +52,20 @@ class Sampler(Protocol):
         """(T, C): the states of some variables in some rows."""
 
     def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
-        """Move every variable once; where `keep`, add the conditionals to `sums`. A score of each chain, (R, C).
+        """Move every variable once; if `keep`, add the conditionals to `sums`. Returns a score of each chain, (R, C).
 
-        look: called now and then, so that it can end a long sweep; some variables have moved then, and others not.
+        look: called now and then; it may raise to end a long sweep, when only some variables have moved.
         """
 
     def chains(self, sums: Array) -> Array:
-        """An array of the layout of `sums` as (R, C, Q)."""
+        """An array in the layout of `sums` as (R, C, Q)."""
 
     def of_states(self, means: Array, *, errors: bool = False) -> Array:
         """Means (R, Q), or their standard errors, for each state: (R, S)."""
 
 
 def prepare_sampling(problem: Problem, memory_limit: int | None, n_chains: int, n_sweeps: int) -> Prepared:
-    """A problem made ready for so many sweeps of so many chains of each row."""
+    """A problem prepared for n_sweeps sweeps of n_chains chains per row."""
     setting = Prepared(problem, KINDS, memory_limit)
     drawn = float(n_sweeps) * setting.n_rows * n_chains * max(problem.graph.n_variables, problem.graph.n_factors)
     setting.compile = setting.compile or worth_compiling(drawn)
@@ -73,7 +73,7 @@ def prepare_sampling(problem: Problem, memory_limit: int | None, n_chains: int, 
 
 
 def sampler_bytes(setting: Prepared) -> int:
-    """What a sampler takes besides its chains: base and fields of all rows, and who stands beside whom."""
+    """Bytes of a sampler besides its chains: base and fields of all rows, and lists of neighbours."""
     graph = setting.graph
     rows = setting.n_rows * (4 * int(graph.state_offsets[-1]) + 2 * graph.n_variables)
     tables = 3 * len(setting.problem.log_potentials)
@@ -86,7 +86,7 @@ def links_in(graph: Graph, setting: Prepared) -> Neighbourhood:
 
 
 class ChainLayout:
-    """States and sums that stand chain by chain, (R C, V) and (R C, S)."""
+    """States and sums stored chain by chain, (R C, V) and (R C, S)."""
 
     def __init__(self, setting: Prepared, n_chains: int) -> None:
         self.setting, self.n_chains = setting, n_chains
@@ -130,7 +130,7 @@ class SingleSite(ChainLayout):
         return freeze(values.astype(self.dtype, copy=False))
 
     def temper(self, beta: float, hard: float) -> None:
-        """Take log-potentials of factors of several variables beta times, and `hard` for those that are -inf."""
+        """Multiply log-potentials of factors of several variables by beta; those that are -inf become `hard`."""
         given = self.setting.factors.log_potentials
         zero = given == -np.inf
         tempered = np.where(zero, hard, beta * np.where(zero, 0, given))
@@ -187,7 +187,7 @@ class PairwiseStates(SingleSite):
 class Binary:
     """Pairwise factors of binary variables, several chains side by side; see `besag.infer.sampling.kernels.binary`.
 
-    Variables stand in the order of `visits` (V,), the variable at each place; `places` (V,) is the place of each.
+    Variables are stored in the order of `visits` (V,), the variable at each place; `places` (V,) is the place of each.
     """
 
     def __init__(self, setting: Prepared, n_chains: int, scan: str, n_threads: int | None, dtype: str) -> None:
@@ -208,7 +208,7 @@ class Binary:
         self.temper(1.0, -np.inf)
 
     def temper(self, beta: float, hard: float) -> None:
-        """Take the log-potentials of pairwise factors beta times; there are no hard zeros among them."""
+        """Multiply the log-potentials of pairwise factors by beta; there are no hard zeros among them."""
         self.coupling = freeze((beta * self.pair_coupling[self.edge]).astype(self.dtype, copy=False))
         certain = np.copysign(CERTAIN + beta * self.reach, self.own)
         field = np.where(np.isinf(self.own), certain, self.own) + beta * self.shift
@@ -271,7 +271,7 @@ def single_site(
 
 
 def _oriented(setting: Prepared, n_states: int) -> tuple[PairTables, IntArray]:
-    """The pairs, and where each entry of the transposed tables is among the tables, (L,)."""
+    """The pairs, and the place in the tables of each entry of the transposed tables, (L,)."""
     factors, graph = setting.factors, setting.graph
     n_entries, pairs = len(factors.log_potentials), pairs_of(graph)
     neighbours, edge = graph.plans.get("neighbours", lambda: _neighbours(graph))
@@ -309,7 +309,7 @@ def ends_of(graph: Graph) -> IntArray:
 
 
 def _neighbours(graph: Graph) -> tuple[Neighbours, IntArray]:
-    """Who stands beside whom, and by which of the pairwise factors, (I,)."""
+    """The neighbours of each variable, and the pairwise factor that joins them, (I,)."""
     ends = ends_of(graph)
     variable, other = ends.T.reshape(-1), ends[:, ::-1].T.reshape(-1)
     by_variable = np.argsort(variable, kind="stable")
@@ -319,7 +319,7 @@ def _neighbours(graph: Graph) -> tuple[Neighbours, IntArray]:
 
 
 def _visited(graph: Graph, visits: IntArray, places: IntArray) -> tuple[Neighbours, IntArray]:
-    """As `_neighbours`, for variables that go by their places."""
+    """As `_neighbours`, with variables numbered by their places."""
     (first, other), edge = graph.plans.get("neighbours", lambda: _neighbours(graph))
     sizes = np.diff(first)[visits]
     ends = offsets_of(sizes)
@@ -329,7 +329,7 @@ def _visited(graph: Graph, visits: IntArray, places: IntArray) -> tuple[Neighbou
 
 
 def _linear(setting: Prepared) -> tuple[Array, Array, Array]:
-    """Log-odds of base (R, V), what pairwise factors add to it (V,), and their couplings (M,)."""
+    """Log-odds of base (R, V), the fields that pairwise factors add to it (V,), and their couplings (M,)."""
     values, ends = _pair_values(setting), ends_of(setting.graph)
     n_variables = setting.graph.n_variables
     shift = np.zeros(n_variables)

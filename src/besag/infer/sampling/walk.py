@@ -1,7 +1,7 @@
 """A random walk of several chains over the labellings of a problem: the Process of `gibbs`.
 
-Each step is a sweep of all chains of all rows. Sums of conditionals (`besag.infer.sampling.means`), counts of factor
-entries, draws, and some scalars to watch are kept on the way; nothing else is.
+Each step is a sweep of all chains of all rows. It keeps sums of conditionals (`besag.infer.sampling.means`), counts of
+factor entries, draws, and some scalars to watch, and nothing else.
 
     R rows, C chains, V variables, S states, F factors, T scalars watched, n sweeps that count
 """
@@ -33,13 +33,13 @@ from besag.kernels.random import sweep_key
 if TYPE_CHECKING:
     from besag.infer.sampling.gibbs import Gibbs
 
-MOST_ROWS = 64  # whose scores are watched
-MOST_WATCHED = 10_000  # sweeps whose scalars are kept
-MOST_STATES = 192  # pairs of a row and a variable whose states are
+MOST_ROWS = 64  # most rows whose scores are watched
+MOST_WATCHED = 10_000  # most sweeps whose scalars are kept
+MOST_STATES = 192  # most (row, variable) pairs whose states are watched
 
 
 def make_sampler(engine: Gibbs, setting: Prepared, left: int) -> Sampler:
-    """What moves the chains; left: bytes that it may take besides what it cannot do without."""
+    """The sampler of an engine; left: bytes that it may take besides those that it needs at least."""
     if engine.scan == "tree":
         n_kept = min(N_COVERS, 1 + left // max(1, cover_bytes(setting)))
         return TreeBlocks(setting, engine.n_chains, engine.n_threads, n_kept)
@@ -49,7 +49,7 @@ def make_sampler(engine: Gibbs, setting: Prepared, left: int) -> Sampler:
 
 
 class GibbsWalk:
-    """The chains on their way."""
+    """The chains, and what is kept of their sweeps."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class GibbsWalk:
         self.counts = Counts(setting, want, engine.n_chains, self.possible)
 
     def _needed(self, engine: Gibbs) -> int:
-        """Bytes that the walk takes; TooLargeError where they would not fit."""
+        """Bytes that the walk takes; TooLargeError if they would not fit."""
         setting, graph = self.setting, self.setting.graph
         rows, n_states = setting.n_rows, int(graph.state_offsets[-1])
         units = rows * engine.n_chains
@@ -94,7 +94,7 @@ class GibbsWalk:
         return needed
 
     def _begin(self, warm: Result | None, rng: np.random.Generator) -> int:
-        """Puts the chains where they begin; how many sweeps they have behind them."""
+        """Put the chains at their first states; returns how many sweeps they have already made."""
         shape = (self.setting.n_rows, self.n_chains, self.setting.graph.n_variables)
         self.possible = np.array(self.setting.possible)
         given = None if warm is None or self._continues(warm) else read_codes(self.setting, warm, self.n_chains)
@@ -127,7 +127,7 @@ class GibbsWalk:
         return rows[chosen], variables[chosen]
 
     def step(self) -> float:
-        """One sweep of every chain; the largest standard error as it was when last looked at."""
+        """Make one sweep of every chain; returns the largest standard error as of its last update."""
         keep = self.left == 0
         scores = self._sweep(keep)
         self.taken += 1
@@ -145,7 +145,7 @@ class GibbsWalk:
         return self.residual
 
     def _sweep(self, keep: bool) -> Array:
-        """One sweep, which may end early as long as none counts; from then on none begins that there is no time for."""
+        """Make one sweep; it may be cut short until one has counted, later none begins that time does not allow."""
         began = self.clock.now()
         if self.clock.left < self.pace / 2 and self.running.n:
             raise OutOfTime
@@ -154,13 +154,13 @@ class GibbsWalk:
             scores = self.sampler.sweep(sweep_key(self.key, self.taken), keep, look)
         except BaseException:
             if self.running.n == 0:
-                self.sampler.sums[...] = 0.0  # of some variables only
+                self.sampler.sums[...] = 0.0  # they cover some variables only
             raise
         self.pace = self.clock.now() - began
         return scores
 
     def _watch(self, scores: Array) -> None:
-        """Keep the scalars of this sweep; where they are many, every second one from now on."""
+        """Keep the scalars of this sweep; once they are many, only every second one from then on."""
         self.scores.append(scores[:: max(1, len(scores) // MOST_ROWS)][:MOST_ROWS])
         self.states.append(self.sampler.peek(self.watched_rows, self.watched_variables))
         if len(self.scores) > MOST_WATCHED:
@@ -168,7 +168,7 @@ class GibbsWalk:
             self.watch_every *= 2
 
     def answer(self, want: frozenset[Want]) -> Result:
-        """Means so far."""
+        """The means so far."""
         setting, p = self.setting, self._probabilities()
         state = {
             "engine": "gibbs",
@@ -187,14 +187,14 @@ class GibbsWalk:
         return self.counts.add_to(result, want, p, self.running.n)
 
     def _errors(self) -> Array:
-        """(R, S): of what is known for certain, 0."""
+        """(R, S): standard errors, 0 for what is known for certain."""
         offsets, allowed = self.setting.graph.state_offsets, self.setting.base > -np.inf
         n_left = np.add.reduceat(allowed, offsets[:-1], axis=1)
         certain = np.repeat(n_left <= 1, np.diff(offsets), axis=1) | ~allowed
         return np.where(certain | ~self.setting.spread(self.possible), 0.0, self.running.error())
 
     def details(self) -> Mapping[str, Any]:
-        """What diagnostics say at any time."""
+        """The diagnostics so far."""
         return {"n_chains": self.n_chains, "n_samples": self.running.n}
 
     def _probabilities(self) -> Array:
@@ -216,7 +216,7 @@ class GibbsWalk:
         return np.concatenate(parts) if parts else np.zeros((0, self.n_chains, 0))
 
     def held_variables(self) -> IntArray:
-        """Variables of which every chain has a state that no sweep gave any probability, though it is left to them."""
+        """Variables that in every chain have an allowed state to which no sweep gave any probability."""
         if not self.setting.has_zeros or self.running.n == 0:
             return np.zeros(0, np.int64)
         first, left = self.setting.graph.state_offsets[:-1], self.setting.base > -np.inf
@@ -228,7 +228,7 @@ class GibbsWalk:
 
 
 def _thinning(engine: Gibbs) -> tuple[int, int]:
-    """Every how many sweeps a draw is kept, and how many draws there are of a row."""
+    """The number of sweeps from one kept draw to the next, and the number of draws of a row."""
     if engine.n_draws is None:
         return 1, engine.n_samples * engine.n_chains
     return engine.n_samples // -(-engine.n_draws // engine.n_chains), engine.n_draws

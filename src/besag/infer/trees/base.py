@@ -1,8 +1,8 @@
-"""Numbers made ready for the passes: tables and base in the domain of a semiring, and whether SUM can hold them.
+"""Numbers prepared for the passes: tables and base in the domain of a semiring, and whether SUM can hold them.
 
 SUM takes exp(log-potential - shift), the shift being the largest entry of the table to the nearest whole number (sums
-of which are exact), and the same for base with one shift for each variable, or none where all of base is benign. The
-shifts go to the scales of the messages. `delta` is 0 where the range needs no watching (see `tree`)."""
+of which are exact), and the same for base with one shift for each variable, or none if all of base is benign. The
+shifts go to the scales of the messages. `delta` is 0 if the range needs no check (see `sums`)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def prepare_base(base: Array, state_offsets: IntArray, semiring: Semiring, delta
     if semiring != Semiring.SUM:
         return Base(freeze(base), freeze(np.zeros((0, 0))), False)
     n_variables = len(state_offsets) - 1
-    # A factor multiplies up to max_arity vectors before anything is rescaled: none may leave its share of the range.
+    # A factor multiplies up to max_arity vectors before anything is rescaled, so each has only a share of the range.
     benign = min(BENIGN, -0.5 * math.log(limits(max_arity)[0]))
     with np.errstate(under="ignore"):
         if np.all((np.abs(base) <= benign) | (base == -math.inf)):

@@ -2,8 +2,8 @@
 
 Messages go from the leaves to a root and back. With the semiring (+, x) they give log Z and all marginals; with (min,
 +) the labelling of least energy. Factors of one variable and evidence are folded into a `base` (B, S) first
-(`besag.infer.unary`); the rest is done by `besag.infer.trees.sums`, or by `besag.infer.trees.pairs` where the problem
-is large and all its factors are pairwise tables of one size. What is left here is to choose between them.
+(`besag.infer.unary`); the rest is done by `besag.infer.trees.sums`, or by `besag.infer.trees.pairs` if the problem is
+large and all its factors are pairwise tables of one size. This module chooses between them.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from besag.infer.trees.sums import Marginals
 from besag.infer.unary import add_unary_moments, base_blocks, base_rows, copy_unary_marginals
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
-SLAB_ENTRIES = 2**24  # of base at a time: rows are done in slabs of so many entries
+SLAB_ENTRIES = 2**24  # of base: rows are done in slabs of so many entries
 PLAN_OF_VARIABLE, PLAN_OF_FACTOR = 8, 2  # numbers of a plan, while it is made
-WORK_OF_STATE, WORK_OF_VARIABLE = 6, 4  # numbers that come and go in a row
-WORK_OF_PAIRS = 3  # those for each state in the fast kernel
+WORK_OF_STATE, WORK_OF_VARIABLE = 6, 4  # temporary numbers of a row
+WORK_OF_PAIRS = 3  # temporary numbers for each state in the fast kernel
 
 
 def forest_of(graph: Graph, root: int | None = None) -> Forest | None:
-    """The plan of message passing on a graph, hung from a root; None where the factor graph has a cycle."""
+    """The plan of message passing on a graph, hung from a root; None if the factor graph has a cycle."""
     return graph.plans.get(
         ("forest", root), lambda: plan_forest(graph.state_offsets, graph.scope_offsets, graph.scope_variables, root)
     )
@@ -55,7 +55,7 @@ def forest_of(graph: Graph, root: int | None = None) -> Forest | None:
 class Tree:
     """Message passing on a forest, hung from `root`, by default from its centre.
 
-    n_samples: draws a row.
+    n_samples: draws per row.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -79,7 +79,7 @@ class Tree:
         time_limit: float | None = None,
         on_step: OnStep | None = None,
     ) -> Result:
-        """Answers by message passing."""
+        """Compute the answers by message passing."""
         began = time.perf_counter()
         check_wants(self, want)
         if self.k != 1 and "map" in want:
@@ -118,7 +118,7 @@ class Tree:
         yield last
 
     def hang(self, graph: Graph) -> Forest:
-        """The forest of a graph, hung from the root; CapabilityError where there are cycles."""
+        """The forest of a graph, hung from the root; CapabilityError if there are cycles."""
         forest = forest_of(graph, None if self.root is None else graph.variables.index(self.root))
         if forest is None:
             raise CapabilityError("engine 'tree' needs a factor graph without cycles; this one has some: try 'exact'")
@@ -153,21 +153,21 @@ class _TreeRun:
         return 8 * (PLAN_OF_VARIABLE * variables + PLAN_OF_FACTOR * factors + len(self.graph.scope_variables))
 
     def _work_of_row(self) -> int:
-        """Bytes that come and go in a row: its base, messages, what is told to each variable, marginals."""
+        """Temporary bytes of a row: its base, messages up and down, marginals."""
         graph = self.graph
         messages = int(np.diff(graph.state_offsets)[graph.scope_variables].sum()) // 2
         states = WORK_OF_STATE * int(graph.state_offsets[-1])
         return 8 * (states + WORK_OF_VARIABLE * graph.n_variables + messages + graph.n_factors)
 
     def _refuse_row(self, work: int) -> None:
-        """TooLargeError where the forest and so many bytes besides would not fit."""
+        """TooLargeError if the forest and so many more bytes would not fit."""
         what, needed = f"message passing between {self.graph.n_variables} variables", self._planned() + work
         refuse(what, needed, self.limit, "use more memory or a smaller model")
 
     def slabs(self, kept: int) -> Iterator[tuple[int, int]]:
         """Rows in slabs, so that a large batch does not need all of its base at once.
 
-        kept: numbers of a row that stay; TooLargeError where they do not fit.
+        kept: numbers of a row that stay; TooLargeError if they do not fit.
         """
         rows, n_states, least = self.problem.evidence.n_rows, int(self.graph.state_offsets[-1]), sums.LANES
         work = self._work_of_row() + 8 * kept
@@ -179,7 +179,7 @@ class _TreeRun:
         return slabs(rows, size)
 
     def sums(self, answer: Result, want: frozenset[Want]) -> tuple[Result, dict[str, object]]:
-        """Everything that the semiring (+, x) gives."""
+        """The answers of the semiring (+, x): log Z and marginals."""
         offsets = factor_offsets(self.graph) if "factors" in want else None
         rows = self.problem.evidence.n_rows
         if offsets is not None:
@@ -217,14 +217,14 @@ class _TreeRun:
         return answer, {"domain": "linear" if part.semiring == Semiring.SUM else "log"}
 
     def _emptied(self, base: Array, log_z: Array) -> Array:
-        """The base with no state left where a row or instance has no labelling: its other components must not count."""
+        """The base with no state left in a row or instance without a labelling, so that no component of it counts."""
         if self.graph.n_instances == 1:
             return np.where((log_z == -np.inf)[:, None], -np.inf, base)
         sizes = np.diff(self.graph.state_offsets[self.graph.instance_offsets])
         return np.where(np.repeat(log_z == -np.inf, sizes), -np.inf, base)
 
     def _sum_product(self, start: int, stop: int, wanted: Wanted) -> Marginals:
-        """The fast kernel where it serves, else the general one."""
+        """Run the fast kernel if it serves, else the general one."""
         fast = self._pair_plan() if stop - start == 1 else None
         if fast is not None:
             self._refuse_row(8 * WORK_OF_PAIRS * int(self.graph.state_offsets[-1]))

@@ -4,8 +4,8 @@
     m_{f->s}(y_s) = sum_{y_{S_f \\ s}} psi_f(y_{S_f}) prod_{s' != s} m_{s'->f}(y_{s'})            002 (35), (43)
 
 from the leaves to the root and back, in the log domain; in the other semiring sums are minima and products are sums of
-energies. Evidence is one more factor on each variable that it touches. The kernels do the same work, rescaled, on flat
-arrays; this is the form in which lectures write it, kept for small graphs.
+energies. Evidence is one more factor on each observed variable. The kernels do the same work, rescaled, on flat arrays;
+this is the form used in lectures, for small graphs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """What one node sent to another: log weights, or minus energies, over the states of the variable."""
+    """What one node sends to another: log-weights, or minus energies, over the states of the variable."""
 
     source: str
     target: str
@@ -88,7 +88,7 @@ def send_all(problem: Problem, forest: Forest, semiring: Semiring) -> MessageLog
 
 
 class _Post:
-    """What every variable and factor has received so far; the factor -1 - v is the evidence on variable v."""
+    """What every variable and factor has received so far; factor -1 - v is the evidence on variable v."""
 
     def __init__(self, problem: Problem, semiring: Semiring) -> None:
         self.problem, self.semiring = problem, semiring
@@ -105,7 +105,7 @@ class _Post:
                 self.leaves[v].append(-1 - v)
 
     def evidence(self, v: int) -> Array:
-        """What the evidence says of variable v, (K,)."""
+        """The evidence on variable v as log-weights, (K,)."""
         offsets, evidence = self.problem.graph.state_offsets, self.problem.evidence
         values = np.zeros(int(offsets[v + 1] - offsets[v]))
         if evidence.log_weights is not None:
@@ -114,7 +114,7 @@ class _Post:
         return values if code < 0 else np.where(np.arange(len(values)) == code, values, -np.inf)
 
     def from_factor(self, f: int, target: int) -> None:
-        """Formula (35): sum the table and what the other variables sent over all but the target."""
+        """Formula (35): the table times what the other variables sent, summed over all variables but the target."""
         if f < 0:
             values = self.evidence(target)
         else:

@@ -1,16 +1,16 @@
-"""Sum-product on large forests of pairwise tables where all variables have K states: the fast way.
+"""Sum-product on large forests of pairwise tables if all variables have K states: the fast path.
 
-Same answers as `tree.sum_product` for one row, some five times faster; kernels are specialised to K (up to
-MAX_CONSTANT), which costs seconds of compilation for each new K, once on a machine: `plan_pairs` takes only problems
-where that pays. The mathematics is in `pair_passes`.
+Same answers as `sums.sum_product` for one row, some five times faster; kernels are specialised to K (up to
+MAX_CONSTANT), which costs seconds of compilation for each new K, once per machine: `plan_pairs` takes only problems
+for which that pays. The mathematics is in `kernels/pair_passes`.
 
-Range. If no table has hard zeros, a message varies by no more than its table does, whatever came before it: where the
+Range. If no table has hard zeros, a message varies by no more than its table does, whatever came before it: if the
 range of all tables, times the most factors of a variable, is at most SAFE_RANGE nats, no message can be lost for any
 base, and the kernels run unchecked. Otherwise they check, and an answer of None says that the range is too narrow: use
-`tree` with LOG_SUM.
+`sums` with LOG_SUM.
 
 Shapes: V variables, S = V K states, G factors, C components, H chunks, L entries of all tables, U tables in use, A
-accumulators (see `forest.accumulators`).
+accumulators (see `plan.accumulators`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
 from besag.kernels.threads import run_chunks
 
-BLOCK = 32768  # states exponentiated at a time: they stay in the second-level cache for the next step
-MAX_CONSTANT = 32  # more states than this reach the kernel at run time
+BLOCK = 32768  # states exponentiated at a time: they stay in the L2 cache for the next step
+MAX_CONSTANT = 32  # beyond this the number of states is not a compile-time constant
 WORTHWHILE = 2_000_000  # table entries
 
 BaseOf = Callable[[int, int], Array]  # first, last variable -> (last - first, K), their base, to be read at once
@@ -41,7 +41,7 @@ BaseOf = Callable[[int, int], Array]  # first, last variable -> (last - first, K
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PairPlan:
-    """What the kernels need of the structure; serves every set of numbers."""
+    """The structure as the kernels need it; serves every set of numbers."""
 
     forest: Forest
     n_states: int
@@ -55,7 +55,7 @@ class PairPlan:
 
 
 def plan_pairs(factors: Factors, forest: Forest, *, worthwhile: int | None = None) -> PairPlan | None:
-    """The plan, or None where the problem is of another kind or has too few table entries: WORTHWHILE."""
+    """The plan, or None if the problem is of another kind or has too few table entries: `worthwhile`."""
     cardinalities, arity = np.diff(factors.state_offsets), np.diff(factors.scope_offsets)[forest.order]
     if forest.work < (WORTHWHILE if worthwhile is None else worthwhile) or len(arity) == 0 or np.any(arity != 2):
         return None
@@ -83,7 +83,7 @@ class _PairWeights(NamedTuple):
     """Tables in the linear domain."""
 
     tables: Array  # (U, K, K)
-    oriented: Array  # (2U, K, K), table and transpose, where they are shared, else the same as tables
+    oriented: Array  # (2U, K, K), table and transpose, if they are shared, else the same as tables
     shift: float  # what was taken out of every entry of every table
     checked: bool
 
@@ -100,7 +100,7 @@ def sum_product(
     n_threads: int | None = None,
     compile: bool = True,
 ) -> Marginals | None:
-    """As `tree.sum_product`, for one row; None where the linear domain is too narrow."""
+    """As `sums.sum_product`, for one row; None if the linear domain is too narrow."""
     forest, n = plan.forest, plan.n_states
     numbers = _linear_tables(plan, factors.log_potentials)
     if numbers is None:
@@ -143,7 +143,7 @@ def sum_product(
 
 
 def _linear_tables(plan: PairPlan, log_potentials: Array) -> _PairWeights | None:
-    """exp of the tables in use, the largest entry of all taken out; None where their range is too large."""
+    """exp of the tables in use, the largest entry of all taken out; None if their range is too large."""
     n = plan.n_states
     logs = log_potentials[plan.entries].reshape(-1, n, n)
     high, low = float(logs.max()), float(logs.min())
@@ -161,7 +161,7 @@ def _linear_tables(plan: PairPlan, log_potentials: Array) -> _PairWeights | None
 def _linear_base(
     plan: PairPlan, base: BaseOf, checked: bool, out: Array, log_z: Array, compile: bool
 ) -> Callable[[int, int], bool]:
-    """fill(first, last): out = exp(base - shift) for these variables, shifts to log Z; True where it is too narrow."""
+    """fill(first, last): out = exp(base - shift) for these variables, shifts to log Z; True if it is too narrow."""
     n, component = plan.n_states, plan.forest.component
     shift = kernel_of(make_shift, n if n <= MAX_CONSTANT else 0, compile=compile)
     beyond = kernel_of(make_beyond, compile=compile)

@@ -4,13 +4,13 @@ A factor graph without cycles is a forest: trees (components) whose nodes are va
 from a root variable; every factor of two or more variables then has one parent variable and one or more children, and
 every variable but the root has one parent factor. Factors of one variable are left out: callers fold them into `base`.
 
-Order. Upward messages run through `order` backwards, downward messages forwards. It is breadth first from the roots, so
-that child factors of one variable are neighbours in it. The root is the centre of its tree: that halves the depth, and
-on a long chain it makes neighbours in the order independent of each other, which lets the processor overlap them.
+Order. Upward messages follow `order` backwards, downward messages forwards. It is breadth first from the roots, so that
+child factors of one variable are adjacent in it. The root is the centre of its tree: that halves the depth, and on a
+long chain it makes adjacent factors independent of each other, so that the processor can overlap them.
 
 Chunks. Trees, taken in the order of their lowest variable, are bundled into chunks, the unit of threading. A chunk
-holds about CHUNK_STATES states, so that its messages stay in the second-level cache, or CHUNK_WORK table entries.
-Within a chunk the search starts from all roots at once, again for independent neighbours. Chunks depend on the problem
+holds about CHUNK_STATES states, so that its messages stay in the L2 cache, or CHUNK_WORK table entries. Within a
+chunk the search starts from all roots at once, again to make adjacent factors independent. Chunks depend on the problem
 only.
 
 Shapes: V variables, F factors, E scope entries, G factors of two or more variables, C components, H chunks.
@@ -46,7 +46,7 @@ class Forest:
     chunk_roots: IntArray  # (H + 1,) into roots
     chunk_variables: IntArray  # (H + 1,) into variables
     chunk_factors: IntArray  # (H + 1,) into order
-    max_arity: int  # of the factors in order; 1 where there is none
+    max_arity: int  # of the factors in order; 1 if there is none
     max_children: int  # most child factors of one variable
     work: int  # table entries of all factors in order, Potts factors as if they were tables
     contiguous: bool  # chunk h holds exactly the variables chunk_variables[h] <= v < chunk_variables[h + 1]

@@ -1,7 +1,7 @@
 """Exact inference on forests of factors of any arity: arrays in, arrays out.
 
 The functions here prepare the numbers, run the kernels of `passes` and `assign` over chunks of the forest and blocks of
-rows, and give back
+rows, and return
 
     log Z per row and component       variable marginals             factor marginals
     moments, d (sum of w log Z) / d log-potentials                   the best labelling
@@ -10,9 +10,9 @@ rows, and give back
 Rows. base has R rows, independent queries on the same forest; compiled, they are taken LANES at a time, row index
 innermost, so that one table entry meets a vector of rows.
 
-Domain. Sums are tried in the SUM domain, and done again in LOG_SUM where SUM is too narrow (see `semiring`); what was
-used is part of the answer. Where no table has hard zeros, a message varies by no more than its table, whatever base is;
-if that times the most factors of a variable is at most SAFE_RANGE, SUM cannot fail and is not checked.
+Domain. Sums are tried in the SUM domain, and done again in LOG_SUM if SUM is too narrow (see `besag.kernels.semiring`);
+the domain used is part of the answer. If no table has hard zeros, a message varies by no more than its table, whatever
+base is; if that times the most factors of a variable is at most SAFE_RANGE, SUM cannot fail and is not checked.
 
 Shapes: R rows, V variables, S states of all variables, F factors, T tables, L entries of all tables, C components, M
 entries of all messages to parents. `Factors` and `Forest` may be shared by threads: nothing here keeps state."""
@@ -47,17 +47,17 @@ __all__ = [
 ]
 
 LANES = 8
-TASK_BYTES = 1 << 20  # work arrays of one task: they should stay in the second-level cache
+TASK_BYTES = 1 << 20  # work arrays of one task: they should stay in the L2 cache
 SLAB_BYTES = 1 << 28  # work arrays held at a time
 COMPILE_ABOVE = 20_000  # table entries x rows; below this Python is faster than loading numba
 SAMPLES_PER_TASK = 1024
-TABULATE_FROM = 32  # samples
-TABULATE_TO = 1 << 24  # table entries
+TABULATE_FROM = 32  # samples from which tabulating weights may pay
+TABULATE_TO = 1 << 24  # most table entries that are tabulated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals:
-    """What was wanted of a sum over labellings; rows and components without a labelling have log Z -inf and zeros."""
+    """Answers of a sum over labellings; rows and components without a labelling have log Z = -inf and zeros."""
 
     log_partition: Array  # (R, C)
     variables: Array | None  # (R, S)
@@ -105,7 +105,7 @@ def sum_product(
     n_threads: int | None = None,
     compile: bool | None = None,
 ) -> Marginals:
-    """log Z (R, C) from base (R, S), and what else is wanted.
+    """log Z (R, C) from base (R, S), and the other answers that are wanted.
 
     factor_offsets (F + 1,) asks for all factor marginals. Moments are weighted by row_weights (R,) and weights (V,),
     which must agree on a component; both default to 1. semiring: SUM or LOG_SUM, tried in this order if None; a SUM
@@ -169,7 +169,7 @@ def _rows(base: Array) -> Array:
 
 
 class _Wants(NamedTuple):
-    """What a caller of sum_product wants; source is None where there are no moments to be made."""
+    """What a caller of sum_product wants; source is None if moments are not wanted."""
 
     variables: bool
     row_weights: Array  # (R,)
@@ -190,7 +190,7 @@ def _moment_slots(factors: Factors, forest: Forest, wanted: bool) -> tuple[IntAr
 
 
 def _marginals(run: _Passes, wants: _Wants) -> Marginals | None:
-    """Both passes in one domain; None where it is too narrow."""
+    """Run both passes in one domain; None if it is too narrow."""
     downward = kernel_of(make_downward, int(run.semiring), run.lanes, compile=run.compile)
     n_rows, offsets, source = len(run.log_z), wants.factor_offsets, wants.source
     variables = np.empty((n_rows, int(run.graph.state_offsets[-1])) if wants.variables else (0, 0))
@@ -205,7 +205,7 @@ def _marginals(run: _Passes, wants: _Wants) -> Marginals | None:
 
     def add_up(_: object) -> None:
         if source is not None:
-            for row in sums:  # in a fixed order, whoever ran which block
+            for row in sums:  # in a fixed order, whichever thread ran a block
                 moments[:] += np.bincount(source, row, len(moments))
             sums[:] = 0.0
 
@@ -222,12 +222,12 @@ def _marginals(run: _Passes, wants: _Wants) -> Marginals | None:
 
 
 def _draw(run: _Passes, key: int, samples: IntArray) -> bool:
-    """Fill samples; False where the domain is too narrow."""
+    """Fill samples; False if the domain is too narrow."""
     draw = kernel_of(make_sample, int(run.semiring), compile=run.compile)
     n_samples = samples.shape[1]
     n_parts = -(-n_samples // SAMPLES_PER_TASK)
 
-    # A table of running sums pays once a task takes more samples than parents have states, and fits into memory.
+    # A table of running sums pays if a task draws more samples than parents have states, and if it fits into memory.
     tabulate = n_samples >= TABULATE_FROM and run.forest.work <= TABULATE_TO
     n_entries = run.forest.work if tabulate else 0
 
@@ -243,7 +243,7 @@ def _draw(run: _Passes, key: int, samples: IntArray) -> bool:
 
 
 class _Passes:
-    """One domain of one problem: the numbers made ready, and the upward pass over blocks of rows and chunks."""
+    """One domain of one problem: the prepared numbers, and the upward pass over blocks of rows and chunks."""
 
     def __init__(
         self,
@@ -266,7 +266,7 @@ class _Passes:
         self.base = (numbers.values, numbers.scale)
         self.upward = kernel_of(make_upward, int(semiring), self.lanes, compile=self.compile)
         self.log_z = np.empty((len(base), len(forest.roots)))
-        # A task takes so many rows that its calls are worth their while, and so few that there are tasks for threads.
+        # A task has enough rows to outweigh the cost of its calls, and few enough to leave tasks for all threads.
         block_bytes = 8 * self.lanes * (2 * int(factors.state_offsets[-1]) + int(forest.message_offsets[-1]) + 1)
         n_blocks = -(-len(base) // self.lanes)
         self.task_rows = self.lanes * max(1, min(n_blocks // 16, TASK_BYTES // block_bytes))
@@ -278,9 +278,9 @@ class _Passes:
         finish: Callable[[Span, PassWork, int], bool] | None,
         after: Callable[[list[tuple[Span, PassWork]]], None] | None = None,
     ) -> bool:
-        """Run upward, then finish(span, work, number in the slab), everywhere; False where SUM is too narrow.
+        """Run upward, then finish(span, work, number in the slab), everywhere; False if SUM is too narrow.
 
-        Rows are done in slabs, which bounds the memory for messages; after(items) is called once a slab is done.
+        Rows are done in slabs, which bounds the memory for messages; after(items) is called after each slab.
         """
         if self.narrow:
             return False

@@ -1,8 +1,8 @@
-"""Where chains begin: at labellings of positive weight, drawn far apart.
+"""First labellings of chains: of positive weight, and drawn far apart.
 
-Without hard zeros between variables each takes a state by exp(base), independent of all others. With them a search
-(`besag.infer.zeros.kernels.feasible`) finds a labelling for each chain; a chain that finds none begins where another
-one does, and where none of a row's chains does, either the row is proven impossible or sampling is refused.
+Without hard zeros between variables each is drawn from exp(base), independent of all others. With them a search
+(`besag.infer.zeros.kernels.feasible`) finds a labelling for each chain; a chain without one begins where another chain
+does, and if none of a row's chains has one, either the row is proven impossible or sampling is refused.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from besag.kernels.incidence import make_incidence
 from besag.kernels.random import sweep_key
 
 SLAB = 1 << 20  # random numbers at a time
-BUDGETS = (100, 400, 1600)  # dead ends of each try
+BUDGETS = (100, 400, 1600)  # dead ends allowed in each try
 
 
 def independent_codes(setting: Prepared, n_chains: int, rng: np.random.Generator) -> IntArray:
-    """(R, C, V): each variable by exp(base)."""
+    """(R, C, V): each variable drawn from exp(base)."""
     return draw_codes(setting.base, setting.graph.state_offsets, n_chains, rng)
 
 
@@ -44,12 +44,12 @@ def draw_codes(base: Array, state_offsets: IntArray, n_chains: int, rng: np.rand
 
 
 def count_drawn(n_units: int, n_states: int) -> int:
-    """Numbers that come and go while so many labellings are drawn."""
+    """Temporary numbers while so many labellings are drawn."""
     return 6 * min(max(n_states, SLAB), n_units * n_states)
 
 
 def draw_starts(setting: Prepared, n_chains: int, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
-    """(R, C, V), and which rows (R,) or instances (N,) have a labelling; CapabilityError where that stays unknown."""
+    """(R, C, V), and which rows (R,) or instances (N,) have a labelling; CapabilityError if that stays unknown."""
     codes, possible = independent_codes(setting, n_chains, rng), np.array(setting.possible)
     if not _has_hard_factors(setting):
         return codes, possible
@@ -75,7 +75,7 @@ def _has_hard_factors(setting: Prepared) -> bool:
 def _search_row(
     setting: Prepared, row: int, base: Array, codes: IntArray, key: int, incidence: tuple[IntArray, IntArray]
 ) -> bool:
-    """Puts the chains (C, V) of a row on labellings; False where there is provably none."""
+    """Put the chains (C, V) of a row at labellings; False if there is provably none."""
     search = kernel_of(make_search, compile=setting.compile)
     factors = type(setting.factors)(*(freeze(array) for array in setting.factors))
     found: list[int] = []
@@ -102,7 +102,7 @@ def _search_row(
 
 
 def _read(setting: Prepared, allowed: BoolArray, codes: IntArray) -> None:
-    """The only state left of each variable that was decided; others stay as they are."""
+    """Read off the state of each decided variable; the others stay as they are."""
     offsets = setting.graph.state_offsets
     decided = np.add.reduceat(allowed, offsets[:-1]) == 1
     states = np.flatnonzero(allowed & np.repeat(decided, np.diff(offsets)))
@@ -110,7 +110,7 @@ def _read(setting: Prepared, allowed: BoolArray, codes: IntArray) -> None:
 
 
 def read_codes(setting: Prepared, warm: Result, n_chains: int) -> IntArray | None:
-    """(R, C, V) from a Result that has an assignment, the same for every chain; None where it has none."""
+    """(R, C, V) from a Result that has an assignment, the same for every chain; None if it has none."""
     if warm.codes is None or warm.codes.shape[::2] != (setting.n_rows, setting.graph.n_variables):
         return None
     return np.repeat(warm.codes[:, :1], n_chains, axis=1)

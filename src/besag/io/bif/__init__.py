@@ -1,1 +1,1 @@
-"""BIF, the Bayesian interchange format: `read` has the grammar, `tables` the numbers, `write` the other way."""
+"""BIF, the Bayesian interchange format: `read` has the grammar, `tables` parses the numbers, `write` writes files."""

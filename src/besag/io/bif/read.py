@@ -10,17 +10,17 @@
                  | "default" number , ... ";"            every row that has none of its own
                  | "property" anything ";"               kept as metadata
 
-Names, states and numbers are separated by commas or white space, and any text may stand in double quotes; without
-quotes a name may hold whatever is no separator there: `<5`, `a-b`, `x.1`. JavaBayes writes the parents without "|".
+Names, states and numbers are separated by commas or white space, and any text may be in double quotes; without quotes a
+name may contain any character that is no separator there: `<5`, `a-b`, `x.1`. JavaBayes writes the parents without "|".
 Comments are // to the end of the line and /* ... */. Variables and states keep the order of the file; factor i is the
 CPT of variable i. Rows that sum to one within 1e-3 are normalised.
 
 Metadata, of the model: name, comment, properties; of a variable: comment, position, properties, and "bif" with the
 comment and the properties of its probability block.
 
-Reading is done in bulk: one regular expression cuts the file into blocks, a block that has rows only is cut up in one
-step, and the numbers of all statements are parsed together. Where something is wrong, a second and slower look finds
-the place.
+Reading is done in bulk: one regular expression cuts the file into blocks, a block that has rows only is split in one
+step, and the numbers of all statements are parsed together. If something is wrong, a second and slower pass finds the
+place.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ Block = tuple[int, str, str]  # number, head, body
 
 
 class _Reader:
-    """The state of reading one file: variables by name, their states, and the room that is left for tables."""
+    """The state of reading one file: variables by name, their states, and the remaining budget for tables."""
 
     def __init__(self, text: str, comments: list[tuple[int, str]], path: str) -> None:
         self.text, self.comments, self.path = text, comments, path
         self.index: dict[str, int] = {}
         self.states: list[tuple[str, ...]] = []
-        self.codes: dict[int, dict[str, int]] = {}  # by the id of the states: to hash them takes their number
+        self.codes: dict[int, dict[str, int]] = {}  # by the id of the states: hashing them takes time
         self.metadata: dict[int, dict[str, Any]] = {}
         self.orders = LabelOrders()
         self.room = EntryBudget(len(text))
@@ -135,7 +135,7 @@ class _Reader:
         return found | ({"properties": tuple(properties)} if properties else {})
 
     def _keep_comments(self, of_model: dict[str, Any], variables: list[Block], tables: list[ProbabilityBlock]) -> None:
-        """Gives each comment to the block that it is in or before; those before the first block to the model."""
+        """Give each comment to the block that it is in or before; those before the first block to the model."""
         places = list(BLOCK.finditer(self.text))
         first, ends = places[0].start(1), [place.end() for place in places]
         variable_of = {block: v for v, (block, _, _) in enumerate(variables)}
@@ -160,7 +160,7 @@ class _Reader:
         if not blocks:
             line = line_of(self.text, len(self.text))
             raise ParseError("expected at least one variable block, but the file ends", path=self.path, line=line)
-        known: dict[str, tuple[str, ...]] = {}  # by the text of the block, which often is the same
+        known: dict[str, tuple[str, ...]] = {}  # by the text of the block: many blocks are the same
         for block, head, body in blocks:
             name = unquote(head.strip())
             if not name or name in self.index:
@@ -241,7 +241,7 @@ class _Reader:
         return scope
 
     def _odd_scope(self, block: int, inside: str) -> list[int]:
-        """The same where names are in quotes, separated by white space, or not known."""
+        """The same if names are in quotes, separated by white space, or not known."""
         words = NAME.findall(inside)
         bars = [i for i, (_, _, bar) in enumerate(words) if bar]
         names = [quoted or plain for quoted, plain, bar in words if not bar]
@@ -257,7 +257,7 @@ class _Reader:
         shape = tuple([len(states) for states in spaces])
         n_rows = prod(shape[:-1])
         if not self.room.holds((n_rows, shape[-1])):
-            message = f"the CPT of {self._name(scope[-1])!r} has {prod(shape)} entries, too many to be meant"
+            message = f"the CPT of {self._name(scope[-1])!r} has {prod(shape)} entries, too many for so short a file"
             raise self._fail(block, message)
         table = ProbabilityBlock(block, scope, shape, n_rows)
         if ROWS.fullmatch(body):
@@ -302,7 +302,7 @@ class _Reader:
         return [label for label, _ in rows]
 
     def _rows(self, table: ProbabilityBlock, labels: Sequence[str]) -> list[int]:
-        """The row of the CPT that each statement sets: in bulk, unless a label needs a closer look."""
+        """The row of the CPT that each statement sets: in bulk, unless a label is unusual."""
         step = len(table.scope)
         flat = ",;,".join(labels).split(",")  # ";" keeps count of the labels of a row
         if len(flat) == len(labels) * step - 1 and flat[step - 1 :: step].count(";") == len(labels) - 1:
@@ -330,7 +330,7 @@ class _Reader:
         return codes
 
     def _odd_row(self, table: ProbabilityBlock, number: int, text: str) -> int:
-        """The row that a statement sets, where its labels are in quotes, spaced oddly, or wrong."""
+        """The row that a statement sets, if its labels are in quotes, spaced oddly, or wrong."""
         parents = table.scope[:-1]
         labels = labels_of(text, len(parents))
         if len(labels) != len(parents):
@@ -392,7 +392,7 @@ class _Reader:
         raise AssertionError("all rows differ")
 
     def _fail(self, block: int, message: str, number: int | None = None, keyword: str = "") -> ParseError:
-        """The error of a block, or of a statement in it, by number: among those with a keyword, "(" a row, or all."""
+        """The error of a block, or of a statement in it by number, counting all or those with a keyword ("(": rows)."""
         place = next(islice(BLOCK.finditer(self.text), block, None))
         offset = place.start(1)
         if number is not None:

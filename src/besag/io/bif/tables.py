@@ -1,8 +1,8 @@
 """The tables of a BIF file: which rows its statements set, and all numbers of the file at once.
 
-A table comes in one of four orders. Where it has all its rows, in one of the two orders that programs write, or is one
-"table", its numbers are the CPT but for a transposition, and all such tables of one shape are put in their places
-together; row by row only the others are.
+A table comes in one of four orders. If it has all its rows, in one of the two orders that programs write, or is one
+"table", its numbers are the CPT up to a transposition, and all such tables of one shape are filled together; only the
+others are filled row by row.
 
     FIRST      rows; the first parent changes fastest             numbers (K_n, ..., K_1, K)
     LAST       rows; the last parent changes fastest              numbers (K_1, ..., K_n, K)
@@ -23,7 +23,7 @@ from besag.arrays import Array, IntArray
 from besag.io.shared.files import floats
 from besag.io.shared.tables import TablePool
 
-END = " -1 "  # no probability: it stands after each statement, to keep count
+END = " -1 "  # put after each statement to count its numbers, since it cannot be a probability
 
 
 class NumberOrder(Enum):
@@ -40,7 +40,7 @@ class ProbabilityBlock:
     """A probability block: its number in the file, its scope (parents, child) and the shape of its CPT.
 
     n_rows: of the CPT. texts: the numbers of its statements, those of a default last. where: the row of the CPT that
-    each statement sets, where the table is scattered.
+    each statement sets, if the table is scattered.
     """
 
     block: int
@@ -59,7 +59,7 @@ class ProbabilityBlock:
         return self.n_rows * self.shape[-1] if self.order is NumberOrder.TABLE else self.shape[-1]
 
     def row(self, number: int) -> int | None:
-        """The row of the CPT that a statement sets; None where it is a table or a default."""
+        """The row of the CPT that a statement sets; None if it is a table or a default."""
         if self.order is NumberOrder.TABLE or (self.order is NumberOrder.SCATTERED and number >= len(self.where)):
             return None
         if self.order is NumberOrder.SCATTERED:
@@ -78,7 +78,7 @@ class ProbabilityBlock:
 
 
 class LabelOrders:
-    """The labels of the rows of a table, "a, b", in the two orders that programs write; made once for each states."""
+    """The labels of the rows of a table, "a, b", in the two orders that programs write; cached by the states."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[NumberOrder, tuple[tuple[str, ...], ...]], list[str]] = {}
@@ -106,7 +106,7 @@ def _row_labels(spaces: tuple[tuple[str, ...], ...], order: NumberOrder) -> list
 
 
 def arrange_tables(tables: Sequence[ProbabilityBlock]) -> tuple[list[TablePool], Array] | None:
-    """The tables of each shape, and all CPTs in that order; None where a statement has not the numbers it must have."""
+    """The tables of each shape, and all CPTs in that order; None if some statement has a wrong number of numbers."""
     members: dict[tuple[int, ...], list[int]] = {}
     alike: dict[tuple[tuple[int, ...], NumberOrder, int], list[int]] = {}
     for child, table in enumerate(tables):
@@ -125,7 +125,7 @@ def arrange_tables(tables: Sequence[ProbabilityBlock]) -> tuple[list[TablePool],
 
 
 def _pools(tables: Sequence[ProbabilityBlock], members: dict[tuple[int, ...], list[int]]) -> list[TablePool]:
-    """The children of each shape, and their scopes: views of one array, because there may be many shapes of few."""
+    """The children of each shape, and their scopes: views of one array, as there may be many shapes with few each."""
     children = np.array([child for group in members.values() for child in group])
     scopes = np.array([v for group in members.values() for child in group for v in tables[child].scope])
     pools, first, at = [], 0, 0
@@ -137,7 +137,7 @@ def _pools(tables: Sequence[ProbabilityBlock], members: dict[tuple[int, ...], li
 
 
 def space_numbers(numbers: str) -> bytes:
-    """Numbers with spaces for commas; what is not ASCII becomes "?", which is no number."""
+    """Numbers with spaces for commas; non-ASCII characters become "?", which is no number."""
     return numbers.replace(",", " ").encode("ascii", "replace")
 
 
@@ -148,7 +148,7 @@ def _place(
     numbers: Array,
     weights: Array,
 ) -> bool:
-    """Puts all numbers in their places; False where an END does not stand where it must."""
+    """Put all numbers in their places; False if an END is not where it must be."""
     views: dict[tuple[int, ...], tuple[IntArray, Array]] = {}
     start = 0
     for shape, _, children in pools:

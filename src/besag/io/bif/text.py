@@ -1,8 +1,8 @@
 """The text of BIF files: its pieces as regular expressions, comments, names in quotes, properties.
 
-A comment stands before the first block (of the model), in a variable's block (of the variable), or in a probability
-block. A property is free text up to ";", or one text in quotes; `position = (x, y)` is the place in a drawing. The word
-`unknown`, without quotes, is the name of a network that has none.
+A comment before the first block belongs to the model, one in a variable's block to the variable, and one in a
+probability block to that block. A property is free text up to ";", or one text in quotes; `position = (x, y)` is the
+place in a drawing. The word `unknown`, without quotes, stands for a network without a name.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from besag.io.shared.positions import position_of
 
 NAMELESS = "unknown"
 
-# Linear time on any input: the next character alone says how each goes on. The last alternative takes all from where
-# there is no block or statement to the end.
+# Linear time on any input: the next character alone decides how each goes on. The last alternative takes everything
+# from a place without a block or statement to the end.
 _STRING = r'"[^"]*"'
 _TEXT = rf'[^{{}}"]*(?:{_STRING}[^{{}}"]*){LOOP}'
 BLOCK = re.compile(
@@ -37,7 +37,7 @@ KEYWORD = re.compile(r"\s*(?:network|variable|probability)\b")
 START = re.compile(KEYWORD.pattern + r"[^;{]*\{")
 
 _LABEL = re.compile(r'"([^"]*)"|([^\s,"]+)')
-_COMMENT = re.compile(rf"{_STRING}|(?<!:)//[^\r\n]*|/\*(?:.*?\*/|.*)", re.DOTALL)  # http:// is none
+_COMMENT = re.compile(rf"{_STRING}|(?<!:)//[^\r\n]*|/\*(?:.*?\*/|.*)", re.DOTALL)  # but not http://
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _IN_LINE = re.compile(r"[^\r\n]+")
 _PLAIN = re.compile(r'(?!.*(?://|/\*))[^\s,;{}()\[\]|"\0]+')
@@ -48,7 +48,7 @@ _LOOSE = re.compile(rf'[^/;{{}}"\0]*(?:(?:/(?![/*])|{_STRING})[^/;{{}}"\0]*)*')
 
 
 def without_comments(text: str) -> tuple[str, list[tuple[int, str]]]:
-    """The text with spaces for comments, so that all else stays in its place, and (offset, comment) of each."""
+    """The text with comments blanked, so that all else keeps its place, and (offset, comment) of each."""
     found: list[tuple[int, str]] = []
     if "/" not in text or ("//" not in text and "/*" not in text):
         return text, found
@@ -64,7 +64,7 @@ def without_comments(text: str) -> tuple[str, list[tuple[int, str]]]:
 
 
 def _inside(comment: str) -> str:
-    """What a comment says, without its marks and the one space that sets them off."""
+    """The content of a comment, without its marks and the one space next to them."""
     if comment.startswith("//"):
         return comment[2:].removeprefix(" ")
     lines = _LINE_END.split(comment[2:].removesuffix("*/").strip())
@@ -86,7 +86,7 @@ def unquote(name: str) -> str:
 
 
 def quote(name: str, what: str) -> str:
-    """A name or state as the file has it, in quotes where it needs them; ModelError where quotes do not help.
+    """A name or state as the file has it, in quotes if it needs them; ModelError if quotes do not help.
 
     >>> quote("<5", "state"), quote("not, so", "state")
     ('<5', '"not, so"')
@@ -101,7 +101,7 @@ def quote(name: str, what: str) -> str:
 
 
 def labels_of(text: str, count: int | None) -> list[str]:
-    """Names separated by commas or, where that does not give `count` of them, by white space; or in quotes.
+    """Names separated by commas or, if that does not give `count` of them, by white space; or in quotes.
 
     >>> labels_of("a b, <5", 2), labels_of("a b <5", 3), labels_of('"a, b" "c"', None)
     (['a b', '<5'], ['a', 'b', '<5'], ['a, b', 'c'])
@@ -123,7 +123,7 @@ def show_piece(text: str) -> str:
 
 
 def metadata_of(properties: Sequence[str]) -> dict[str, Any]:
-    """The metadata that properties are: "position", and "properties" for the rest.
+    """Properties as metadata: "position", and "properties" for the rest.
 
     >>> metadata_of(["position = (3, 4.5)", "cost = 1"])
     {'position': (3, 4.5), 'properties': ('cost = 1',)}
@@ -140,7 +140,7 @@ def metadata_of(properties: Sequence[str]) -> dict[str, Any]:
 
 
 def property_lines(properties: Sequence[str], where: str, indent: str = "  ") -> list[str]:
-    """Properties as lines of a file; ModelError where one has a quote that would not be read again."""
+    """Properties as lines of a file; ModelError if one has a quote that could not be read back."""
     return [f"{indent}property {_property(text, where)};" for text in properties]
 
 

@@ -13,7 +13,7 @@
       (yes) 0.9, 0.1;
     }
 
-Rows have the last parent changing fastest. Names and states that are no plain words are written in quotes.
+In the rows the last parent changes fastest. Names and states that are not plain words are written in quotes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from besag.model.model import Model
 
 
 def write(model: Model) -> bytes:
-    """The content of a BIF file; ModelError where the model is no Bayesian network, or BIF cannot hold a name."""
+    """The content of a BIF file; ModelError if the model is no Bayesian network, or BIF cannot hold a name."""
     nodes = nodes_of(model, "BIF")
     names = [quote(node.name, "name") for node in nodes]
     words = {states: [quote(state, "state") for state in states] for states in {node.states for node in nodes}}
@@ -53,7 +53,7 @@ def write(model: Model) -> bytes:
     try:
         return "\n".join([*lines, ""]).encode()
     except UnicodeEncodeError as error:
-        raise ModelError(f"the names and texts of the model must be sound Unicode: {error}; rename them") from None
+        raise ModelError(f"the names and texts of the model must be valid Unicode: {error}; rename them") from None
 
 
 def _network(metadata: Mapping[str, Any]) -> list[str]:
@@ -78,7 +78,7 @@ def _remarks(comment: str, properties: Sequence[str], name: str) -> list[str]:
 
 
 def _rows(parents: Sequence[list[str]], n_states: int, numbers: Iterator[str]) -> Iterator[str]:
-    """The statements of a table; each row takes its numbers, K of them."""
+    """The statements of a table; each row takes the next K numbers."""
     rows = zip(*[numbers] * n_states, strict=False)
     if not parents:
         yield f"  table {', '.join(next(rows))};"

@@ -1,1 +1,1 @@
-"""Formats of cost functions: WCSP, CFN and libDAI's factor graphs; `shared` makes Models of them."""
+"""Formats of cost functions: WCSP, CFN and libDAI's factor graphs; `shared` turns them into Models."""

@@ -1,4 +1,4 @@
-"""CFN, cost function networks in toulbar2's JSON (`besag.io.shared.relaxed_json` on its liberties).
+"""CFN, cost function networks in toulbar2's JSON (see `besag.io.shared.relaxed_json` for its extensions).
 
     file       = { "problem": problem, "variables": { name: domain, ... }, "functions": { name: function, ... } }
     problem    = { "name": text, "mustbe": "<number" | ">number" }
@@ -7,17 +7,17 @@
                | { "scope": ..., "defaultcost": cost, "costs": [ state, ..., cost, ... ] }   tuples with their costs
                | { "scope": ..., "costs": name }                             the costs of another function
 
-Variables and states go by name or by number from 0, and numbers may stand in quotes. Variables and functions may be
+Variables and states are given by name or by number from 0, and numbers may be in quotes. Variables and functions may be
 lists without names, and the keys of problem and function may be left out. A negative cardinality is an interval of as
-many states. Of a tuple that is given twice the last counts.
+many states. If a tuple is given twice the last one counts.
 
-Costs are energies, as they stand. "<number" asks for a minimum, and costs that sum up to that number or more are
-forbidden, as far as tables can say it (`besag.io.costs.shared`). ">number" asks for a maximum: energies are the costs
-NEGATED, so that the most probable assignment is the one of the largest sum, and sums of that number or less are
-forbidden. metadata["cfn"] keeps "mustbe". A function without variables is a constant and is folded into another. Global
-and arithmetic functions, which have a "type", are refused.
+Costs are energies, unchanged. "<number" asks for a minimum, and costs that sum up to that number or more are forbidden,
+as far as tables can express it (`besag.io.costs.shared`). ">number" asks for a maximum: energies are the costs NEGATED,
+so that the most probable assignment has the largest sum, and sums of that number or less are forbidden.
+metadata["cfn"] keeps "mustbe". A function without variables is a constant and is folded into another. Global and
+arithmetic functions, which have a "type", are refused.
 
-Functions of the same name all count, as they do for toulbar2; a LossWarning tells that the later ones are renamed.
+Functions with the same name all count, as they do for toulbar2; a LossWarning says that the later ones are renamed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read(source: Source) -> Model:
 
 
 class _Item(NamedTuple):
-    """A thing of the file and the steps that lead to it."""
+    """A value of the file and the steps that lead to it."""
 
     value: Any
     steps: tuple[int, ...]
@@ -102,7 +102,7 @@ class _Reader:
         items = given.value
         if not any(isinstance(item, str) and item in keys for item in items[::2]):
             if len(items) > len(keys):
-                raise self._fail(f"{where}: expected {', '.join(keys)}, got {len(items)} things", given)
+                raise self._fail(f"{where}: expected {', '.join(keys)}, got {len(items)} items", given)
             return {key: given.inner(number) for number, key in enumerate(keys[: len(items)])}
         found: dict[str, _Item] = {}
         for number in range(0, len(items) - 1, 2):
@@ -143,7 +143,7 @@ class _Reader:
             seen.add(name)
         sizes = {k for k in (_cardinality(domain.value) for domain in domains) if k is not None}
         if sum(sizes) > len(self.file.text) + SPARE_STATES:
-            raise self._fail(f"a variable has {max(sizes)} states, more than this file can mean", given)
+            raise self._fail(f"a variable has {max(sizes)} states, too many for so short a file", given)
         distinct: dict[int | tuple[str, ...], int] = {}
         space_of = [distinct.setdefault(self._space(v, domain), len(distinct)) for v, domain in enumerate(domains)]
         spaces = [number_states(space) if isinstance(space, int) else space for space in distinct]
@@ -157,7 +157,7 @@ class _Reader:
         return Variables(known, spaces, np.array(space_of, np.int64))
 
     def _space(self, number: int, given: _Item) -> int | tuple[str, ...]:
-        """The states of a variable, or their number where they have no names."""
+        """The states of a variable, or their number if they have no names."""
         domain = _listed(given.value)
         size = _cardinality(domain)
         if size:
@@ -187,7 +187,7 @@ class _Reader:
         ]
 
     def _distinct(self, names: list[str]) -> list[str]:
-        """The names of functions, the later ones of the same name with a number."""
+        """The names of functions, with a number added to later ones of the same name."""
         taken, found, renamed = {*names}, dict[str, None](), ""
         for name in names:
             own = name
@@ -267,7 +267,7 @@ class _Reader:
             message = f"{label}: expected tuples of {width - 1} states and a cost, got {len(items)} words, no multiple"
             raise self._fail(f"{message} of {width}", given)
         if not self.room.holds(shape):
-            raise self._fail(f"{label} has {prod(shape)} costs, too many to be meant", given)
+            raise self._fail(f"{label} has {prod(shape)} costs, too many for so short a file", given)
         table = np.full(prod(shape), self._numbers(label, [default.value], default)[0])
         where = np.zeros(len(items) // width, np.int64)
         for axis, v in enumerate(scope):
@@ -303,7 +303,7 @@ class _Reader:
 
 
 def _named(given: _Item) -> tuple[list[str] | None, list[_Item]]:
-    """The names and contents of [name, content, ...]; no names where the contents stand alone."""
+    """The names and contents of [name, content, ...]; no names if there are contents only."""
     items = given.value
     named = bool(items) and len(items) % 2 == 0 and all(isinstance(name, str) for name in items[::2])
     contents = [given.inner(number) for number in range(int(named), len(items), 1 + named)]
@@ -319,14 +319,14 @@ def _name(item: Any) -> str:
 
 
 def _cardinality(domain: Any) -> int | None:
-    """How many states a number means; None where it is no number."""
+    """The number of states that a number stands for; None if it is no number."""
     if isinstance(domain, str) and _INTEGER.fullmatch(domain):
         domain = int(domain)
     return abs(domain) if type(domain) is int else None
 
 
 def _code(item: Any, codes: dict[str, int], n: int) -> int:
-    """A variable or a state by name or by number; -1 where there is none."""
+    """The number of a variable or state given by name or by number; -1 if there is none."""
     if not isinstance(item, (int, float, list, WordList)) or isinstance(item, bool):
         name = _name(item)
         if name in codes or not _INTEGER.fullmatch(name):

@@ -2,16 +2,16 @@
 
 On two variables x and y, where top is a cost that no solution may have:
 
-    >=  c d    x >= y + c: what is missing where it is at most d, else top; so are >, <=, < and =
-    disj  cx cy p            0 where x >= y + cy or y >= x + cx, else p
-    sdisj cx cy ex ey px py  (px where x = ex) + (py where y = ey) where one of them is so or disj has none, else top
+    >=  c d    x >= y + c: by how much it is missed if that is at most d, else top; the same for >, <=, < and =
+    disj  cx cy p            0 if x >= y + cy or y >= x + cx, else p
+    sdisj cx cy ex ey px py  px if x = ex, plus py if y = ey; if neither, 0 where disj is satisfied, else top
 
-On any number of variables, with a cost p of each violation:
+On any number of variables, with a cost p for each violation:
 
     salldiff var p           how many variables have to change until all differ
-    salldiff dec p           how many pairs are equal, decbi the same
+    salldiff dec p           how many pairs are equal; decbi means the same
 
-All other keywords (sgcc, sregular, knapsack, ...) are of constraints on more variables than a table holds.
+All other keywords (sgcc, sregular, knapsack, ...) are for constraints on more variables than a table can hold.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METRICS = (b"var", b"dec", b"decbi")
 class Constraint(NamedTuple):
     """A kind of constraint: how many numbers follow its keyword, and the table it makes of them.
 
-    table: from the states of each variable, as open grids, the numbers, and the cost of what is forbidden.
+    table: from the states of each variable, as open grids, the numbers, and the cost of forbidden entries.
     """
 
     n_numbers: int
@@ -39,7 +39,7 @@ class Constraint(NamedTuple):
 
 
 def _missing(miss: Callable[[Array, Array], Array]) -> Constraint:
-    """A comparison: miss(x, y + c) is how far x is from keeping to it, and not above 0 where it does."""
+    """A comparison: miss(x, y + c) is by how much x violates it, and at most 0 if x satisfies it."""
 
     def table(states: Sequence[Array], numbers: Sequence[float], top: float) -> Array:
         offset, most = numbers
@@ -67,7 +67,7 @@ def _special_disjunctive(states: Sequence[Array], numbers: Sequence[float], top:
 
 
 def _changes(states: Sequence[Array], numbers: Sequence[float], top: float) -> Array:
-    """Variable i is to change where one of those before it has its state."""
+    """How many variables have the state of an earlier one, times the cost: those have to change."""
     total = np.zeros([one.size for one in states])
     for i in range(1, len(states)):
         taken = np.zeros(total.shape, np.bool_)

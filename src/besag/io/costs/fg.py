@@ -5,7 +5,7 @@
 
 Words are separated by white space of any kind; "#" begins a comment. Labels are numbers that name variables; they may
 have gaps. An index counts the configurations of the factor's variables with the FIRST one changing fastest, 0 to
-prod(cardinalities) - 1; weights that are not given are 0, and of an index that is given twice the last counts.
+prod(cardinalities) - 1; weights that are not given are 0, and if an index is given twice the last one counts.
 
 The model is a Markov network. Its variables are named by their labels, in ascending order, and their states "0".."K-1".
 Factors keep the order of the file; one without variables is a constant and is folded into another.
@@ -41,7 +41,7 @@ _COMMENT = re.compile(rb"#[^\r\n]*")
 
 
 def matches(head: bytes) -> bool:
-    """Whether a file that begins so is a libDAI factor graph: whole numbers that make the head of a first factor."""
+    """Whether a file that begins so is a libDAI factor graph: whole numbers that form the head of a first factor."""
     words = _COMMENT.sub(b"", head).split()[:-1]
     if len(words) < 2 or not all(word.isdigit() for word in words[:2]) or not 1 <= int(words[1][:4]) <= MAX_ARITY:
         return False
@@ -92,7 +92,7 @@ class _Reader:
         return number_variables(RangeNames(len(labels)) if gapless else NameList(map(str, labels)), cardinalities)
 
     def _factor(self, number: int) -> list[int]:
-        """The labels of the next factor; its table is noted, and made when the whole file is known to be sound."""
+        """The labels of the next factor; its table is noted, and made when the whole file is known to be valid."""
         start = self.at
         head = self.numbers.values[start : start + 2 * MAX_ARITY + 2].tolist()
         arity = int(head[0]) if head and 0 <= head[0] <= MAX_ARITY else len(head)
@@ -111,7 +111,7 @@ class _Reader:
             message = f"the file ends in the {table.n_tuples} entries of factor {table.owner}"
             raise self.numbers.fail(len(self.numbers), message)
         if not self.room.holds(table.shape):
-            message = f"the table of factor {table.owner} has {prod(table.shape)} entries, too many to be meant"
+            message = f"the table of factor {table.owner} has {prod(table.shape)} entries, too many for so short a file"
             raise self.numbers.fail(table.start - 1, message)
         self.sparse.append(table)
         self.at = table.end

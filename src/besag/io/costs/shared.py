@@ -2,18 +2,18 @@
 
 The readers of libDAI, WCSP and CFN files make a list of CostFunctions, and `model_of_costs` pools those of one shape
 into one Template, with a row of theta for each distinct table. Functions that hold the same array share that row.
-A function without variables is a constant, which is added to the first function that has some, or to a new unary
-one on variable 0, so that energies stay as the file gives them.
+A function without variables is a constant, which is added to the first function with variables, or to a new unary one
+on variable 0, so that energies stay as the file gives them.
 
-WCSP and CFN files forbid labellings whose costs sum up to a limit or more. Tables can say so of single entries only: an
-entry is a hard zero where even the least entries of all other functions bring the sum to the limit,
+WCSP and CFN files forbid labellings whose costs sum up to a limit or more. Tables can express that for single entries
+only: an entry is a hard zero if even the least entries of all other functions bring the sum to the limit,
 
     E_f(y_f) + sum over g != f of min E_g >= limit.
 
 All other labellings stay possible; metadata["energy_limit"] keeps the limit, and `model.map` warns of an answer at or
 above it.
 
-A file may declare far more than it holds: `Room` says how many table entries and states are still to be believed.
+A file may declare far more than it contains: `EntryBudget` and SPARE_STATES limit what may be made of it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from besag.model.model import FactorGroup, Model
 from besag.model.template import Template
 from besag.model.variable import Names, Variables, number_states
 
-SPARE_STATES = 1 << 16  # of variables that no table mentions
+SPARE_STATES = 1 << 16  # states that a file may declare beyond its count of numbers
 
 
 class CostFunction(NamedTuple):
@@ -43,9 +43,9 @@ class CostFunction(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """A table (K1..Kn) by its tuples in a file, from `start` on: a state for each of `columns`, and a number.
+    """A table (K1..Kn) given by tuples in a file, from `start` on: a state for each of `columns`, and a number.
 
-    columns: how many states each column has. default: the number of all other entries. owner: whose table it is.
+    columns: how many states each column has. default: the value of all other entries. owner: the number of a function.
     """
 
     shape: tuple[int, ...]
@@ -62,9 +62,9 @@ class Sparse(NamedTuple):
 
 
 def dense_tables(numbers: NumberText, tables: Sequence[Sparse], what: str) -> Iterator[tuple[list[int], Array]]:
-    """The tables of one shape and as many tuples at once: their numbers, and the tables (T, size), flat.
+    """The tables, all of one shape and number of tuples at a time: their positions, and the tables (T, size), flat.
 
-    ParseError where a state is none, with `what` was expected.
+    ParseError if a state does not exist, saying that `what` was expected.
     """
     alike: dict[tuple[tuple[int, ...], int], list[int]] = {}
     for number, table in enumerate(tables):
@@ -86,7 +86,7 @@ def dense_tables(numbers: NumberText, tables: Sequence[Sparse], what: str) -> It
 
 
 def too_many_states(cardinalities: IntArray, n_numbers: int) -> int | None:
-    """The variable with the most states where a file of so many numbers cannot mean them, else None."""
+    """The variable with the most states if these are too many for a file with so many numbers, else None."""
     if int(np.unique(cardinalities).sum()) <= n_numbers + SPARE_STATES:
         return None
     return int(np.argmax(cardinalities))
@@ -123,7 +123,7 @@ def model_of_costs(
 
 
 def _allowed(energies: Array, sizes: IntArray, uses: IntArray, limit: float) -> BoolArray:
-    """Which entries of all tables, one after another, some labelling below the limit may have.
+    """Which entries of all tables, one after another, can be part of a labelling below the limit.
 
     sizes: of the tables. uses: how many functions have each of them.
     """
@@ -156,6 +156,6 @@ def _without_constants(variables: Variables, functions: Sequence[CostFunction]) 
     kept = [function for function in functions if function.scope]
     if constants:
         first = kept[0] if kept else CostFunction((0,), np.zeros(int(variables.cardinalities[0])))
-        with np.errstate(over="ignore"):  # the Model refuses what is too large
+        with np.errstate(over="ignore"):  # the Model refuses too large energies
             kept[:1] = [first._replace(table=first.table + sum(constants))]
     return kept

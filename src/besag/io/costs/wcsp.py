@@ -3,20 +3,20 @@
     file      = name  n  largest  m  bound  cardinality * n  function * m
     function  = arity  variable * arity  default  k  (state * arity  cost) * k
               | arity  variable * arity  default  -id           the costs of shared function id
-              | -arity ...                                       as the first, and shared: number 1, 2, ... in the file
+              | -arity ...                                       as the first, and shared, with id 1, 2, ... in the file
               | arity  variable * arity  -1  keyword  number *   a constraint (`besag.io.costs.constraints`)
 
 Words are separated by white space of any kind; lines that begin with "#" are comments. Variables and states are
-numbered from 0 and so named; a negative cardinality is an interval of as many states. Of a tuple that is given twice
-the last counts.
+numbered from 0 and named by their numbers; a negative cardinality is an interval of as many states. If a tuple is given
+twice the last one counts.
 
-Costs are energies, as they stand: model.energy is the cost of an assignment. Costs that sum up to the bound or more are
-forbidden, as far as tables can say it (`besag.io.costs.shared`); the bound itself is kept, as text, in
+Costs are energies, unchanged: model.energy is the cost of an assignment. Costs that sum up to the bound or more are
+forbidden, as far as tables can express it (`besag.io.costs.shared`); the bound itself is kept, as text, in
 metadata["wcsp"]. A function without variables is a constant and is folded into another. The default of a function that
-uses a shared one says nothing: its costs are those of the shared one.
+uses a shared one is ignored: its costs are those of the shared one.
 
-Constraints become tables, while these have at most CONSTRAINT_ENTRIES entries in all; those with other keywords than
-`besag.io.costs.constraints` knows are refused.
+Constraints become tables, with at most CONSTRAINT_ENTRIES entries in all; keywords that `besag.io.costs.constraints`
+does not have are refused.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def read(source: Source) -> Model:
 
 
 def _without_keywords(data: bytes, start: int) -> tuple[bytes, dict[int, bytes]]:
-    """The text with nan for each keyword, and the keywords by their place among the numbers."""
+    """The text with "nan" in place of each keyword, and the keywords by their place among the numbers."""
     keywords, parts, place, end = {}, [data[:start]], 0, start
     for found in _KEYWORD.finditer(data, start):
         place += len(data[end : found.start()].split())
@@ -93,7 +93,7 @@ def _numbers(data: bytes, path: str, start: int) -> NumberText:
 
 
 def _constraint(data: bytes, path: str, start: int) -> ParseError | None:
-    """The error of a constraint that is given by a keyword, or None where the first wrong word is none."""
+    """The error of a constraint given by an unknown keyword, or None if the first wrong word is no keyword."""
     before = b""
     for word in _WORD.finditer(data, start):
         if not is_number(word.group()):
@@ -105,7 +105,7 @@ def _constraint(data: bytes, path: str, start: int) -> ParseError | None:
         return None
     keyword = word.group()[:40].decode("ascii", "replace")
     return ParseError(
-        f"expected a table or a constraint that can be one ({_known()}), got the global constraint {keyword!r}; "
+        f"expected a table or a constraint that fits into one ({_known()}), got the global constraint {keyword!r}; "
         "have toulbar2 write it as tables, if it can",
         path=path,
         line=line_of(data, word.start()),
@@ -127,7 +127,7 @@ class _Stated(NamedTuple):
 class _Reader:
     """The state of reading one file: the place in it, the variables, and the tables.
 
-    keywords: those of constraints, by place. shared: the numbers of the tables that other functions may use.
+    keywords: of the constraints, by place. shared: the numbers of the tables that other functions may use.
     constraints: where each was first found; equal constraints share a table, as shared functions do.
     """
 
@@ -228,13 +228,13 @@ class _Reader:
         return constraint
 
     def _table(self, table: Sparse) -> int:
-        """Passes over the tuples of a table, which is made when the whole file is known to be sound."""
+        """Pass over the tuples of a table, which is made when the whole file is known to be valid."""
         if table.end > len(self.numbers):
             message = f"the file ends in the {table.n_tuples} tuples of cost function {table.owner}"
             raise self.numbers.fail(len(self.numbers), message)
         if not self.room.holds(table.shape):
-            message = f"the table of cost function {table.owner} has {prod(table.shape)} entries, too many to be meant"
-            raise self.numbers.fail(table.start - 1, message)
+            message = f"the table of cost function {table.owner} has {prod(table.shape)} entries, "
+            raise self.numbers.fail(table.start - 1, f"{message}too many for so short a file")
         self.at = table.end
         self.sparse.append(table)
         return len(self.sparse) - 1

@@ -5,9 +5,9 @@
             | { "stored": name }                                    in the .npz
     arrays  = { "file": "<stem>.<12 hex digits>.npz", "sha256": 64 hex digits }
 
-The .npz is a zip archive of .npy files (version 1.0) without compression, so that it cannot unpack to more than it is;
-whole numbers take as few bytes as they need. Its name has the first digits of its SHA-256, so that a new state of a
-model is a new file, and a JSON file always finds the arrays that it was written with, or none.
+The .npz is a zip archive of .npy files (version 1.0) without compression, so that it cannot unpack to more than its own
+size; whole numbers take as few bytes as they need. Its name has the first digits of its SHA-256, so that a changed
+model gets a new file, and a JSON file always finds the arrays that it was written with, or none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from besag.arrays import AnyArray
 from besag.io.shared.json_text import LongList
 from besag.io.shared.tables import MAX_ARITY
 
-INLINE = 4096  # entries of an array that still stands in the JSON
+INLINE = 4096  # most entries of an array that stays in the JSON
 MAX_AXES = MAX_ARITY + 2
 
 _MAGIC = b"\x93NUMPY\x01\x00"
@@ -59,7 +59,7 @@ class ArrayWriter:
         self.stored: dict[str, AnyArray] = {}
 
     def put(self, name: str, array: AnyArray) -> Any:
-        """The JSON of an array; `name`: what it is called where it is stored."""
+        """The JSON of an array; `name`: of the array in the .npz."""
         if array.size > INLINE or not np.isfinite(array).all():
             self.stored[name] = array
             return {"stored": name}
@@ -87,7 +87,7 @@ def _narrow(array: AnyArray) -> AnyArray:
 
 
 def archive_name(stem: str, digest: str) -> str:
-    """What the .npz of a model file is called."""
+    """The name of the .npz of a model file."""
     return f"{stem}.{digest[:12]}.npz"
 
 
@@ -101,7 +101,7 @@ class ArrayReader:
         self.stored = stored
 
     def get(self, given: Any, dtype: np.dtype[Any]) -> AnyArray:
-        """An array from its JSON; ValueError or OverflowError where it is none of this type."""
+        """An array from its JSON; ValueError or OverflowError if it is not an array of this type."""
         if isinstance(given, dict) and set(given) == {"stored"}:
             return self._from_archive(given["stored"], dtype)
         shape, values = None, given
@@ -143,7 +143,7 @@ def _is_shape(shape: Any, size: int) -> bool:
 
 
 def read_archive(reference: Any, path: str) -> dict[str, AnyArray]:
-    """The arrays that the native file of a path refers to, from the folder it is in; ValueError where it cannot be."""
+    """The arrays that a native file refers to, from the folder that it is in; ValueError if they cannot be read."""
     if not isinstance(reference, dict) or not all(isinstance(reference.get(key), str) for key in ("file", "sha256")):
         raise ValueError('expected "arrays": {"file": name, "sha256": digits}')
     name, digest = reference["file"], reference["sha256"]
@@ -166,7 +166,7 @@ def read_archive(reference: Any, path: str) -> dict[str, AnyArray]:
 
 
 def _members(data: bytes) -> dict[str, AnyArray]:
-    """The arrays of a .npz; ValueError before anything is made that the file does not hold."""
+    """The arrays of a .npz; ValueError before anything is allocated that the file does not contain."""
     found: dict[str, AnyArray] = {}
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()

@@ -1,7 +1,6 @@
 """The native format: JSON that holds every Model without loss, with large arrays in a file beside it.
 
-    file       = { "besag": 1, "kind": "model", "arrays": see `besag.io.native.arrays_beside`, where there are large
-    ones,
+    file       = { "besag": 1, "kind": "model", "arrays": arrays (`besag.io.native.arrays_beside`), if some are large,
                    "metadata": {...}, "variables": variables, "templates": [ template, ... ], "groups": [ group, ... ],
                    "theta": array, "support": array, "shape": [ n, ... ] }
     variables  = { "names": [ text, ... ] | { "range": n } | { "grid": [ height, width ] },
@@ -12,10 +11,10 @@
     group      = { "template": number, "scopes": array, "conditional": true, "positions": array, "names": [ text, ... ],
                    "inputs": { "rows": array } | { "dense": array } | { "csr": { shape, data, indices, indptr } } }
 
-What a model does not have is left out. Numbers are written so that the same doubles are read again. "besag" is the
-version of the format and stands first; a reader refuses versions that it does not know. The arrays file is written
-before the JSON and that of the model's last state removed after it, each whole or not at all, so that there is a
-complete model at every moment; where the JSON cannot be written, the new arrays are removed.
+Keys that a model does not need are left out. Numbers are written such that the same doubles are read back. "besag" is
+the version of the format and comes first; a reader refuses versions that it does not know. The arrays file is written
+before the JSON and the previous arrays file removed after it, each whole or not at all, so that there is a complete
+model at every moment; if the JSON cannot be written, the new arrays are removed.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from besag.io.shared.json_text import parse, too_many_brackets
 from besag.model.model import Model
 
 VERSION = 1
-HEAD = 1024  # bytes of a file in which it names its arrays
+HEAD = 1024  # first bytes of a file, in which it names its arrays
 
 _START = re.compile(rb'\s*\{\s*"besag"\s*:')
 _REFERENCE = re.compile(rb'\s*\{"besag": 1,\s+"kind": "[a-z]+",\s+"arrays": \{"file": "([^"/\\]+)"')
@@ -57,7 +56,7 @@ def matches(head: bytes) -> bool:
 
 
 def save(model: Model, path: Path) -> None:
-    """Write a model and, where it is large, its arrays beside it."""
+    """Write a model and, if it is large, its arrays beside it."""
     if is_device(path):
         _save_to_device(model, path)
         return
@@ -74,7 +73,7 @@ def save(model: Model, path: Path) -> None:
     before = _referred(path)
     _write_both(path, data, name, archive)
     if before is not None and before != name:
-        with suppress(OSError):  # what is left over does no harm
+        with suppress(OSError):  # a leftover file does no harm
             _remove(path, before)
 
 
@@ -87,7 +86,7 @@ def _save_to_device(model: Model, path: Path) -> None:
 
 
 def _write_both(path: Path, data: bytes, name: str | None, archive: bytes) -> None:
-    """Write the arrays, where there are some, and then the JSON; no arrays stay that no JSON refers to."""
+    """Write the arrays, if any, and then the JSON; if that fails the arrays are removed again."""
     new = name is not None and not path.with_name(name).exists()
     try:
         if name is not None:
@@ -107,7 +106,7 @@ def _text(document: dict[str, Any]) -> bytes:
         raise ModelError(f"the metadata cannot be written as JSON: {error}") from None
     text = "{" + ",\n ".join(lines) + "}\n"
     if too_many_brackets(text) is not None:
-        raise ModelError("the metadata has too many small lists and dicts to be read again: keep it in another file")
+        raise ModelError("the metadata has too many small lists and dicts to be read back: keep it in another file")
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -145,7 +144,7 @@ def _remove(path: Path, name: str) -> None:
 
 
 def _may_refer(path: Path, name: str) -> bool:
-    """Whether the beginning of a file, packed or not, names an arrays file; True where it cannot be read."""
+    """Whether the beginning of a file, packed or not, names an arrays file; True if it cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(len(name) + HEAD)
@@ -176,7 +175,7 @@ def read(source: Source) -> Model:
 def _parsed(text: str, path: str) -> Any:
     brackets = too_many_brackets(text)
     if brackets is not None:
-        raise ParseError(f"{brackets} lists and objects in {len(text)} characters are too many to be meant", path=path)
+        raise ParseError(f"{brackets} lists and objects are too many for a file of {len(text)} characters", path=path)
     try:
         return parse(text)
     except json.JSONDecodeError:

@@ -1,8 +1,8 @@
 """A Model from the document of the native format (`besag.io.native.form` has its grammar).
 
-Nothing here is made by a count that the file merely declares: names by range or grid must be as many as space_of has
-entries, and tables as large as theta. What the file says of a model that no array shows is checked: positions are an
-order of the factors, conditional tables have rows that sum to one, and a Bayesian network has no cycle.
+Nothing is allocated by a count that the file merely declares: names by range or grid must be as many as space_of has
+entries, and tables as large as theta. Claims that the arrays do not guarantee are checked: positions must be an order
+of the factors, conditional tables have rows that sum to one, and a Bayesian network have no cycle.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ T = TypeVar("T")
 
 
 class NativeDocument(NamedTuple):
-    """The content of a file: its text, and the objects and lists that it means."""
+    """The content of a file: its text, and the objects and lists parsed from it."""
 
     text: str
     path: str
     root: Any
 
     def fail(self, message: str, *keys: str | int) -> ParseError:
-        """The error of what keys and numbers lead to, with its line."""
+        """The error of the item that keys and numbers lead to, with its line."""
         place = place_of(self.text, steps_of(self.root, keys))
         return ParseError(message, path=self.path, line=None if place is None else line_of(self.text, place))
 
@@ -64,12 +64,12 @@ class Fields:
         self.given = given
 
     def fail(self, message: str, *keys: str | int) -> ParseError:
-        """The error of the object, or of what keys lead to in it."""
+        """The error of the object, or of the item in it that keys lead to."""
         return self.document.fail(f"{self.where}: {message}", *self.steps, *keys)
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Makes a ParseError of a ModelError, that of this object."""
+        """Turn a ModelError in the block into the ParseError of this object."""
         try:
             yield
         except ModelError as error:
@@ -128,7 +128,7 @@ class Fields:
 
 
 def model_of_document(document: Fields, arrays: ArrayReader) -> Model:
-    """The Model; ParseError or ModelError where the document is none."""
+    """The Model of a document; ParseError or ModelError if it is not valid."""
     variables = _variables(document.inner("variables", "names spaces space_of metadata"), arrays)
     templates = [_template(fields, arrays) for fields in document.inner_list("templates", _TEMPLATE)]
     if len({template.name for template in templates}) < len(templates):
@@ -170,7 +170,7 @@ def _variables(fields: Fields, arrays: ArrayReader) -> Variables:
 
 
 def _names(fields: Fields, n: int) -> Names:
-    """As many names as space_of has entries, which is what the file holds."""
+    """The names, which must be n: as many as space_of has entries, an array that the file does contain."""
     if isinstance(fields.given.get("names"), list):
         texts = fields.texts("names")
         sides: tuple[int, ...] = (len(texts),)
@@ -205,7 +205,7 @@ def _template(fields: Fields, arrays: ArrayReader) -> Template:
     shape = fields.counts("shape", 1, LARGEST_COUNT)
     n_inputs = fields.count("n_inputs", 1, LARGEST_COUNT)
     if prod(shape) > LARGEST_COUNT:
-        raise fields.fail(f"a table of shape {shape} is too large to be meant", "shape")
+        raise fields.fail(f"a table of shape {shape} has too many entries", "shape")
     support = fields.array("support", np.bool_, arrays) if fields.has("support") else None
     with fields.checked():
         basis = _basis(fields.inner("basis", "potts scaled tables"), arrays) if fields.has("basis") else None
@@ -270,7 +270,7 @@ def _csr(fields: Fields, arrays: ArrayReader) -> Inputs:
     return csr_array((data, indices, indptr), shape=(shape[0], shape[1]))
 
 
-# What no array shows --------------------------------------------------------------------------------------------------
+# Claims that the arrays do not guarantee ------------------------------------------------------------------------------
 
 
 def _check_positions(document: Fields, groups: tuple[FactorGroup, ...]) -> None:
@@ -283,7 +283,7 @@ def _check_positions(document: Fields, groups: tuple[FactorGroup, ...]) -> None:
 
 
 def _check_network(document: Fields, model: Model) -> None:
-    """ParseError where a group is conditional but its rows do not sum to one, or CPTs do not make a network."""
+    """ParseError if a group is conditional but its rows do not sum to one, or CPTs do not form a network."""
     for number, group in enumerate(model.groups):
         if group.conditional and not _sums_to_one(model, group):
             message = f"groups {number} is conditional, but its rows do not sum to one"
@@ -293,7 +293,7 @@ def _check_network(document: Fields, model: Model) -> None:
 
 
 def _check_order(document: Fields, model: Model) -> None:
-    """ParseError where a variable has two CPTs, or one that needs itself."""
+    """ParseError if a variable has two CPTs, or is its own ancestor."""
     children = concatenate([group.scopes[:, -1] for group in model.groups], np.int64)
     group_of = np.repeat(np.arange(len(model.groups)), [len(group) for group in model.groups])
     first = np.unique(children, return_index=True)[1]
@@ -309,7 +309,7 @@ def _check_order(document: Fields, model: Model) -> None:
 
 
 def _sums_to_one(model: Model, group: FactorGroup) -> bool:
-    """Whether the tables of a conditional group are CPTs; those of a basis are taken as they are."""
+    """Whether the tables of a conditional group are CPTs; those of a basis are not checked."""
     template, where = group.template, model.layout[group.template.name]
     if template.basis is not None or template.pattern is not None:
         return True

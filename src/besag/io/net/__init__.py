@@ -1,1 +1,1 @@
-"""Hugin NET: `read` has the grammar and what is kept of it, `write` the other way."""
+"""Hugin NET: `read` has the grammar and what is kept as metadata, `write` writes files."""

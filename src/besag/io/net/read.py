@@ -1,4 +1,4 @@
-"""Hugin NET: Bayesian networks as the Hugin tools keep them; also the node graph, labels, positions and comments.
+"""Hugin NET, the format of the Hugin tools: Bayesian networks with labels, positions and comments.
 
     file       = [ "class" name "{" ] ( "net" attributes | [ "discrete" ] "node" name attributes
                  | "potential" "(" child [ "|" parent ... ] ")" attributes | key "=" value ";" ) * [ "}" ]
@@ -8,14 +8,14 @@
     states = ("a" "b")             the states, in order
     data = ((0.1 0.9) (0.2 0.8))   nested as the parents are, or flat: the child changes fastest, then the last parent
     label, position, HR_Desc       metadata label, position and comment; `name` of "net", or the class, is the model's
-    besag_name, besag_property_3   what the writer could not say in NET's own words, see `besag.io.net.write`
+    besag_name, besag_property_3   names and properties that NET itself cannot hold, see `besag.io.net.write`
     any other key                  a property "key = value"; of a potential, such as experience, under metadata["net"]
 
 Comments go from % or // to the end of the line, or from /* to */. Rows of data need not sum to one: as in Hugin they
-are normalised. Hugin takes a uniform table where there is no data; here that is an error, since a file that is cut off
-looks the same. Decision and utility nodes are an error, or left out with ignore_utilities.
+are normalised. Hugin assumes a uniform table if there is no data; here that is an error, since a truncated file looks
+the same. Decision and utility nodes are an error, or left out with ignore_utilities.
 
-The numbers of many potentials are parsed together; where something is wrong, a second look at each finds the place.
+The numbers of many potentials are parsed together; if something is wrong, a second pass finds the place.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read(source: Source) -> Model:
 
 
 class _Braces(NamedTuple):
-    """What stands in braces: the keys that mean something, their values, and properties in order."""
+    """The content of braces: the keys with a meaning, their values, and properties in order."""
 
     keys: frozenset[str]
     known: dict[str, Value]
@@ -82,7 +82,7 @@ class _DeclaredVariable(NamedTuple):
 
 
 class _Potential(NamedTuple):
-    """Parents by their identifiers, the numbers, what else it says, and where it begins."""
+    """A potential: parents by their identifiers, the numbers, other entries, and where it begins."""
 
     parents: list[str]
     data: Value | None
@@ -91,7 +91,7 @@ class _Potential(NamedTuple):
 
 
 class _TableSource(NamedTuple):
-    """What the table of a chance node is made from; shape: (parents..., child)."""
+    """The source of a chance node's table; shape: (parents..., child)."""
 
     identifier: str
     parents: list[int]
@@ -195,7 +195,7 @@ class _Reader:
     # Nodes -----------------------------------------------------------------------------------------------------------
 
     def _declaration(self, word: str, at: int) -> None:
-        """A node: words that say what it is, then its name and its attributes."""
+        """A node: words that give its kind, then its name and its attributes."""
         cursor, words = self.cursor, [word]
         while cursor.peek() not in ("{", ""):
             words.append(cursor.word("the name of a node and '{'"))
@@ -211,7 +211,7 @@ class _Reader:
             self._no_chance(" ".join(kind), identifier, at)
 
     def _no_chance(self, kind: str, identifier: str, at: int) -> None:
-        """A node that is none of a Bayesian network over discrete variables."""
+        """Refuse or leave out a node that is not a discrete chance node."""
         if "decision" not in kind and "utility" not in kind:
             raise self.cursor.fail(f"{identifier!r} is a {kind}: only discrete chance nodes can be read", at)
         if not self.ignore:
@@ -291,10 +291,10 @@ class _Reader:
         return found
 
     def _numbers(self, piece: Sequence[_TableSource]) -> Array | None:
-        """The numbers of several potentials; None where one has not the numbers that it must have.
+        """The numbers of several potentials; None if one has a wrong number of numbers.
 
-        NaN stands for each ")" and for the end of each potential. What is between two of them is nothing, or a row, or,
-        where it is alone in its potential, all of its numbers.
+        NaN stands for each ")" and for the end of each potential. Between two of them there is nothing, or a row, or,
+        if a potential has only one such piece, all of its numbers.
         """
         if any(prod(one.shape) > len(one.data.text) for one in piece):
             return None
@@ -314,7 +314,7 @@ class _Reader:
         return np.asarray(marked[~marks])
 
     def _bad_data(self, piece: Sequence[_TableSource]) -> ParseError:
-        """The error of the first potential that has not the numbers it must have."""
+        """The error of the first potential that has a wrong number of numbers."""
         for one in piece:
             marked, k, size = self.cursor.numbers(one.data, " nan "), one.shape[-1], prod(one.shape)
             lengths = np.diff(np.flatnonzero(np.isnan(marked)), prepend=-1) - 1
@@ -333,7 +333,7 @@ def _is_odd(key: str) -> bool:
 
 
 def _normalised(numbers: Array, lengths: IntArray) -> Array:
-    """Rows of these lengths that sum to one, but for those that cannot and those within every reader's tolerance."""
+    """Rows of these lengths, normalised, except those that cannot be and those within every reader's tolerance."""
     starts = np.cumsum(lengths) - lengths
     with np.errstate(over="ignore", invalid="ignore"):
         sums = np.add.reduceat(numbers, starts)

@@ -1,8 +1,8 @@
-"""Hugin NET files from Bayesian networks; `besag.io.net.read` states the grammar and reads them back.
+"""Hugin NET files from Bayesian networks; `besag.io.net.read` has the grammar and reads them back.
 
-A node's name must be an identifier. Any other name, such as `<5` or `My node`, becomes one, and the name itself goes
-into the attribute besag_name, where the reader finds it. In the same way a property that is no "key = value" of NET,
-the i-th of its variable, goes into besag_property_i. Such attributes are texts, which Hugin keeps as they are.
+A node's name must be an identifier. Any other name, such as `<5` or `My node`, is turned into one, and the name itself
+goes into the attribute besag_name, where the reader finds it. Likewise a property that is no valid "key = value" of
+NET, the i-th of its variable, goes into besag_property_i. Such attributes are texts, which Hugin keeps unchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ENTRY = re.compile(rf'[^\s(){{}}\[\]=;:,|"]+ = [^;{{}}"%/]*(?:(?:{TEXT}|/(?![/*
 
 
 def write(model: Model) -> bytes:
-    """A Bayesian network as a Hugin NET file; ModelError where the model is none."""
+    """A Bayesian network as a Hugin NET file; ModelError if the model is none."""
     nodes = nodes_of(model, "Hugin NET")
     names = identifiers([node.name for node in nodes])
     wrapper = _class(model.metadata)
@@ -57,7 +57,7 @@ def write(model: Model) -> bytes:
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
-    """Distinct identifiers for names: the name itself where it is one.
+    """Distinct identifiers for names: the name itself if it is one.
 
     >>> identifiers(["a", "a b", "a-b", "<5", "5", "node"])
     ['a', 'a_b', 'a_b_2', '_5', '_5_2', 'node_']
@@ -79,7 +79,7 @@ def is_identifier(name: str) -> bool:
 
 
 def _class(metadata: Mapping[str, Any]) -> str:
-    """The name of the class that the file is wrapped in; "" where it is not."""
+    """The name of the class that the file is wrapped in; "" if it is not wrapped."""
     kept = KeptPiece(metadata.get("net"), "net", "the model").at("class")
     if kept.text() and not is_identifier(kept.text()):
         raise kept.wrong("an identifier that is no keyword")
@@ -104,7 +104,7 @@ def _node_blocks(nodes: Sequence[Node], names: Sequence[str]) -> list[str]:
 
 
 def _attributes(metadata: Mapping[str, Any], name: str | None) -> list[str]:
-    """The metadata that all formats share as attributes; `name`: the key of the name, where it has one."""
+    """The metadata that all formats share as attributes; `name`: the key of the name, if it has one."""
     keys = ({"name": name} if name else {}) | {"label": "label", "comment": "HR_Desc"}
     lines = [f"{key} = {quote(metadata[kept])}" for kept, key in keys.items() if kept in metadata]
     if "position" in metadata:
@@ -135,7 +135,7 @@ def _potential_blocks(nodes: Sequence[Node], names: Sequence[str]) -> list[str]:
 
 
 def _entries(node: Node) -> list[str]:
-    """What the potential said besides its data when it was read."""
+    """The entries that the potential had besides its data when it was read."""
     kept = KeptPiece(node.metadata.get("net"), "net", repr(node.name)).at("potential")
     for entry in kept.items():
         if _ENTRY.fullmatch(entry.text()) is None or entry.text().startswith("data ="):
@@ -144,7 +144,7 @@ def _entries(node: Node) -> list[str]:
 
 
 def _data(table: Array) -> str:
-    """A table, nested as its axes are, one row a line."""
+    """A table, nested as its axes are, one row per line."""
     rows = np.arange(table.size // table.shape[-1])
     sizes = np.cumprod(table.shape[-2::-1]) if table.ndim > 1 else np.zeros(0, np.int64)
     begins, ends = np.ones_like(rows), np.ones_like(rows)

@@ -1,1 +1,1 @@
-"""Formats of Bayesian networks that take one file each: XMLBIF, DSC and DSL."""
+"""Formats of Bayesian networks that take one module each: XMLBIF, DSC and DSL."""

@@ -1,22 +1,22 @@
-"""DSC, the text format of Microsoft's Bayesian network tools, which GeNIe and bnlearn write too. Read only.
+"""DSC, the text format of Microsoft's Bayesian network tools, also written by GeNIe and bnlearn. Read only.
 
     file        = [ kind ] "network" [ name ] ( key ":" value ";" | block ) *         kind: belief, diagnostic, trouble
     block       = "node" name "{" ( type | key ":" value ";" ) * "}"
                 | "probability" "(" child [ "|" parent , ... ] ")" "{" statement * "}"
-                | ( "service" | "properties" ) "{" anything "}"                        passed over
+                | ( "service" | "properties" ) "{" anything "}"                        skipped
     type        = "type" ":" "discrete" "[" K "]" "=" "{" state , ... "}" ";"
     statement   = number , ... ";"                          the distribution of a node without parents
                 | "(" index , ... ")" ":" number , ... ";"  one row: states of the parents by number, from 0
                 | "default" ":" number , ... ";"            every row that has none of its own
 
 Keywords may be in capitals; comments are // to the end of the line and /* ... */. GeNIe writes (0, 0, 0) before every
-row, one 0 more than there are parents: there all rows are taken in order, the last parent changing fastest.
+row, one 0 more than there are parents: such rows are taken in order, the last parent changing fastest.
 
 The key `name` is the metadata label, `position` the position, any other a property "key = value". Noisy nodes
 ("function: max;") cannot be read. Decision and utility nodes are an error, or left out with ignore_utilities.
 
-A block that has all its rows in order is cut up in one step, and the numbers of many such blocks are parsed together;
-any other block, and one in which something is wrong, is read statement by statement.
+A block that has all its rows in order is split in one step, and the numbers of many such blocks are parsed together;
+any other block, and any with an error, is read statement by statement.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read(source: Source) -> Model:
 
 
 class _DeclaredNode(NamedTuple):
-    """A chance node as it is declared."""
+    """A chance node as declared."""
 
     states: tuple[str, ...]
     metadata: dict[str, Any]
@@ -167,7 +167,7 @@ class _Reader:
             else:
                 properties.append(f"{key} = {one_line(value.text)}")
         if metadata.get("label") in ("", name):
-            del metadata["label"]  # it says nothing
+            del metadata["label"]  # a label equal to the name adds nothing
         return kind, states, metadata | ({"properties": tuple(properties)} if properties else {})
 
     def _type(self, name: str) -> tuple[str, tuple[str, ...] | None]:
@@ -227,13 +227,13 @@ class _Reader:
         return Node(name, variable.states, parents, np.empty(0), variable.metadata, self.cursor.line(table.at))
 
     def reserve(self, name: str, size: int, at: int) -> None:
-        """Takes room for a table that its own numbers may not back."""
+        """Take from the budget for a table that may have more entries than the file has numbers."""
         if not self.room.holds((size,)):
-            raise self.cursor.fail(f"the table of {name!r} has {size} entries, too many to be meant", at)
+            raise self.cursor.fail(f"the table of {name!r} has {size} entries, too many for so short a file", at)
 
 
 def _rows_in_order(body: str, shape: Sequence[int], known: dict[tuple[int, ...], list[str]]) -> list[str] | None:
-    """The texts of all rows of a CPT where they stand in order and there is nothing else; `known` keeps labels."""
+    """The texts of all rows of a CPT if they are in order and there is nothing else, or None; `known` caches labels."""
     if len(shape) == 1:
         root = _ONE_ROW.fullmatch(body)
         return None if root is None else [root[1]]
@@ -249,7 +249,7 @@ def _rows_in_order(body: str, shape: Sequence[int], known: dict[tuple[int, ...],
 
 
 def _in_bulk(cursor: Cursor, tables: Sequence[tuple[Sequence[str], int]]) -> list[Array]:
-    """The CPTs of (texts of rows, K), their numbers parsed at once; none of them where one is wrong."""
+    """The CPTs of (texts of rows, K), their numbers parsed at once; an empty list if one is wrong."""
     joined = Value("".join([f"{text})" for texts, _ in tables for text in texts]), 0)
     lengths = [k for texts, k in tables for _ in texts]
     try:
@@ -279,7 +279,7 @@ class _Statements:
         return Value(match[group], self.table.body.at + match.start(group))
 
     def _statement(self, match: re.Match[str]) -> None:
-        """Sorts one statement in."""
+        """File one statement as a row, a default or an error."""
         key = (match[3] or "").lower()
         if match[1] is not None:
             self.labels.append(self._value(match, 1))
@@ -336,7 +336,7 @@ class _Statements:
         raise AssertionError("all numbers are right")
 
     def _where(self) -> IntArray:
-        """Which row of the table each row sets."""
+        """The row of the table that each statement sets."""
         n_parents = len(self.shape) - 1
         if self._is_from_genie(n_parents):
             return np.arange(self.n_rows)

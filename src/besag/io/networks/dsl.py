@@ -7,8 +7,8 @@
     other = key "=" value ";" | key "= {" anything "};" | "submodel" name "{" ( node | other ) * "};"
 
 PROBABILITIES has the child fastest, then the last parent. HEADER gives the metadata label (NAME) and comment (COMMENT),
-SCREEN the position of the centre, USER_PROPERTIES properties "key = value". Colours, costs and what else GeNIe keeps
-for diagnosis are passed over. Comments are // to the end of the line and /* ... */.
+SCREEN the position of the centre, USER_PROPERTIES properties "key = value". Colours, costs and other data for diagnosis
+are skipped. Comments are // to the end of the line and /* ... */.
 
 A node is a CPT. LIST (decision), TABLE and MAU (utility) are an error, or left out with ignore_utilities; noisy nodes
 and other types are an error.
@@ -26,7 +26,7 @@ from besag.model.model import Model
 
 _START = re.compile(r"\s*net\s+[^\s{]+\s*\{")
 _LEFT_OUT = {"LIST": "decision", "TABLE": "utility", "MAU": "utility"}
-_BLOCKS = {  # of a block, the blocks inside that matter
+_BLOCKS = {  # for each block, the blocks inside that are read
     "net": frozenset({"HEADER", "USER_PROPERTIES"}),
     "node": frozenset({"HEADER", "SCREEN", "USER_PROPERTIES", "DEFINITION"}),
     "SCREEN": frozenset({"POSITION"}),
@@ -47,7 +47,7 @@ def read(source: Source) -> Model:
 
 
 class _Entries(NamedTuple):
-    """What a block and the blocks inside say: values by their paths, such as "HEADER.NAME", and properties."""
+    """The entries of a block and the blocks inside: values by path, such as "HEADER.NAME", and properties."""
 
     values: dict[str, Value]
     properties: list[str]
@@ -88,7 +88,7 @@ class _Reader:
         return model_of_nodes(nodes, cursor.path, metadata)
 
     def _elements(self) -> None:
-        """All up to the "}" of the net; a submodel's nodes are the net's."""
+        """Everything up to the "}" of the net; a submodel's nodes belong to the net."""
         cursor, depth = self.cursor, 1
         while depth:
             if cursor.take("}"):
@@ -109,7 +109,7 @@ class _Reader:
     # Blocks ----------------------------------------------------------------------------------------------------------
 
     def _entry(self, key: str, path: str, into: _Entries, inside: frozenset[str]) -> None:
-        """key = value; or key = { ... }; of which only the blocks `inside` matter."""
+        """key = value; or key = { ... }; only blocks `inside` are read."""
         cursor = self.cursor
         cursor.expect("=", f"after {show_piece(key)}")
         if cursor.peek() != "{":
@@ -131,7 +131,7 @@ class _Reader:
             into.values[path + key] = value
 
     def _block(self, name: str, path: str, into: _Entries) -> None:
-        """{ entries }; blocks that matter are nested three deep at most."""
+        """{ entries }; the blocks that are read are nested at most three deep."""
         cursor = self.cursor
         cursor.expect("{", f"before {show_piece(name)}")
         while not cursor.take("}"):
@@ -139,7 +139,7 @@ class _Reader:
             self._entry(key, path, into, _BLOCKS.get(name, frozenset()))
 
     def _drawn(self, entries: _Entries, name: str) -> dict[str, Any]:
-        """The metadata that all formats share; a label that is the name says nothing."""
+        """The metadata that all formats share; a label equal to the name is dropped."""
         cursor, values, metadata = self.cursor, entries.values, dict[str, Any]()
         for key, kept in (("HEADER.NAME", "label"), ("HEADER.COMMENT", "comment")):
             text = cursor.one(values[key]) if key in values else ""

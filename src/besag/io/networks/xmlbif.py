@@ -9,13 +9,13 @@
     </BIF>
 
 The numbers are the table (parents..., child): the child changes fastest, the first parent slowest. The other types of
-variables are "decision" and "utility". White space around names, states, properties and comments means nothing.
+variables are "decision" and "utility". White space around names, states, properties and comments is ignored.
 
 In metadata: the property "position = (x, y)" is `position`; comments inside a variable or just before it are its
-`comment`, others the network's, except that comments in definitions and empty properties are passed over. Under
-"xmlbif" are kept the properties of a definition and elements of other tags. A comment that would not come back, such as
-one with "--" or with a space at its end, is written as the property besag_comment = "...", and a property of that kind,
-or one that would be taken for a position, as besag_property = "...".
+`comment`, others the network's, but comments in definitions and empty properties are skipped. The key "xmlbif" has the
+properties of a definition and elements with other tags. A comment that could not be read back, such as one with "--" or
+with a space at its end, is written as the property besag_comment = "...", and a property of that kind, or one that
+would be taken for a position, as besag_property = "...".
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Reader:
             if v not in defined:
                 raise self._fail(node.line, f"variable {node.name!r} has no <DEFINITION>")
         metadata = _metadata(network, [*comments, *waiting], ("VARIABLE", "DEFINITION"))
-        named = any(element.text.strip(SPACE) for element in network.all("NAME"))  # an empty <NAME> is none
+        named = any(element.text.strip(SPACE) for element in network.all("NAME"))  # an empty <NAME> does not count
         name = self._only(network, "NAME") if named else ""
         return model_of_nodes(self.nodes, self.path, {"name": name, **metadata} if name else metadata)
 
@@ -114,7 +114,7 @@ class _Reader:
         self.nodes.append(Node(name, states, [], np.zeros(0), metadata, element.line))
 
     def _definition(self, element: Element) -> int | None:
-        """Puts a definition into its node, whose number it gives; None where that is left out."""
+        """Put a definition into its node; returns the node's number, None if that is left out."""
         child = self._only(element, "FOR")
         if child in self.left_out:
             return None
@@ -160,7 +160,7 @@ class _Reader:
 
 
 def _metadata(element: Element, comments: Iterable[str], known: Sequence[str]) -> dict[str, Any]:
-    """What a NETWORK or VARIABLE says besides names, states and tables; `comments` stand outside of it."""
+    """The metadata of a NETWORK or VARIABLE; `comments` are those outside of it."""
     metadata: dict[str, Any] = {}
     inside = [child.text for child in element.all(COMMENT)] if element.tag == "VARIABLE" else []
     found = [text.strip(SPACE) for text in [*comments, *inside]]
@@ -188,12 +188,12 @@ def _properties(element: Element) -> list[str]:
 
 
 def _others(element: Element, known: Sequence[str]) -> list[dict[str, Any]]:
-    """The children that are of no tag this format knows, as data."""
+    """The children with tags that this format does not know, as data."""
     return [as_data(child) for child in element.children if child.tag not in known]
 
 
 def _keep(metadata: dict[str, Any], key: str, value: list[Any]) -> None:
-    """Puts what only this format knows under its key, where there is any."""
+    """Put data that only this format has under its key, if there are any."""
     if value:
         metadata.setdefault("xmlbif", {})[key] = value
 
@@ -202,7 +202,7 @@ def _keep(metadata: dict[str, Any], key: str, value: list[Any]) -> None:
 
 
 def write(model: Model) -> bytes:
-    """The XMLBIF file of a Bayesian network; ModelError where the model is none or a name does not fit."""
+    """The XMLBIF file of a Bayesian network; ModelError if the model is none or a name does not fit."""
     nodes = nodes_of(model, "XMLBIF")
     name = model.metadata.get("name")
     network = Element("NETWORK", children=[_named("NAME", name) if name else Element("NAME")])  # the DTD wants one
@@ -256,11 +256,11 @@ def _metadata_elements(metadata: Mapping[str, Any], whose: str) -> tuple[list[El
 
 
 def _fits_comment(text: str) -> bool:
-    """Whether a comment comes back from XML as it is."""
+    """Whether a comment is read back from XML unchanged."""
     return "--" not in text and "\r" not in text and text not in HEADINGS and text == text.strip(SPACE)
 
 
 def _property(text: str) -> Element:
-    """A property, in the spare form where it would not come back as it is."""
+    """A property, in the form besag_property = "..." if it would not be read back unchanged."""
     fits = text and text == text.strip(SPACE) and position_of(text) is None and _SPARE.fullmatch(text) is None
     return Element("PROPERTY", text=text if fits else f'besag_property = "{text}"')

@@ -1,12 +1,12 @@
-"""Sentences in columns, as the shared tasks of CoNLL write them: one token a line, a blank line between sentences.
+"""Sentences in columns, as in the CoNLL shared tasks: one token per line, a blank line between sentences.
 
-    CoNLL-2000 and its like   columns are separated by blanks or tabs, and every line is a token, "# # O" too
-    files with tabs           where the first line of a token has a tab, tabs alone separate columns, so that these may
-                              hold blanks; a line without a tab that begins with "#" is a comment
-    CoNLL-U                   ten columns with tabs; the tokens of a range such as "1-2" follow it and count, it does
-                              not, and neither do empty nodes such as "1.1"
+    CoNLL-2000 and similar    columns are separated by blanks or tabs, and every line is a token, even "# # O"
+    files with tabs           if the line of the first token has a tab, only tabs separate columns, so that these may
+                              contain blanks; a line without a tab that begins with "#" is a comment
+    CoNLL-U                   ten columns with tabs; ranges such as "1-2", whose tokens follow, and empty nodes such as
+                              "1.1" are skipped
 
-All lines of a file must have as many columns as the first one. `blocks` is what all formats of this kind share.
+All lines of a file must have as many columns as the first one. All formats of this kind use `blocks`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def read_conll(source: Source, columns: Sequence[int] | None = None) -> Iterator
 
 
 def blocks(source: Source) -> Iterator[Block]:
-    """Lines that are not blank, as far as they stand together; lines end with LF, CR LF or CR."""
+    """Runs of lines that are not blank; lines end with LF, CR LF or CR."""
     start = 1
     block: list[str] = []
     for number, line in enumerate(_lines(source), 1):
@@ -72,7 +72,7 @@ def blocks(source: Source) -> Iterator[Block]:
 
 
 def path_of(source: Source) -> str | None:
-    """What an error calls the source; None where it is lines."""
+    """The name of the source in errors; None if it is given as lines."""
     return fspath(source) if isinstance(source, (str, PathLike)) else None
 
 
@@ -86,7 +86,7 @@ def _lines(source: Source) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text cut at its line feeds, piece by piece; str.splitlines cuts at characters that tokens may have, too."""
+    """A text cut at its line feeds, piece by piece; str.splitlines also cuts at characters that tokens may have."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
         yield text[start:end]

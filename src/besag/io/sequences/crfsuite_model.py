@@ -12,15 +12,15 @@ Numbers are little-endian: u4 is an unsigned integer of 4 bytes, f8 a float of 8
                  kind 1, transition: source is the label before, target the label after
     labels     = attributes = dictionary
     dictionary = "CQDB"  u4 size  u4 flags  u4 byte order, 0x62445371  u4 n  u4 offset of links
-                 (u4 offset  u4 n) * 256 hash tables, from text to record, which a reader of the whole does not need
+                 (u4 offset  u4 n) * 256 hash tables, from text to record, which are not needed to read all records
                  record * n, tables, u4 * n links: offsets of records by number; all offsets from the "CQDB"
     record     = u4 number  u4 length  text "\0"                                 UTF-8; length counts the zero byte
     refs       = "LFRF" or "AFRF"  u4 size  u4 n  u4 * n offsets in the file  list * n
-    list       = u4 m  u4 * m features of one source                             label-refs have two unused offsets more
+    list       = u4 m  u4 * m features of one source                            label-refs have two more, unused offsets
 
-A size counts the four letters of its chunk too. A text is taken as it is, nothing is escaped. CRFsuite leaves out
-features of weight zero, and attributes that have no other. It finds features by the lists, so a file whose lists and
-features disagree means two things at once and is refused; so is one with the same feature twice.
+A size includes the four letters of its chunk. Texts are literal, nothing is escaped. CRFsuite leaves out features of
+weight zero, and attributes that have no others. It finds features by the lists, so a file whose lists and features
+disagree is ambiguous and is refused; so is one with the same feature twice.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _FEATURE = np.dtype([("kind", "<u4"), ("source", "<u4"), ("target", "<u4"), ("we
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CRFsuiteModel:
-    """A chain of labels: log-potentials of neighbours, and of an attribute and a label at the same place.
+    """A chain of labels: log-potentials of transitions, and of an attribute and a label at the same position.
 
     labels, attributes: in the order of their numbers.
     transitions: (K, K) from the label before to the label after; 0 where the file has no feature.
     attribute, label, weight: (nnz,) one state feature each, in the order of the file; no pair comes twice. The value
-        of an attribute at a place multiplies the weight; attributes that the model does not know count for nothing.
+        of an attribute at a position multiplies the weight; attributes that the model does not know are ignored.
     """
 
     labels: tuple[str, ...]
@@ -66,7 +66,7 @@ class CRFsuiteModel:
 
 
 def read_crfsuite_model(path: str | PathLike[str]) -> CRFsuiteModel:
-    """The model in a CRFsuite file, which may be compressed; ParseError where the file is broken."""
+    """The model in a CRFsuite file, which may be compressed; ParseError if the file is broken."""
     return crfsuite_model_of(read_bytes(path), fspath(path))
 
 
@@ -85,7 +85,7 @@ def crfsuite_model_of(data: bytes, path: str) -> CRFsuiteModel:
 
 
 class _BinaryContent:
-    """The bytes of a file, and its numbers by place; a place that is not in the file is a ParseError."""
+    """The bytes of a file, and its numbers by place; a place outside of the file is a ParseError."""
 
     __slots__ = ("_bytes", "_path", "data")
 
@@ -97,7 +97,7 @@ class _BinaryContent:
         return ParseError(message, path=self._path)
 
     def check(self, right: BoolArray, what: str, expected: str, got: AnyArray) -> None:
-        """ParseError that names the first of many things that is not right."""
+        """ParseError for the first entry of `got` that is not right."""
         if not right.all():
             first = int(np.argmin(right))
             raise self.fail(f"{what} {first}: expected {expected}, got {got[first]}")
@@ -109,12 +109,12 @@ class _BinaryContent:
         return np.frombuffer(self.data, "<u4", n, at).astype(np.int64)
 
     def words_at(self, places: IntArray) -> IntArray:
-        """One integer of 4 bytes at each place; the places are known to be in the file."""
+        """One integer of 4 bytes at each place; the places must be in the file."""
         words: IntArray = self._bytes[places[:, None] + np.arange(4)].view("<u4")[:, 0].astype(np.int64)
         return words
 
     def chunk(self, at: int, name: bytes, n: int) -> list[int]:
-        """The n integers behind the name of a chunk, the first of which is its size."""
+        """The n integers after the name of a chunk, the first of which is its size."""
         shown, got = name.decode(), self.data[at : at + 4]
         if got != name:
             raise self.fail(f"expected a chunk {shown!r} at byte {at}, got {got.decode('ascii', 'replace')!r}")
@@ -171,7 +171,7 @@ def _texts(content: _BinaryContent, at: int, n: int, what: str) -> tuple[str, ..
     content.check(numbers == np.arange(n), what, "its own number in its record", numbers)
     fits = (lengths > 0) & (links + 8 + lengths <= size)
     content.check(fits, what, f"the length of a text that ends in the {size} bytes of the dictionary", lengths)
-    total = np.cumsum(lengths)  # of records that overlap it could be anything
+    total = np.cumsum(lengths)  # overlapping records could sum up to any size
     content.check(total <= size, what, f"at most {size} bytes in all texts so far", total)
     texts = _decoded(content, at + links + 8, lengths, what)
     if len(set(texts)) < n:

@@ -2,11 +2,11 @@ r"""CRFsuite's text files of labelled sequences, as version 0.12 reads them.
 
     sequence    = item +  blank line
     item        = label  (TAB attribute) *
-    attribute   = name | name ":" weight     the weight is 1 where there is none; \: and \\ stand for : and \
+    attribute   = name | name ":" weight     the weight is 1 if there is none; \: and \\ stand for : and \
     declaration = "@weight:" number          before a label or on a line of its own: the weight of the whole sequence
 
-There are no comments. Empty fields, and blank lines beyond the first, are passed over. Two things are errors here that
-CRFsuite lets pass: a weight that is no number, such as in "12:30:05", and a colon in a label, both without the \.
+There are no comments. Empty fields, and blank lines beyond the first, are skipped. Two things that CRFsuite accepts are
+errors here: a weight that is no number, such as in "12:30:05", and a colon in a label, if they are not escaped by \.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _number(text: str, field: str) -> float:
 def write_crfsuite(path: str | PathLike[str], sequences: Iterable[tuple[Any, ...]]) -> None:
     """Write tuples (items, labels) or (items, labels, weight), such as zip(X, y), for `read_crfsuite` to read.
 
-    Items are lists of attributes or dicts {attribute: weight}. A name that ends in .gz or .xz makes a packed file.
+    Items are lists of attributes or dicts {attribute: weight}. The file is packed if its name ends in .gz or .xz.
     """
     target = Path(path)
     text = "".join(_sequence(n, LabelledSequence(*given)) for n, given in enumerate(sequences))
@@ -150,5 +150,5 @@ def _escaped(name: str) -> str:
     if not _SPECIAL.search(name):
         return name
     if _BREAKS.search(name):
-        raise ValueError(f"a name in a file of CRFsuite cannot have a tab, a line end or a zero byte, got {name!r}")
+        raise ValueError(f"a name in a CRFsuite file cannot have a tab, a line end or a zero byte, got {name!r}")
     return name.replace("\\", "\\\\").replace(":", "\\:")

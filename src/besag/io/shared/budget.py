@@ -1,7 +1,7 @@
-"""How many table entries a file may make that it does not spell out: defaults, noisy gates, deterministic nodes.
+"""A limit on table entries that a file implies without listing them: defaults, noisy gates, deterministic nodes.
 
-A few lines can ask for tables of any size. What a file of N characters may make is bounded by SPARE_ENTRIES +
-ENTRIES_PER_CHARACTER N; all beyond is too much to be meant.
+A few lines can ask for tables of any size. A file of N characters may make at most SPARE_ENTRIES +
+ENTRIES_PER_CHARACTER N entries; anything beyond is refused as an error of the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ENTRIES_PER_CHARACTER = 16
 
 
 class EntryBudget:
-    """The entries that are left."""
+    """The number of entries that a file may still make."""
 
     __slots__ = ("left",)
 
@@ -22,6 +22,6 @@ class EntryBudget:
         self.left = SPARE_ENTRIES + ENTRIES_PER_CHARACTER * n_characters
 
     def holds(self, shape: Sequence[int]) -> bool:
-        """Whether a table of this shape may be made, which takes its room."""
+        """Take the entries of a table of this shape from the budget; returns whether it may be made."""
         self.left -= prod(shape)
         return self.left >= 0

@@ -1,8 +1,8 @@
 """Bytes, text and numbers of files: what the readers of all formats share.
 
-Compression is recognised by its first bytes, so a .gz that some tool has already unpacked still loads. What unpacks to
-more than `ROOM` bytes, or to more than a quarter of the memory that is free, is refused; how well a model packs says
-nothing, for tables of zeros shrink to a thousandth.
+Compression is recognised by its first bytes, so a .gz that some tool has already unpacked still loads. Data that unpack
+to more than `ROOM` bytes, or to more than a quarter of the free memory, are refused; the ratio of compression is no
+criterion, since tables of zeros shrink to a thousandth.
 
 A failure to open or unpack is a ParseError, except that a missing file stays a FileNotFoundError.
 """
@@ -31,7 +31,7 @@ from besag.infer.memory import default_memory_limit
 PACKED = (".gz", ".xz")
 ROOM = 1 << 32
 PIECE = 1 << 20  # bytes that are unpacked at once
-LOOP = "{0,1048576}"  # in place of * on groups of regular expressions: a match remembers each turn, in some 120 bytes
+LOOP = "{0,1048576}"  # instead of * on groups of regular expressions: a match keeps some 120 bytes per repetition
 CHUNK = 1 << 15  # bytes of text that become tokens at once: they stay in the cache, and memory stays small
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
@@ -41,7 +41,7 @@ _BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
 def suffix_of(path: str | PathLike[str]) -> str:
-    """The suffix that names the format, in lower case: ".uai" of "a.UAI.gz"; "" where there is none.
+    """The suffix that names the format, in lower case: ".uai" of "a.UAI.gz"; "" if there is none.
 
     >>> suffix_of("models/a.cnf.UAI.gz")
     '.uai'
@@ -53,7 +53,7 @@ def suffix_of(path: str | PathLike[str]) -> str:
 
 
 def read_bytes(path: str | PathLike[str] | IO[bytes]) -> bytes:
-    """The content of a file or of an open binary stream, unpacked; ParseError where it is empty or cannot be read."""
+    """The content of a file or of an open binary stream, unpacked; ParseError if it is empty or cannot be read."""
     stream = not isinstance(path, (str, PathLike))
     if stream and not hasattr(path, "read"):
         raise TypeError(f"expected the path of a file or a binary stream, got {type(path).__name__}")
@@ -79,7 +79,7 @@ def read_bytes(path: str | PathLike[str] | IO[bytes]) -> bytes:
 
 
 def _content(path: Path) -> bytes:
-    """The bytes of a file; a device such as /dev/zero never ends, and only a terminal among them can hold a model."""
+    """The bytes of a file; of devices only a terminal can hold a model, and some, such as /dev/zero, never end."""
     with path.open("rb") as file:
         if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
             raise OSError(0, "it is a device, not a file")
@@ -87,7 +87,7 @@ def _content(path: Path) -> bytes:
 
 
 def pack(data: bytes, path: str | PathLike[str]) -> bytes:
-    """Data as a file of this name holds it: packed if it ends in .gz or .xz; the same data give the same bytes."""
+    """Data for a file of this name: packed if it ends in .gz or .xz; the same data give the same bytes."""
     suffix = Path(path).suffix.lower()
     if suffix == ".gz":
         return gzip.compress(data, mtime=0)
@@ -95,16 +95,16 @@ def pack(data: bytes, path: str | PathLike[str]) -> bytes:
 
 
 def is_device(path: Path) -> bool:
-    """Whether a path leads to a pipe or a device, which is written into and not replaced."""
+    """Whether a path leads to a pipe or a device, which is written to and not replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Put data into a file, whole or not at all: it is written beside it and then takes its name."""
+    """Write data to a file, whole or not at all: they go to a new file beside it, which then takes its name."""
     if is_device(path):
         path.write_bytes(data)
         return
-    whole = path.resolve()  # a link stays a link, and what it points to is replaced
+    whole = path.resolve()  # a link stays a link, and its target is replaced
     beside = whole.with_name(f".{secrets.token_hex(8)}")
     try:
         with beside.open("xb") as file:
@@ -136,14 +136,14 @@ def _unpack(data: bytes, path: str | PathLike[str]) -> bytes:
         raise ParseError("the unpacked file does not fit into memory", path=fspath(path)) from None
     if unpacked.tell() > limit:
         raise ParseError(
-            f"{len(data)} compressed bytes unpack to more than {limit}; if the file is sound, unpack it first",
+            f"{len(data)} compressed bytes unpack to more than {limit}; if the file is valid, unpack it first",
             path=fspath(path),
         )
     return unpacked.getvalue()
 
 
 def text_of(data: bytes, path: str) -> str:
-    """Bytes as text, UTF-8 or else Latin-1; ParseError where they are no text."""
+    """Bytes as text, UTF-8 or else Latin-1; ParseError if they are no text."""
     if b"\0" in data:
         line = line_of(data, data.index(b"\0"))
         raise ParseError("expected text, but there is a zero byte: is the file binary?", path=path, line=line)
@@ -168,7 +168,7 @@ def column_of(text: str, offset: int) -> int:
 
 
 def is_number(token: bytes) -> bool:
-    """Whether `floats` takes a token: float does, and it has no underscore, which float passes over."""
+    """Whether `floats` accepts a token: `float` does, and it has no underscore, which `float` would ignore."""
     try:
         float(token)
     except ValueError:
@@ -177,12 +177,12 @@ def is_number(token: bytes) -> bool:
 
 
 def floats(data: bytes, start: int = 0) -> Array:
-    """Numbers separated by white space, correctly rounded; ValueError where a word is none.
+    """Numbers separated by white space, correctly rounded; ValueError if a word is none.
 
-    The text is cut into chunks, so that tokens live only for a moment; the work is that of `float` on each.
+    The text is cut into chunks, so that tokens are short-lived; the work is that of `float` on each.
     """
     if data.find(b"_", start) >= 0:
-        raise ValueError("float would take 1_000 for a number")
+        raise ValueError("float would accept 1_000 as a number")
     parts = []
     for begin, end in _chunks(data, start):
         tokens = data[begin:end].split()
@@ -200,7 +200,7 @@ def _chunks(data: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 
 class NotANumber(ParseError):
-    """A word among numbers that is none; it begins at `offset`."""
+    """A word among numbers is no number; it begins at `offset`."""
 
     def __init__(self, message: str, *, path: str, line: int, offset: int) -> None:
         super().__init__(message, path=path, line=line)
@@ -232,7 +232,7 @@ class NumberText:
         return NotANumber(f"expected a number, got {shown!r}", path=self._path, line=line, offset=wrong.start())
 
     def line(self, number: int) -> int:
-        """The line of a number; past the last one, the last line with anything on it."""
+        """The line of a number; past the last one, the last line that is not blank."""
         seen = 0
         for begin, end in _chunks(self._data, self._start):
             tokens = len(self._data[begin:end].split())

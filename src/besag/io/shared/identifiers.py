@@ -1,4 +1,4 @@
-"""Names that a format has no place for, as identifiers that it has one for."""
+"""Identifiers for names that a format cannot hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 def distinct_identifiers(
     names: Sequence[str], is_identifier: Callable[[str], bool], nearest: Callable[[str], str]
 ) -> list[str]:
-    """An identifier for each name, all different: the name itself where it is one, else the nearest, with a number.
+    """An identifier for each name, all different: the name itself if it is one, else the nearest, with a number.
 
     >>> distinct_identifiers(["a", "a b", "a-b", "a_b"], str.isidentifier, lambda name: "a_b")
     ['a', 'a_b_2', 'a_b_3', 'a_b']

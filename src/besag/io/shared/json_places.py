@@ -1,7 +1,7 @@
-"""Where the things of a JSON text stand: a second look, for the lines of errors. Linear time, and nothing recurses.
+"""Places of items in a JSON text, found in a second pass for the lines of errors. Linear time, without recursion.
 
-A place is given by steps from the outermost list or object inwards: the number of an item, from 0, in a list, in which
-the keys and values of an object take turns.
+A place is given by steps from the outermost list or object inwards: the number of an item, from 0, in a list, where an
+object counts as a list of alternating keys and values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DIGITS = re.compile(rf"{STRING}|(\d{{1000,}})", re.ASCII)
 
 
 def steps_of(document: Any, keys: Sequence[str | int]) -> list[int]:
-    """The steps to what keys and numbers lead to in a document of dicts and lists, as far as they lead."""
+    """The steps to the item that keys and numbers lead to in a document of dicts and lists, as far as it exists."""
     steps = []
     for key in keys:
         if isinstance(document, dict) and key in document:
@@ -34,13 +34,13 @@ def steps_of(document: Any, keys: Sequence[str | int]) -> list[int]:
 
 
 def place_of(text: str, steps: Sequence[int], token: re.Pattern[str] = TOKEN) -> int | None:
-    """The offset of the item that steps lead to; None where there is none.
+    """The offset of the item that steps lead to; None if there is none.
 
     >>> place_of('{"a": [5, 6]}', [1, 1])
     10
     """
     wanted = [0, *steps]
-    seen, inside = [0], 0  # items so far in each open bracket; how many of the brackets are on the way
+    seen, inside = [0], 0  # items so far in each open bracket; how many of these are on the path
     for match in token.finditer(without_escapes(text) if token is TOKEN else text):
         if match[0] in "]}":
             seen.pop()
@@ -60,7 +60,7 @@ def place_of(text: str, steps: Sequence[int], token: re.Pattern[str] = TOKEN) ->
 
 
 def second_of_a_key(text: str) -> int | None:
-    """The offset of the first key that its object has already."""
+    """The offset of the first key that repeats one of its object."""
     open_objects: list[set[str]] = []
     for match in _KEY.finditer(without_escapes(text)):
         if match[0] == "{":

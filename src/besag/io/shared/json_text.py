@@ -1,12 +1,12 @@
-"""JSON of any size: long lists of numbers stay text until somebody wants them, a piece at a time.
+"""JSON of any size: long lists of numbers stay text until they are needed, and are then parsed piece by piece.
 
 A number takes 32 bytes in a list, and its text as few as two; so lists of numbers of LONG characters or more are cut
-out of the text, and `json` reads what is left. Where such a list stood there is a LongList.
+out of the text, and `json` reads the rest. A LongList takes the place of such a list.
 
-    mark  = {"<16 random hex digits>": number}    stands for a list while the text is read, with as many blanks behind
-                                                  it as the list was long, so that all else keeps its place
+    mark  = {"<16 random hex digits>": number}    stands for a list while the text is read, padded with blanks to the
+                                                  list's length, so that all else keeps its place
 
-Lists and objects cost memory too, even empty ones: a text in which they are too many for its length is refused.
+Lists and objects cost memory too, even empty ones: a text with too many of them for its length is refused.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import Any
 LONG = 1 << 12
 PIECE = 1 << 16  # characters that become numbers at once
 SPARE = 1 << 21
-PER_LIST, PER_OBJECT = 8, 20  # characters of text that stand for each list and each object, beyond SPARE
+PER_LIST, PER_OBJECT = 8, 20  # characters of text required for each list and each object, beyond SPARE
 
-STRING = r'"[^"]*"?'  # of a text without escapes; also one that never ends, so that the search goes on behind it
-STRETCH = 1 << 10  # texts and brackets that one match may pass over, since the match remembers each
+STRING = r'"[^"]*"?'  # of a text without escapes; also one that never ends, so that the search goes on after it
+STRETCH = 1 << 10  # most texts and brackets that one match may pass over, since it keeps memory for each
 
 
 def number_lists(string: str, begin: str, end: str, inside: str, long: int) -> re.Pattern[str]:
-    """A stretch up to the next long list, if that is near: group 1. Sets of characters begin, end and are inside it."""
+    """A stretch of text up to the next long list, group 1, if that is near; arguments: sets of its characters."""
     plain = rf'[^"{begin}]*'
     before = rf"(?:{plain}(?:{string}|[{begin}](?![{inside}]{{{long}}}))){{0,{STRETCH}}}{plain}"
     return re.compile(rf"{before}([{begin}][{inside}]+[{end}])?", re.ASCII)
@@ -50,7 +50,7 @@ def without_escapes(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LongList:
-    """The list of numbers that stands at text[start:end], brackets and all."""
+    """The list of numbers at text[start:end], including its brackets."""
 
     text: str
     start: int
@@ -60,7 +60,7 @@ class LongList:
         return self.text.count(",", self.start, self.end) + 1
 
     def pieces(self) -> Iterator[list[Any]]:
-        """Its numbers, some at a time; JSONDecodeError, with the offset in the whole text, where they are none."""
+        """Its numbers, some at a time; JSONDecodeError, with the offset in the whole text, if one is not a number."""
         at, last = self.start + 1, self.end - 1
         while at <= last:
             comma = self.text.find(",", min(at + PIECE, last), last)
@@ -76,7 +76,7 @@ class LongList:
 
 
 def parse(text: str) -> Any:
-    """The value of a JSON text, with LongLists in it; ValueError where it is none, or a key is given twice."""
+    """The value of a JSON text, with LongLists in it; ValueError if it is not valid, or a key is given twice."""
     mark = secrets.token_hex(8)
     short, spans = cut_out(text, without_escapes(text), _LONG_LISTS, mark)
 
@@ -87,7 +87,7 @@ def parse(text: str) -> Any:
 
 
 def cut_out(text: str, plain: str, pattern: re.Pattern[str], mark: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text with marks for the lists that a pattern finds in `plain`, and where each of them began and ended."""
+    """The text with marks for the lists that a pattern finds in `plain`, and the start and end of each."""
     kept: list[str] = []
     spans: list[tuple[int, int]] = []
     at = 0
@@ -109,7 +109,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def spell_out(value: dict[str, Any] | list[Any]) -> None:
-    """Puts plain lists for the LongLists in an object or a list."""
+    """Replace the LongLists in an object or a list by plain lists."""
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(item, LongList):
             value[key] = [number for piece in item.pieces() for number in piece]  # type: ignore[index]
@@ -118,8 +118,8 @@ def spell_out(value: dict[str, Any] | list[Any]) -> None:
 
 
 def too_many_brackets(text: str, per_list: int = PER_LIST, per_object: int = PER_OBJECT) -> int | None:
-    """How many lists and objects a text has where that is more than its length can mean, else None."""
-    for one in (text, None):  # texts may hold brackets too, which cost nothing
+    """How many lists and objects a text has, if these are too many for its length, else None."""
+    for one in (text, None):  # strings may contain brackets too, which cost nothing
         outside = _STRING.sub("", without_escapes(text)) if one is None else one
         lists, objects = outside.count("["), outside.count("{")
         if per_list * lists + per_object * objects <= len(text) + SPARE:

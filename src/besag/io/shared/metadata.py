@@ -1,7 +1,7 @@
-"""What only one format knows of a model or a variable, under a key of its own in the metadata: access with checks.
+"""Checked access to metadata that only one format has, under a key of its own.
 
-A reader puts it there, but anybody may change it. Whatever is not as the reader makes it is a ModelError that names the
-key, whose it is, what was expected and what was got. None stands for nothing.
+A reader puts them there, but anybody may change them. Anything else than what a reader makes is a ModelError that names
+the key, the model or variable, what was expected and what was got. None stands for a missing entry.
 
 >>> KeptPiece({"potential": ("x = 1",)}, "net", "'A'").at("potential").texts()
 ['x = 1']
@@ -17,7 +17,7 @@ from besag.model.metadata import show_value
 
 
 class KeptPiece(NamedTuple):
-    """A piece of such metadata; its path, such as "xdsl/genie"; whose it is: "the model", or a name in quotes."""
+    """A piece of such metadata, its path, such as "xdsl/genie", and its owner: "the model", or a name in quotes."""
 
     value: Any
     path: str
@@ -49,7 +49,7 @@ class KeptPiece(NamedTuple):
         return [KeptPiece(item, f"{self.path}/{i}", self.whose) for i, item in enumerate(self.value or ())]
 
     def text(self) -> str:
-        """What must be a text; "" where there is none."""
+        """What must be a text; "" if there is none."""
         if self.value is not None and not isinstance(self.value, str):
             raise self.wrong("a text")
         return self.value or ""

@@ -1,7 +1,7 @@
 """A Bayesian network between a file and a Model: nodes with names, states, parents, a CPT and metadata.
 
-BIF, XMLBIF, NET, XDSL and DSC differ in syntax and in the order of a table's axes, and agree in all else. Their readers
-make Nodes and `model_of_nodes` turns them into a Model; `nodes_of` is the way back for their writers.
+BIF, XMLBIF, NET, XDSL and DSC differ in syntax and in the order of a table's axes, and agree in everything else. Their
+readers make Nodes and `model_of_nodes` turns them into a Model; `nodes_of` is the inverse for their writers.
 
     table (parents..., child)    probabilities; each row, over the child, sums to one
 """
@@ -37,7 +37,7 @@ class Node:
 
 
 def model_of_nodes(nodes: Sequence[Node], path: str, metadata: dict[str, Any] | None = None) -> Model:
-    """The Model of a file's nodes, in their order; ParseError, with the node's line, where one is wrong."""
+    """The Model of a file's nodes, in their order; ParseError, with the node's line, if one is wrong."""
     if not nodes:
         raise ParseError("expected at least one variable, got none", path=path)
     _check_names(nodes, path)
@@ -95,7 +95,7 @@ def _check_table(nodes: Sequence[Node], node: Node, path: str) -> None:
 
 
 def _pooled(nodes: Sequence[Node]) -> tuple[list[TablePool], Array]:
-    """Nodes whose tables have one shape together, and all tables in that order."""
+    """The nodes grouped by the shape of their tables, and all tables in that order."""
     by_shape: dict[tuple[int, ...], list[int]] = {}
     for v, node in enumerate(nodes):
         by_shape.setdefault(node.table.shape, []).append(v)
@@ -107,7 +107,7 @@ def _pooled(nodes: Sequence[Node]) -> tuple[list[TablePool], Array]:
 
 
 def nodes_of(model: Model, format_name: str) -> list[Node]:
-    """The nodes of a Bayesian network, in the order of its variables; ModelError where the model is none."""
+    """The nodes of a Bayesian network, in the order of its variables; ModelError if the model is none."""
     if not model.is_bayesian_network:
         raise ModelError(
             f"{format_name} holds Bayesian networks, and this model is none: not every factor is a conditional "

@@ -1,11 +1,11 @@
-"""The numbers of a model as a file holds them: weights exp(-h), in as few digits as say the same.
+"""The numbers of a model as written to a file: weights exp(-h), in as few digits as determine h.
 
-A model keeps energies h = -log w. exp(-h) may differ from the w that was read in its last digit, so that 0.1 would come
-out as 0.10000000000000002. Of the decimals near exp(-h) the writers take the one of fewest digits whose energy is h, so
-that a file goes through a Model and comes out as it was. Where |h| is large, the doubles that share an energy are
-further apart than 15 digits, hence the search from 12 digits on.
+A model keeps energies h = -log w. exp(-h) may differ from the w that was read in its last digit, so that 0.1 would be
+written as 0.10000000000000002. Of the decimals near exp(-h) the writers take the one with the fewest digits whose
+energy is h, so that numbers read from a file are written back unchanged. If |h| is large, the doubles that share an
+energy are further apart than 15 digits, hence the search starts from 12 digits.
 
-Tables of one model repeat a few numbers many times, so that each is rounded and written once.
+Tables of one model repeat a few numbers many times, so each is rounded and formatted only once.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from besag.errors import ModelError
 from besag.graph.problem import Problem
 from besag.model.model import Model
 
-MANY = 64  # numbers for which looking for equal ones pays
-LIMIT = 1 << 40  # bytes of tables, expanded: a model beyond it is beyond any file
+MANY = 64  # numbers from which on looking for equal ones pays
+LIMIT = 1 << 40  # most bytes of tables, expanded: more is too large for any file
 
 
 class FileWeights(NamedTuple):
@@ -37,7 +37,7 @@ class FileWeights(NamedTuple):
 
 
 def tables_of(model: Model) -> FileWeights:
-    """All tables of weights, each once; ModelError where a weight is no double."""
+    """All tables of weights, each once; ModelError if a weight exceeds the range of doubles."""
     problem, graph = model.problem.expanded(frozenset({Kind.TABLE}), LIMIT), model.graph
     values = _weights(problem)
     order = graph.factor_order
@@ -48,7 +48,7 @@ def tables_of(model: Model) -> FileWeights:
 
 
 def weights_of(model: Model) -> Iterator[tuple[list[int], Array]]:
-    """The scope and the weights (K1..Kn) of each factor, in the model's order; ModelError where one is no double."""
+    """The scope and the weights (K1..Kn) of each factor, in the model's order; ModelError if one is no double."""
     values, offsets, scopes, table_of_factor = tables_of(model)
     sizes, bounds = model.variables.cardinalities.tolist(), offsets.tolist()
     for scope, table in zip(scopes, table_of_factor, strict=True):
@@ -72,7 +72,7 @@ def _weights(problem: Problem) -> Array:
 
 
 def shortest(weights: Array, logs: Array) -> Array:
-    """The numbers of fewest decimal digits that have these logarithms; the weights where there are none."""
+    """The numbers with the fewest decimal digits that have these logarithms; the weights if there are none."""
     distinct, first, which = np.unique(logs.reshape(-1), return_index=True, return_inverse=True)
     chosen = _with_logs(weights.reshape(-1)[first], distinct)
     left = np.flatnonzero(distinct > -np.inf)
@@ -86,7 +86,7 @@ def shortest(weights: Array, logs: Array) -> Array:
 
 
 def _with_logs(weights: Array, logs: Array) -> Array:
-    """The weights, or the doubles beside them where these have the logarithms and the weights do not."""
+    """The weights, or a neighbouring double where that has the given logarithm and the weight does not."""
     with np.errstate(divide="ignore"):
         wrong = np.log(weights) != logs
         for side in (0.0, np.inf):
@@ -96,7 +96,7 @@ def _with_logs(weights: Array, logs: Array) -> Array:
 
 
 def number_text(values: Array) -> list[str]:
-    """Numbers as text from which the same numbers are read again; whole ones without a point."""
+    """Numbers as text from which the same numbers are read back; whole ones without a point."""
     flat = values.reshape(-1)
     if len(flat) < MANY:
         return [repr(v).removesuffix(".0") for v in flat.tolist()]

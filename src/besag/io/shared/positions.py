@@ -18,7 +18,7 @@ def position_text(position: tuple[float, float]) -> str:
 
 
 def position_of(text: str) -> tuple[float, float] | None:
-    """The position that a property tells; None where it tells none.
+    """The position that a property gives; None if it is no position.
 
     >>> position_of("position = (3, 4.5)"), position_of("position = here")
     ((3, 4.5), None)
@@ -28,7 +28,7 @@ def position_of(text: str) -> tuple[float, float] | None:
 
 
 def pair_of(*words: str) -> tuple[float, float] | None:
-    """Two words as numbers, ints where they are; None where they are not two, or no numbers that a file can carry."""
+    """Two words as numbers, ints if whole; None if they are not two, or not numbers that a file can carry."""
     numbers = [_coordinate(word) for word in words]
     if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
         return None

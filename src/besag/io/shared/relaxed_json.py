@@ -1,15 +1,15 @@
-"""JSON with the liberties that toulbar2 takes, as nested lists.
+"""JSON with the extensions that toulbar2 allows, as nested lists.
 
 An object {key: value, ...} becomes the list [key, value, ...], because here
 
     - quotes around texts, commas and colons may be missing: {problem {name x} [1 2]}
-    - the brackets of arrays and objects may stand for each other
+    - the brackets of arrays and objects are interchangeable
     - a line that begins with "#" is a comment
-    - the very last bracket may be missing, which a LossWarning tells.
+    - the very last bracket may be missing, which causes a LossWarning.
 
-Numbers become int or float, in quotes they stay text. Strict JSON is read by `json`, which is faster; what it refuses
-is cut into words by one regular expression and put together with a stack, without recursion. Lists of numbers of LONG
-characters or more stay text, as `besag.io.shared.json_text` says: there a WordList stands in the place of a list.
+Numbers become int or float; in quotes they stay text. Strict JSON is read by `json`, which is faster; other texts are
+cut into words by one regular expression and assembled with a stack, without recursion. Lists of numbers of LONG
+characters or more stay text as in `besag.io.shared.json_text`, here as a WordList.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from besag.io.shared.json_places import TOKEN, place_of
 from besag.io.shared.json_text import STRING, cut_out, number_lists, too_many_brackets, without_escapes
 
 MAX_DEPTH = 64
-MAX_DIGITS = 18  # of an integer that stays one
+MAX_DIGITS = 18  # of an integer; longer ones become floats
 LONG = 256
-PER_BRACKET = 4  # characters of text that stand for each list and each object
+PER_BRACKET = 4  # characters of text required for each list and each object
 
 _COMMENT = re.compile(r"(?<![^\r\n])[ \t]*#[^\r\n]*")
 _QUOTED = r'"[^"]*"'
@@ -43,23 +43,23 @@ _LISTS = number_lists(_QUOTED, r"\[{", r"\]}", r"-+.\deE,:\s", LONG)
 
 @dataclass(frozen=True, slots=True)
 class WordList:
-    """A list without brackets inside, most often of numbers, that stands at text[start:end]."""
+    """A list without brackets inside, most often of numbers, at text[start:end]."""
 
     text: str
     start: int
     end: int
 
     def items(self) -> list[int | float | str]:
-        """What the list would be."""
+        """The items of the list."""
         return [_bare(word) for word in _WORD.findall(self.text, self.start + 1, self.end - 1)]
 
     def array(self) -> Array:
-        """Its numbers; ValueError where one is none."""
+        """The items as numbers; ValueError if one is not."""
         return floats(self.text[self.start + 1 : self.end - 1].replace(",", " ").replace(":", " ").encode())
 
 
 class Nested(NamedTuple):
-    """The lists of a text, and what it takes to find the lines of things in them; token: what an item begins with."""
+    """The lists of a text, and the means to find the lines of their items; token: what an item begins with."""
 
     items: list[Any]
     text: str
@@ -73,11 +73,11 @@ class Nested(NamedTuple):
 
 
 def parse_nested(text: str, path: str) -> Nested:
-    """The one array or object of a text; ParseError where there is none."""
+    """The one array or object of a text; ParseError if there is none."""
     text = without_comments(text)
     brackets = too_many_brackets(text, PER_BRACKET, PER_BRACKET)
     if brackets is not None:
-        raise ParseError(f"{brackets} brackets in {len(text)} characters are too many to be meant", path=path)
+        raise ParseError(f"{brackets} brackets are too many for a file of {len(text)} characters", path=path)
     token = TOKEN
     try:
         found = _strict(text)
@@ -103,7 +103,7 @@ def _strict(text: str) -> Any:
 
 
 def _cut(text: str, plain: str, pattern: re.Pattern[str]) -> tuple[str, Callable[[list[Any]], Any]]:
-    """The text without the lists that a pattern finds in `plain`, and what puts them back in place of their marks."""
+    """The text without the lists that a pattern finds in `plain`, and a function that puts them back in."""
     mark = secrets.token_hex(8)
     short, spans = cut_out(text, plain, pattern, mark)
 
@@ -114,7 +114,7 @@ def _cut(text: str, plain: str, pattern: re.Pattern[str]) -> tuple[str, Callable
 
 
 def _whole(digits: str) -> int | float:
-    """An integer; a float where it is too long to be one that is meant."""
+    """An integer, or a float if it has more than MAX_DIGITS digits."""
     return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
 
 
@@ -147,7 +147,7 @@ def _relaxed(text: str, path: str) -> Any:
         line = line_of(text, len(text.rstrip()))
         raise ParseError(f"the file ends inside {len(stack) - 1} brackets", path=path, line=line)
     if len(stack) == 2:
-        warn(LossWarning(f"{path}: the last bracket is missing; is the file whole?"))
+        warn(LossWarning(f"{path}: the last bracket is missing; is the file complete?"))
     return root[0] if root else None
 
 

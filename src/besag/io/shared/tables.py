@@ -1,8 +1,7 @@
-"""From the tables of a file to a Model: tables of one shape are one Template with a row of theta for each.
+"""From the tables of a file to a Model: tables of one shape share a Template, each with a row of theta.
 
-The readers lay the tables one after the other in one flat array, pool by pool, which then is theta but for the
-logarithm: h = -log t, and 0 is a hard zero. Rows of CPTs must sum to one within ROW_TOLERANCE and are divided by their
-sums first.
+The readers put the tables one after the other into one flat array, pool by pool, of which theta is h = -log t; 0 is a
+hard zero. Rows of CPTs must sum to one within ROW_TOLERANCE and are first divided by their sums.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from besag.model.template import Template
 from besag.model.variable import Variables
 
 ROW_TOLERANCE = 1e-3
-NOTABLE = 1e-9  # what is more than that was not made by rounding doubles
-ROUNDING = 1e-15  # what K decimals that sum to one may miss it by when they are added, or EPSILON K where that is more:
-EPSILON = 2.0**-52  # such rows stay as they are, so that a file is read as it was written
+NOTABLE = 1e-9  # deviations above this do not come from rounding doubles
+ROUNDING = 1e-15  # by how much the sum of K decimals may miss one from rounding, or EPSILON K if that is more:
+EPSILON = 2.0**-52  # such rows are not normalised, so that a file is read as it was written
 MAX_ARITY = 60  # numpy's arrays have at most 64 axes
 
 
 class TablePool(NamedTuple):
-    """Factors whose tables have one shape: scopes (F, n) and the numbers (F,) of the factors in the file."""
+    """Factors whose tables have one shape: scopes (F, n) and the positions (F,) of the factors in the file."""
 
     shape: tuple[int, ...]
     scopes: IntArray
@@ -53,7 +52,7 @@ def energies_of(weights: Array) -> tuple[Array, BoolArray]:
 
 
 def normalise_rows(variables: Variables, pools: Sequence[TablePool], weights: Array) -> Array:
-    """CPTs, pool by pool, with rows that sum to one; TableError where one does not within ROW_TOLERANCE."""
+    """CPTs, pool by pool, with rows that sum to one; TableError if one does not within ROW_TOLERANCE."""
     counts = [len(pool.scopes) * prod(pool.shape[:-1]) for pool in pools]
     lengths = np.repeat([pool.shape[-1] for pool in pools], counts)
     sums = np.add.reduceat(weights, offsets_of(lengths)[:-1])
@@ -66,7 +65,7 @@ def normalise_rows(variables: Variables, pools: Sequence[TablePool], weights: Ar
 
 
 def note_rows(sums: Array) -> None:
-    """Say how many rows of CPTs do not sum to one, and by how much at most."""
+    """Note how many rows of CPTs do not sum to one, and by how much at most."""
     missed = np.abs(sums - 1)
     note(f"rows of CPTs that did not sum to one: {(missed > NOTABLE).sum()}, off by {missed.max():.2g} at most")
 

@@ -2,13 +2,13 @@ r"""Words, texts and marks of Hugin NET, DSC and GeNIe DSL files, with line and 
 
     token = text | word | mark
     text  = "..."             \" and \\ and \n are one character; a \ at the end of a line joins it to the next
-    word  = no white space, quote or mark in it: 0.5, yes, HR_Desc
+    word  = characters other than white space, quotes and marks: 0.5, yes, HR_Desc
     mark  = one of ( ) { } [ ] = ; : , |
 
 A Cursor goes through a file from token to token. Long values, the tables, are cut out whole and parsed in bulk.
-Comments become blanks first, so that whatever is left keeps its place. Nothing here recurses, and every regular
-expression takes linear time: the next character alone says how it goes on, so that going back finds nothing new.
-Possessive quantifiers and atomic groups, which would never go back, match wrongly in Python 3.11.2.
+Comments are blanked first, so that all else keeps its place. Nothing here recurses, and every regular expression takes
+linear time: the next character alone decides how it goes on, so that backtracking finds nothing new. (Possessive
+quantifiers and atomic groups, which never backtrack, match wrongly in Python 3.11.2.)
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ PIECE = 1 << 20  # characters of tables that are parsed at once
 STRETCH = 1 << 12  # characters whose lines are counted in advance
 TEXT = rf'"[^"\\]*(?:\\.[^"\\]*){LOOP}"'
 SLASHES = r"//[^\r\n]*|/\*(?:.*?\*/|.*)"
-PERCENT_OR_SLASHES = rf"%[^\r\n]*|(?<!:){SLASHES}"  # http:// is none
+PERCENT_OR_SLASHES = rf"%[^\r\n]*|(?<!:){SLASHES}"  # but not http://
 
-_OPEN_TEXT = rf"{TEXT}?"  # also one that never ends, so that the search goes on behind it
+_OPEN_TEXT = rf"{TEXT}?"  # also one that never ends, so that the search goes on after it
 _PLAIN_WORD = r'[^\s(){}\[\]=;:,|"]+'
 _ONE_VALUE = rf'[^;{{}}"]*(?:{TEXT}[^;{{}}"]*){LOOP}'
 _SPACE = re.compile(r"\s*")
@@ -54,14 +54,14 @@ T = TypeVar("T")
 
 
 class Value(NamedTuple):
-    """What stands between a key and its ";", and the offset where it begins."""
+    """The text between a key and its ";", and the offset where it begins."""
 
     text: str
     at: int
 
 
 def without_comments(text: str, comment: str) -> str:
-    """A text with blanks for its comments; `comment` is a regular expression."""
+    """A text with its comments blanked; `comment` is a regular expression."""
     if re.search(comment, text) is None:
         return text
     return re.sub(f"{_OPEN_TEXT}|{comment}", _blank, text, flags=re.DOTALL)
@@ -110,7 +110,7 @@ def items(text: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """A value as a property keeps it: as it stands where it is one text or one line, else its tokens."""
+    """A value as a property keeps it: unchanged if it is one text or one line, else its tokens on one line."""
     one = ("\n" not in text and "\r" not in text) or _TEXT.fullmatch(text)
     return text if one else " ".join(_TOKEN.findall(text))
 
@@ -122,7 +122,7 @@ def show_piece(text: str) -> str:
 
 
 def pieces(things: Sequence[T], sizes: Sequence[int]) -> Iterator[Sequence[T]]:
-    """Things in order, as many at once as have PIECE in size together, or one."""
+    """Things in order, as many at once as have at most PIECE in size together, but at least one."""
     first, total = 0, 0
     for number, size in enumerate(sizes):
         total += size
@@ -134,7 +134,7 @@ def pieces(things: Sequence[T], sizes: Sequence[int]) -> Iterator[Sequence[T]]:
 
 
 class Cursor:
-    """A place in a text; each method takes what it names from there, or raises a ParseError with line and column."""
+    """A place in a text; each method reads what it is named for, or raises a ParseError with line and column."""
 
     __slots__ = ("_counts", "_known_states", "_lined", "at", "path", "text")
 
@@ -143,7 +143,7 @@ class Cursor:
         self.at = 0
         self._counts: list[int] | None = None  # of lines before each STRETCH of the text
         self._lined = ""
-        self._known_states: dict[str, tuple[str, ...]] = {}  # by their text, which often is the same
+        self._known_states: dict[str, tuple[str, ...]] = {}  # by their text: many lists are the same
 
     def fail(self, message: str, at: int | None = None) -> ParseError:
         """The error of an offset, else of this place."""
@@ -152,7 +152,7 @@ class Cursor:
         return ParseError(message, path=self.path, line=line, column=column)
 
     def unexpected(self, expected: str) -> ParseError:
-        """The error of this place, where something else was expected."""
+        """The error of this place, at which something else was expected."""
         peeked = self.peek()
         if peeked == '"' and _TEXT.match(self.text, self.at) is None:
             return self.fail("the text that begins here has no end")
@@ -195,13 +195,13 @@ class Cursor:
         return self.text[self.at : self.at + 1]
 
     def take(self, mark: str) -> bool:
-        """Whether a mark comes next; it is passed over."""
+        """Whether a mark comes next; if so, pass it."""
         found = self.peek() == mark
         self.at += found
         return found
 
     def expect(self, mark: str, where: str) -> None:
-        """Passes over a mark that must come next."""
+        """Pass a mark that must come next."""
         if not self.take(mark):
             raise self.unexpected(f"{mark!r} {where}")
 
@@ -214,7 +214,7 @@ class Cursor:
         return unquote(match[1])
 
     def value(self, key: str) -> Value:
-        """All up to the next ";", which is passed over."""
+        """Everything up to the next ";", which is passed."""
         self.peek()
         start, end = _VALUE.match(self.text, self.at).span()  # type: ignore[union-attr]
         self.at = end
@@ -223,7 +223,7 @@ class Cursor:
         return Value(self.text[start:end].rstrip(), start)
 
     def group(self, what: str) -> Value:
-        """What stands in parentheses, in which there are no others."""
+        """The content of parentheses without others inside."""
         match = _GROUP.match(self.text, self.at)
         if match is None:
             raise self.unexpected(what)
@@ -231,7 +231,7 @@ class Cursor:
         return Value(match[2].strip(), match.start(1))
 
     def block(self, what: str) -> Value:
-        """What stands in braces, which may hold others."""
+        """The content of braces, which may have others inside."""
         plain = _BLOCK.match(self.text, self.at)
         if plain is not None:
             self.at = plain.end()
@@ -284,7 +284,7 @@ class Cursor:
         raise self.fail(f"expected a position (x y), got {show_piece(value.text) or 'nothing'}", value.at)
 
     def numbers(self, value: Value, group: str = " ") -> Array:
-        """The numbers of a value; parentheses and commas only separate them. `group` is put for each ")"."""
+        """The numbers of a value; parentheses and commas only separate them. `group` replaces each ")"."""
         if _BARE.fullmatch(value.text):
             try:
                 return floats(value.text.replace(",", " ").replace("(", " ").replace(")", group).encode("ascii"))
@@ -306,7 +306,7 @@ class Cursor:
 
 
 def _coordinate(word: str) -> float | None:
-    """A number, an int where it is one; None where it is none."""
+    """A number, an int if it is whole; None if it is no number."""
     if _INTEGER.fullmatch(word):
         return int(word)
     return float(word) if _is_finite(word) else None

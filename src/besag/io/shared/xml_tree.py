@@ -1,12 +1,12 @@
-"""XML, read with care and written: a tree of elements on the standard library's expat.
+"""A safe reader and a writer of XML: a tree of elements, on the standard library's expat.
 
-A document type with <!ELEMENT> and <!ATTLIST> declarations is passed over. Refused are entities of a file's own, which
-may grow without bound or name other files; more than MAX_DEPTH elements inside each other; more than MAX_ELEMENTS
-elements, or one for each 16 characters of a larger file; and more than MAX_ATTRIBUTES declarations of attributes, on
-which expat spends time with every element. So time and memory are linear in the size of the file.
+A document type with <!ELEMENT> and <!ATTLIST> declarations is skipped. Refused are entities defined by a file, which
+may grow without bound or name other files; more than MAX_DEPTH nested elements; more than MAX_ELEMENTS elements, or one
+for each 16 characters of a larger file; and more than MAX_ATTRIBUTES declarations of attributes, on which expat spends
+time with every element. So time and memory are linear in the size of the file.
 
-The text is UTF-8 or what the XML declaration says; where that is UTF-8, ASCII or nothing and the bytes are no UTF-8, it
-is Latin-1. White space before the XML declaration is forgiven.
+The encoding is UTF-8 or the one that the XML declaration names; if that is UTF-8, ASCII or missing and the bytes are
+not valid UTF-8, it is Latin-1. White space before the XML declaration is allowed.
 
 A comment is an element with the tag COMMENT, so that it keeps its place among the others.
 """
@@ -41,7 +41,7 @@ _IN_QUOTES = {**_ESCAPES, **str.maketrans({'"': "&quot;", "\n": "&#10;", "\t": "
 
 @dataclass(slots=True)
 class Element:
-    """An element or a comment. text: all that stands directly inside. line: where it begins, if it was read."""
+    """An element or a comment. text: all text directly inside. line: where it begins, if it was read."""
 
     tag: str
     attributes: dict[str, str] = field(default_factory=dict)
@@ -69,10 +69,10 @@ class XmlDocument(NamedTuple):
 
 
 def parse(data: bytes, path: str) -> XmlDocument:
-    """The elements of an XML file; ParseError, with line and column, where it is not well formed or is refused."""
+    """The elements of an XML file; ParseError, with line and column, if it is not well formed or is refused."""
     text = _decoded(data, path)
     declaration = _DECLARATION.match(text)
-    if declaration is not None:  # blanks in its place, so that lines and columns stay what they are
+    if declaration is not None:  # it is blanked, so that lines and columns stay the same
         text = re.sub(r"[^\n]", " ", declaration.group()) + text[declaration.end() :]
     return _Builder(path, max(MAX_ELEMENTS, len(text) // 16)).document(text)
 
@@ -96,7 +96,7 @@ def _decoded(data: bytes, path: str) -> str:
 
 
 class _Builder:
-    """The state of parsing: the elements that are open, each with the pieces of its text."""
+    """The state of parsing: the open elements, each with the pieces of its text."""
 
     def __init__(self, path: str, most: int) -> None:
         self.path, self.most = path, most
@@ -107,7 +107,7 @@ class _Builder:
         self.stack: list[tuple[Element, list[str]]] = []
         self.parser = parser = expat.ParserCreate()
         parser.buffer_text = True
-        parser.specified_attributes = True  # defaults of <!ATTLIST> could be long, and come with every element
+        parser.specified_attributes = True  # defaults of <!ATTLIST> could be long, and be added to every element
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
@@ -183,7 +183,7 @@ class _Builder:
 
 
 def numbers_of(element: Element, path: str) -> Array:
-    """The numbers that stand in an element, separated by white space."""
+    """The numbers in the text of an element, separated by white space."""
     data = element.text.encode("ascii", "replace")
     try:
         return floats(data)
@@ -197,7 +197,7 @@ def numbers_of(element: Element, path: str) -> Array:
 
 
 def render(root: Element, comments: Sequence[str] = ()) -> bytes:
-    """An XML file in UTF-8, an element a line; ModelError where a text has a character that XML cannot hold."""
+    """An XML file in UTF-8, one element per line; ModelError if a text has a character that XML cannot hold."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', *(f"<!--{_checked(text)}-->" for text in comments)]
     return ("\n".join([*lines, *_lines(root, "")]) + "\n").encode()
 
@@ -230,7 +230,7 @@ def _checked(text: str) -> str:
 
 
 def as_data(element: Element) -> dict[str, Any]:
-    """An element as metadata can hold it: its tag and, where there are some, attributes, text and children.
+    """An element as metadata can hold it: its tag and, if there are any, attributes, text and children.
 
     >>> as_data(Element("font", {"size": "8"}))
     {'tag': 'font', 'attributes': {'size': '8'}}
@@ -238,7 +238,7 @@ def as_data(element: Element) -> dict[str, Any]:
     data: dict[str, Any] = {"tag": element.tag}
     if element.attributes:
         data["attributes"] = dict(element.attributes)
-    text = element.text.strip() if element.children else element.text  # indentation is no text
+    text = element.text.strip() if element.children else element.text  # indentation does not count
     if text:
         data["text"] = text
     if element.children:
@@ -247,7 +247,7 @@ def as_data(element: Element) -> dict[str, Any]:
 
 
 def from_data(kept: KeptPiece, depth: int = 1) -> Element:
-    """The element that `as_data` gave; ModelError where it is something that XML cannot hold."""
+    """The inverse of `as_data`; ModelError if the data are something that XML cannot hold."""
     tag, children = kept.at("tag"), kept.at("children").items()
     if tag.text() == COMMENT:
         return comment_of(kept.at("text"))

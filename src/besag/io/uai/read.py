@@ -8,9 +8,9 @@
 Words are separated by white space of any kind; "#" begins a comment. Variables are named "0".."n-1", their states
 "0".."K-1". MARKOV: weights, a Markov network; constants are folded into factor 0, or into a new unary factor on
 variable 0 where there is no other. BAYES: a Bayesian network; the last variable of each scope is the child, and rows
-that sum to one within 1e-3 are normalised. Where a row is further off, as in some published pedigrees, the file is a
-Markov network with its numbers as they stand, for that is what solvers take it for; a LossWarning says so. Factors keep
-the order of the file. What follows the last table, be it numbers or words, is ignored with a LossWarning.
+that sum to one within 1e-3 are normalised. If a row is further off, as in some published pedigrees, the file is read as
+a Markov network with its numbers unchanged, as solvers do; a LossWarning says so. Factors keep the order of the file.
+Anything after the last table, be it numbers or words, is ignored with a LossWarning.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from besag.model.variable import RangeNames, Variables, number_states
 __all__ = ["matches", "read", "write"]
 
 KINDS = (b"BAYES", b"MARKOV")
-SPARE_STATES = 1 << 16  # of variables that no table mentions
+SPARE_STATES = 1 << 16  # states that a file may declare beyond its count of numbers
 
 _COMMENT = re.compile(rb"#[^\r\n]*")
 _WORD = re.compile(rb"\s*(\S+)")
@@ -62,7 +62,7 @@ def read(source: Source) -> Model:
 
 
 def _kind(data: bytes, path: str) -> tuple[bytes, NumberText, NotANumber | None]:
-    """The kind, the numbers up to the first word that is none, and the error of that word."""
+    """The kind, the numbers up to the first word that is no number, and the error of that word."""
     if b"#" in data:
         data = _COMMENT.sub(b"", data)
     word = _WORD.match(data)
@@ -78,14 +78,14 @@ def _kind(data: bytes, path: str) -> tuple[bytes, NumberText, NotANumber | None]
 
 
 def _tell_of_more(numbers: NumberText, functions: _Functions, path: str, word: NotANumber | None) -> None:
-    """A LossWarning where something follows the last table."""
+    """Issue a LossWarning if something follows the last table."""
     if functions.end < len(numbers):
         line: int | None = numbers.line(functions.end)
     elif word is not None:
         line = word.line
     else:
         return
-    warn(LossWarning(f"{path}:{line}: what follows the last table, from here on, is ignored"))
+    warn(LossWarning(f"{path}:{line}: everything from here on, after the last table, is ignored"))
 
 
 def _variables(numbers: NumberText) -> tuple[Variables, int]:
@@ -108,7 +108,7 @@ def _variables(numbers: NumberText) -> tuple[Variables, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Functions:
-    """Scopes and tables by place: scope f begins at scope_starts[f], its table at table_starts[f]; all end at end."""
+    """Places of scopes and tables: scope f begins at scope_starts[f], its table at table_starts[f]; all end at end."""
 
     scope_starts: IntArray
     arities: IntArray
@@ -118,7 +118,7 @@ class _Functions:
 
 
 def _by_arity(values: Array, starts: IntArray, arities: IntArray) -> Iterator[tuple[IntArray, Array]]:
-    """The functions of each arity but 0, and their scopes (F, arity), as the file has them."""
+    """The functions of each arity except 0, and their scopes (F, arity), as in the file."""
     for arity in np.unique(arities[arities > 0]).tolist():
         which = np.flatnonzero(arities == arity)
         yield which, values[starts[which][:, None] + np.arange(arity)]
@@ -232,7 +232,7 @@ def _markov(numbers: NumberText, variables: Variables, functions: _Functions) ->
 
 
 def _fold(pools: list[TablePool], energies: Array, support: BoolArray, constants: Array) -> None:
-    """Multiplies the factor at position 0 by the constants."""
+    """Multiply the factor at position 0 by the constants."""
     start = 0
     for pool in pools:
         size = prod(pool.shape)
@@ -252,7 +252,7 @@ def _bayes(numbers: NumberText, variables: Variables, functions: _Functions) -> 
         weights = normalise_rows(variables, pools, weights)
     except TableError as error:
         told = numbers.fail(int(functions.table_starts[error.position]), f"function {error.position}: {error}")
-        warn(LossWarning(f"{told}; the file is read as a Markov network, with its numbers as they stand"))
+        warn(LossWarning(f"{told}; the file is read as a Markov network, with its numbers unchanged"))
         return _markov(numbers, variables, functions)
     return model_of(variables, pools, *energies_of(weights), conditional=True)
 

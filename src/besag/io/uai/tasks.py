@@ -10,11 +10,11 @@
               | n  state * n                                MAP or MPE
               | n  (variable state) * n  |  n  state * n    MMAP: of the query's variables, in its order
 
-Variables and states are numbers from 0, in the order of the model. Where a model is given, they become its names; else
-they stay numbers, as text, which are the names of a model that was read from a UAI file.
+Variables and states are numbers from 0, in the order of the model. If a model is given, they become its names; else
+they stay numbers, as text, which are the names in a model read from a UAI file.
 
-The two styles of evidence are told apart by the number of words: k pairs have 1 + 2 k of them. A leading 0 is no
-evidence, whatever follows, as other solvers read it.
+The two styles of evidence are distinguished by the number of words: k pairs have 1 + 2 k of them. A leading 0 means no
+evidence, whatever follows, as in other solvers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _BEGIN = re.compile(rb"-BEGIN-")
 
 
 def read_uai_evidence(path: str | PathLike[str], model: Model | None = None) -> dict[str, str]:
-    """The evidence of a UAI .evid file, the first sample where there are several: {variable: state}.
+    """The evidence of a UAI .evid file, the first sample if there are several: {variable: state}.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp(), "a.evid")
@@ -63,7 +63,7 @@ def read_uai_evidence(path: str | PathLike[str], model: Model | None = None) -> 
 
 
 def read_uai_samples(path: str | PathLike[str], model: Model | None = None) -> list[dict[str, str]]:
-    """All samples of a UAI .evid file; none where it begins with 0."""
+    """All samples of a UAI .evid file; none if it begins with 0."""
     return samples_of(read_bytes(path), fspath(path), model)
 
 
@@ -89,7 +89,7 @@ def samples_of(data: bytes, path: str, model: Model | None = None) -> list[dict[
 
 
 def line_of_sample(data: bytes, path: str, sample: int) -> int:
-    """The line on which a sample of several begins, in content that `samples_of` has read."""
+    """The line on which a sample begins, in content that `samples_of` has read."""
     numbers, at = NumberText(_COMMENT.sub(b"", data), path), 1
     for _ in range(sample):
         at += 1 + 2 * int(numbers.values[at])
@@ -97,7 +97,7 @@ def line_of_sample(data: bytes, path: str, sample: int) -> int:
 
 
 def _sample(numbers: NumberText, at: int, k: int, model: Model | None) -> dict[str, str]:
-    """k observations, whose number stands at `at`."""
+    """The k observations after their number, which is at `at`."""
     evidence: dict[str, str] = {}
     for place in range(at + 1, at + 1 + 2 * k, 2):
         variable, state = _pair(numbers, place, model)
@@ -107,7 +107,7 @@ def _sample(numbers: NumberText, at: int, k: int, model: Model | None) -> dict[s
 
 
 def _pair(numbers: NumberText, place: int, model: Model | None) -> tuple[str, str]:
-    """The variable and the state that stand at a place."""
+    """The variable and the state at a place."""
     variable = _variable(numbers, place, model)
     number = int(numbers.values[place])
     most = MANY if model is None else int(model.variables.cardinalities[number]) - 1
@@ -146,7 +146,7 @@ def read_uai_likelihoods(path: str | PathLike[str], model: Model | None = None) 
 
 
 def _likelihood(numbers: NumberText, at: int, variable: str, model: Model | None) -> dict[str, float]:
-    """The likelihood of the variable that stands at `at`."""
+    """The likelihood of the variable at `at`."""
     states = None if model is None else model.variables[variable].states
     low, high = (1, max(1, len(numbers) - at - 2)) if states is None else (len(states), len(states))
     k = numbers.integer(at + 1, low, high, f"the cardinality of variable {variable}")
@@ -157,7 +157,7 @@ def _likelihood(numbers: NumberText, at: int, variable: str, model: Model | None
 
 
 def evidence_text(evidence: Mapping[str, object] | Sequence[Mapping[str, object]], model: Model) -> str:
-    """A .evid file: the observations, {variable: state}; with the number of samples in front where a list is given.
+    """A .evid file: the observations, {variable: state}; with the number of samples in front if a list is given.
 
     >>> import besag
     >>> evidence_text({"rain": "yes"}, besag.data.bundled("sprinkler"))
@@ -222,7 +222,7 @@ def query_text(query: Sequence[str], model: Model) -> str:
 class Solution:
     """The content of a result file: log10_partition of PR; marginals of MAR, one (K,) for each variable; states.
 
-    states: of all variables for MAP and MPE; for MMAP of the query's variables, which are `query` where the file names
+    states: of all variables for MAP and MPE; for MMAP of the query's variables, which are `query` if the file names
     them, else None.
     """
 

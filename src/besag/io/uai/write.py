@@ -1,6 +1,6 @@
 """UAI files from models, in the layout of the competitions' files; `besag.io.uai.read` has the grammar.
 
-    MARKOV          BAYES where the model is a Bayesian network: the child is the last variable of its scope
+    MARKOV          BAYES if the model is a Bayesian network: the child is the last variable of its scope
     3
     2 2 3
     2
@@ -25,7 +25,7 @@ from besag.model.model import Model
 
 
 def write(model: Model) -> bytes:
-    """The content of a UAI file; ModelError where a weight is no double."""
+    """The content of a UAI file; ModelError if a weight exceeds the range of doubles."""
     values, offsets, scopes, table_of_factor = tables_of(model)
     numbers, bounds = number_text(values), offsets.tolist()
     tables = [f"\n{end - start}\n {' '.join(numbers[start:end])}" for start, end in pairwise(bounds)]

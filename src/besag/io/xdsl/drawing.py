@@ -1,4 +1,4 @@
-"""What GeNIe draws, <extensions><genie>, and the metadata that all formats share.
+"""GeNIe's drawing of a network, <extensions><genie>, and the metadata that all formats share.
 
     <genie version app name="name of the model" faultnameformat>
       <comment>...</comment>
@@ -8,11 +8,11 @@
       <textbox/> * <arccomment/> * ...
     </genie>
 
-From a node: the name, where it is not that of the variable or its identifier, is `label`; the comment is `comment`; the
-centre of the rectangle is `position`, which is drawn no further out than FAR. An element is kept as data only where it
-differs from what is written without it. The writer changes no more of what was kept than label, comment and position
-ask for. In the kept tree each node is a stub, <node id="name of the variable"/>, so that submodels and the order of
-nodes come back while the nodes' own elements, without id, stay with the variables.
+From a node: the name, if it is not that of the variable or its identifier, is `label`; the comment is `comment`; the
+centre of the rectangle is `position`, which is drawn no further out than FAR. An element is kept as data only if it
+differs from the default. The writer changes in kept elements only what label, comment and position require. In the kept
+tree each node is a stub, <node id="name of the variable"/>, so that submodels and the order of nodes are preserved,
+while the nodes' own elements, without id, stay with the variables.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def default_node(identifier: str, variable: str, shared: Mapping[str, Any]) -> E
 
 
 def update_node(node: Element, variable: str, shared: Mapping[str, Any]) -> None:
-    """Give the <node> of a variable the shared keys, and leave alone what already says the same."""
+    """Give the <node> of a variable the shared keys, and leave unchanged what already agrees."""
     now = read_shared_keys(node, variable)
     if shared.get("label") != now.get("label"):
         _put(node, "name", shared.get("label", variable))
@@ -70,7 +70,7 @@ def update_node(node: Element, variable: str, shared: Mapping[str, Any]) -> None
 
 
 def find_centre(position: Position) -> Position:
-    """The centre of the rectangle that a position has, before it is rounded."""
+    """The centre of the rectangle for a position, before rounding."""
     x, y = (max(-FAR, min(FAR, number)) for number in position)
     return x, y
 
@@ -99,7 +99,7 @@ def _whole(value: float) -> float:
 
 
 def _put(parent: Element, tag: str, text: str) -> None:
-    """Set the text of a child, which is made or, where there is no text, taken away."""
+    """Set the text of a child, which is created if needed, or removed if there is no text."""
     child = parent.first(tag)
     if child is None and text:
         parent.children.append(Element(tag, text=text))
@@ -128,7 +128,7 @@ def stub_nodes(
 ) -> Element:
     """<genie> or a <submodel> with stubs; names: of the variables, by identifier.
 
-    The nodes themselves go into `found`, by identifier, and comments on arcs of nodes that are left out go away.
+    The nodes themselves go into `found`, by identifier; comments on arcs of nodes that are left out are dropped.
     """
     children = []
     for child in element.children:
@@ -145,7 +145,7 @@ def stub_nodes(
 
 
 def fill_stubs(element: Element, nodes: dict[str, Element]) -> Element:
-    """The way back: for each stub the node of its variable, which is taken out of `nodes`; other stubs vanish."""
+    """The inverse: replace each stub by the node of its variable, which is taken out of `nodes`, or drop it."""
     children = []
     for child in element.children:
         if child.tag == "submodel":
@@ -165,7 +165,7 @@ def model_name(attributes: Mapping[str, str], genie: Element | None) -> str | No
 
 
 def update_genie(genie: Element, attributes: Mapping[str, str], name: str | None, comment: str | None) -> None:
-    """Give <genie> the name and the comment of the model, and leave alone what already says the same."""
+    """Give <genie> the name and the comment of the model, and leave unchanged what already agrees."""
     if name != model_name(attributes, genie):
         genie.attributes["name"] = name or UNNAMED
     now = genie.first("comment")

@@ -1,15 +1,15 @@
-"""Names as XDSL can hold them: identifiers, and properties that say what was meant.
+"""Names as XDSL can hold them: identifiers, and properties with the original names.
 
-An identifier of GeNIe is a letter and then letters, digits and underscores. Another name becomes one that is unique,
-and the name itself a property of the node, so that it comes back when the file is read:
+An identifier of GeNIe is a letter and then letters, digits and underscores. Any other name is turned into a unique one,
+and the name itself becomes a property of the node, from which it is read back:
 
-    besag_name          the variable's name; of the model, its name where that is the one that means none
-    besag_label         the variable's label where it is the name or the identifier, which else is no label
+    besag_name          the variable's name; of the model, its name if that is the one that stands for no name
+    besag_label         the variable's label if it equals the name or the identifier, which else means no label
     besag_state_2       the name of state 2, counted from 0
     besag_property_0    a property that is not "identifier = text", or repeats one
-    besag_position      "x y" where the drawing cannot have it as it is
+    besag_position      "x y" if the drawing cannot hold it exactly
 
-If somebody has changed the identifier or the place since, in GeNIe, what they changed it to holds.
+If the identifier or the place has been changed since, in GeNIe, the change takes precedence.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def identifier_of(name: str) -> str:
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
-    """An identifier for each name, all different; a name that is one stays."""
+    """An identifier for each name, all different; a name that is an identifier stays."""
     return distinct_identifiers(names, lambda name: _IDENTIFIER.fullmatch(name) is not None, identifier_of)
 
 
 def find_meant(identifier: str, name: str | None) -> str:
-    """The name that an identifier was made for, unless it has been changed since."""
+    """The name that an identifier was made for, or the identifier itself if it has been changed since."""
     if name is None:
         return identifier
     base = identifier_of(name)
@@ -69,7 +69,7 @@ def split_properties(elements: Iterable[Element]) -> tuple[list[str], dict[str, 
 
 
 def property_elements(texts: Sequence[str], reserved: dict[str, str]) -> list[Element]:
-    """The way back."""
+    """The inverse of `split_properties`."""
     elements = []
     seen: set[str] = set()
     for number, text in enumerate(texts):

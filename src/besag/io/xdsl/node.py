@@ -1,12 +1,12 @@
-"""A chance node as it stands in an XDSL file, and what of it becomes metadata.
+"""A chance node of an XDSL file, and its metadata.
 
-Under "xdsl" is kept, where there is any,
+The key "xdsl" keeps, if there are any,
 
     attributes      of its element, besides id
-    states          elements of states that say more than an id, by the state's name
+    states          elements of states that have more than an id, by the state's name
     extras          elements of other tags, and the group of known ones that each comes after
     comments        XML comments before its element
-    drawing         its <node> in <genie>, where it is not as usual
+    drawing         its <node> in <genie>, if it differs from the default
     noisymax        strengths and parameters
     deterministic   True
 """
@@ -60,7 +60,7 @@ class ChanceNode:
 
 
 def metadata_of(chance: ChanceNode) -> dict[str, Any]:
-    """What a node says besides its name, states and table."""
+    """The metadata of a node: all besides its name, states and table."""
     shared = _shared(chance)
     kept: dict[str, Any] = {
         "attributes": {key: value for key, value in chance.element.attributes.items() if key != "id"},
@@ -76,7 +76,7 @@ def metadata_of(chance: ChanceNode) -> dict[str, Any]:
 
 
 def _shared(chance: ChanceNode) -> dict[str, Any]:
-    """label, comment and position: what is drawn, and what properties say of it."""
+    """label, comment and position, from the drawing and from properties."""
     if chance.drawing is None:
         return {}
     shared, name = read_shared_keys(chance.drawing, chance.name), chance.drawing.first("name")
@@ -88,7 +88,7 @@ def _shared(chance: ChanceNode) -> dict[str, Any]:
 
 
 def _unusual(chance: ChanceNode, shared: dict[str, Any]) -> dict[str, Any] | None:
-    """The drawing as data, unless it is the one that is written without it."""
+    """The drawing as data, unless it is the default."""
     if chance.drawing is None:
         return None
     usual = default_node(chance.identifier, chance.name, shared)
@@ -96,7 +96,7 @@ def _unusual(chance: ChanceNode, shared: dict[str, Any]) -> dict[str, Any] | Non
 
 
 def _state_extras(chance: ChanceNode) -> dict[str, Any]:
-    """Elements of states that say more than an id, by name."""
+    """Elements of states that have more than an id, by name."""
     elements = zip(chance.state_names, chance.element.all("state"), strict=True)
     return {name: _without_id(state) for name, state in elements if len(state.attributes) > 1 or state.children}
 
@@ -107,7 +107,7 @@ def _without_id(element: Element) -> dict[str, Any]:
 
 
 def _exact(rounded: Position, text: str) -> Position:
-    """The position that a property tells, unless the node has been moved since."""
+    """The position that a property gives, unless the node has been moved since."""
     told = pair_of(*text.split())
     if told is None:
         return rounded
@@ -116,7 +116,7 @@ def _exact(rounded: Position, text: str) -> Position:
 
 
 def extras_of(element: Element, groups: dict[str, str]) -> list[dict[str, Any]]:
-    """The children of other tags, and the group of known ones that each comes after."""
+    """The children with other tags, and the group of known ones that each comes after."""
     extras, after = [], ""
     for child in element.children:
         if child.tag in groups:

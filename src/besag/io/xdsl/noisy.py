@@ -1,12 +1,13 @@
-"""Noisy-MAX nodes of XDSL: from the parameters of each cause alone to the CPT, and back where nothing was changed.
+"""Noisy-MAX nodes of XDSL: from the parameters of each cause alone to the CPT, and back if nothing was changed.
 
 The states of the node go from the strongest effect to the weakest, which is no effect. Each cause i, alone, has an
-effect Y_i, and so have all causes that are not in the model, the leak Y_0; the node is the strongest of these effects:
+effect Y_i; causes outside of the model have one too, the leak Y_0; the node is the strongest of these effects:
 
     P(Y not stronger than y | x_1..x_n) = q_0(y) prod_i q_i(x_i, y),   q(y) = sum of p(y') over y' from y to the weakest
 
-P(Y = y) is the difference of two such products, which would lose what is small. It is taken cause by cause instead, by
-Q q - Q' q' = P q + Q' p, all of it positive: P, Q of the causes before, p, q of the next, ' of the next weaker state.
+P(Y = y) is the difference of two such products, in which small numbers would cancel. It is computed cause by cause
+instead, by Q q - Q' q' = P q + Q' p, all of it positive: P, Q of the previous causes, p, q of the next one, ' of the
+next weaker state.
 
     parameters   columns (K,), one after the other: for each parent one for each of its states, and last the leak's
     strengths    for each parent its states, as numbers from 0, in the order of its columns, the strongest first; its
@@ -30,7 +31,7 @@ SAME = 1e-12
 
 
 def expand_noisy(parameters: Array, strengths: Sequence[int], cardinalities: Sequence[int], n_states: int) -> Array:
-    """The CPT (parents..., child) of a noisy-MAX node; ModelError where parameters or strengths do not fit."""
+    """The CPT (parents..., child) of a noisy-MAX node; ModelError if parameters or strengths do not fit."""
     n_columns = sum(cardinalities) + 1
     if parameters.size != n_columns * n_states:
         raise ModelError(

@@ -4,19 +4,18 @@
       <properties> <property id="key">value</property> * </properties>
       <nodes>
         <cpt id>           <state id/> * <parents>ids</parents> <probabilities>numbers</probabilities> <property/> *
-        <noisymax id>      ...           <strengths>integers</strengths> <parameters>numbers</parameters> (xdsl_noisy)
+        <noisymax id>      ...           <strengths>integers</strengths> <parameters>numbers</parameters>      (`noisy`)
         <deterministic id> ...           <resultingstates>ids of states, one for each state of the parents</...>
       </nodes>
-      <extensions> <genie/> </extensions>                                                            (xdsl_drawing)
+      <extensions> <genie/> </extensions>                                                                    (`drawing`)
     </smile>
 
 Numbers are the table (parents..., child): the first parent changes slowest, the node fastest. Decision, utility, MAU
-and equation nodes are an error or are left out; a chance node that depends on one is an error, and so are dynamic
-networks.
+and equation nodes are an error or are left out; a chance node that depends on one is an error, as are dynamic networks.
 
-In metadata: identifiers are names (xdsl_names has those that are not), <property id="key">value</property> is "key =
-value" among `properties`, and xdsl_drawing tells of label, comment and position. All else is kept under "xdsl" and
-written again: of a variable see xdsl_node; of the model `attributes`, `extras` (other elements, and the tag that each
+In metadata: identifiers are names (see `names` for those that are not), <property id="key">value</property> is "key =
+value" among `properties`, and label, comment and position come from `drawing`. All else is kept under "xdsl" and
+written back: for a variable see `node`; for the model `attributes`, `extras` (other elements, and the tag that each
 comes after), `comments`, the tree `genie` and other `extensions`.
 """
 
@@ -61,7 +60,7 @@ def read(source: Source) -> Model:
 
 
 class _Reader:
-    """The state of reading one file: chance nodes, and what the nodes are that were left out, by identifier."""
+    """The state of reading one file: chance nodes, and the kinds of nodes that were left out, by identifier."""
 
     def __init__(self, source: Source) -> None:
         self.source, self.path = source, source.path
@@ -147,7 +146,9 @@ class _Reader:
             return numbers_of(self._only(element, "probabilities"), self.path)
         if not self.room.holds((*cardinalities, n_states)):
             size = prod(cardinalities) * n_states
-            raise self._fail(element, f"the CPT of {chance.identifier!r} has {size} entries, too many to be meant")
+            raise self._fail(
+                element, f"the CPT of {chance.identifier!r} has {size} entries, too many for so short a file"
+            )
         if element.tag == "noisymax":
             return self._noisy(chance, cardinalities)
         words = self._only(element, "resultingstates").text.split()
@@ -203,7 +204,7 @@ class _Reader:
         return {key: value for key, value in shared.items() if value}
 
     def _drawn(self, genie: Element, name: str | None, comment: str | None) -> dict[str, Any] | None:
-        """Gives the chance nodes their drawings, and the rest as data unless it is as usual."""
+        """Give the chance nodes their drawings; returns the rest as data unless it is the default."""
         found: dict[str, Element] = {}
         names = {chance.identifier: chance.name for chance in self.chance}
         tree = as_data(stub_nodes(genie, names, self.left_out, found))

@@ -1,6 +1,6 @@
-"""XDSL, written: see `besag.io.xdsl.read` for the format and for what is kept under "xdsl".
+"""XDSL files from models; see `besag.io.xdsl.read` for the format and for what is kept under "xdsl".
 
-A noisy-MAX or deterministic node is written as such while its CPT still is what it was read as, else as a <cpt>.
+A noisy-MAX or deterministic node is written as such if its CPT has not changed since it was read, else as a <cpt>.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHARED = ("label", "comment", "position")
 
 
 def write(model: Model) -> bytes:
-    """The XDSL file of a Bayesian network; ModelError where the model is none."""
+    """The XDSL file of a Bayesian network; ModelError if the model is none."""
     nodes = nodes_of(model, "GeNIe XDSL")
     kept = KeptPiece(model.metadata.get("xdsl"), "xdsl", "the model")
     ids = identifiers([node.name for node in nodes])
@@ -49,7 +49,7 @@ def write(model: Model) -> bytes:
 
 
 def default_attributes(name: str | None) -> dict[str, str]:
-    """Those of <smile> for a model with this name."""
+    """The attributes of <smile> for a model with this name."""
     return {"version": "1.0", "id": identifier_of(name or UNNAMED), "numsamples": "10000", "discsamples": "10000"}
 
 
@@ -126,7 +126,7 @@ def _definition(table: Array, states: Sequence[str], kept: KeptPiece) -> tuple[s
 
 
 def _noisy(table: Array, kept: KeptPiece) -> list[Element]:
-    """Strengths, where they were given, and parameters; none where they no longer give the table."""
+    """Strengths, if they were given, and parameters; none if they no longer give the table."""
     strengths, parameters = kept.at("strengths").numbers(), kept.at("parameters").numbers()
     if not all(isinstance(state, int) for state in strengths):
         raise kept.at("strengths").wrong("a list of integers")
@@ -138,7 +138,7 @@ def _noisy(table: Array, kept: KeptPiece) -> list[Element]:
 
 
 def _reserved(node: Node, identifier: str, states: Sequence[str]) -> dict[str, str]:
-    """The properties that say what identifiers and the drawing stand for."""
+    """The properties with names, labels and positions that identifiers and the drawing cannot hold."""
     reserved = {} if identifier == node.name else {NAME: node.name}
     for i, (name, state) in enumerate(zip(node.states, states, strict=True)):
         if name != state:
@@ -167,7 +167,7 @@ def _drawing(node: Node, identifier: str) -> Element:
 
 
 def _drawings(nodes: Sequence[Node], ids: Sequence[str]) -> dict[str, Element]:
-    """A <node>, by name, for each variable that says anything of how it is drawn."""
+    """A <node>, by name, for each variable with metadata on how it is drawn."""
     return {
         node.name: _drawing(node, identifier)
         for node, identifier in zip(nodes, ids, strict=True)
@@ -178,7 +178,7 @@ def _drawings(nodes: Sequence[Node], ids: Sequence[str]) -> dict[str, Element]:
 def _extensions(
     metadata: Mapping[str, Any], attributes: Mapping[str, str], kept: KeptPiece, drawings: dict[str, Element]
 ) -> list[Element]:
-    """The <extensions>, of which other programs want a <genie> even where there is nothing to draw."""
+    """The <extensions>, with a <genie> even if there is nothing to draw, since other programs expect it."""
     name, comment, tree = metadata.get("name") or None, metadata.get("comment") or None, kept.at("genie")
     genie = default_genie(name, comment, list(drawings)) if tree.value is None else from_data(tree)
     if genie.tag != "genie":

@@ -8,16 +8,16 @@ f to state k of variable v. With b the log-weights of the states,
 have the same sum for every labelling, whatever the messages, hence
 
     weight(y) <= bound = sum_v max theta_v + sum_f max theta_f
-    weight(y) <= bound - slack(v, k)        where y_v = k, and slack(v, k) is by how much the terms of v and of the
+    weight(y) <= bound - slack(v, k)        if y_v = k, where slack(v, k) is by how much the terms of v and of the
                                             factors on it fall: max theta_v - theta_v(k) + sum_(f on v) [max theta_f -
                                             max_(y_f : y_v = k) theta_f]
 
-A step takes one factor of n variables, gives it all weight of its
-variables but its own messages, and shares what it then has evenly among them, which never raises the bound:
+A step takes one factor of n variables, gives it all weight of its variables but its own messages, and shares the total
+evenly among them, which never raises the bound:
 
     M_v(k) = max_(y_f : y_v = k) [log-potential_f(y) + sum_u (theta_u - m_f,u)(y_u)],    theta_v = M_v / n
 
-States that hard zeros rule out are found on the way: their weight is -inf.
+This also finds states that hard zeros rule out: their weight is -inf.
 
 Shapes: V variables, S states, F factors, E entries of scopes; messages (.,) at offsets (E + 1,), K for each entry.
 """
@@ -38,7 +38,7 @@ Tables = tuple[IntArray, IntArray, Array]  # table_of_factor (F,), table_offsets
 
 @inlined
 def room_for(state_offsets: IntArray, scope_offsets: IntArray) -> tuple[Array, Array, IntArray, IntArray]:
-    """For any factor: two numbers for each variable of it and state, and two whole ones for each variable."""
+    """Work space for any factor: two numbers for each state of its variables, two integers for each variable."""
     arity, states = 1, 1
     for f in range(len(scope_offsets) - 1):
         arity = max(arity, scope_offsets[f + 1] - scope_offsets[f])
@@ -83,10 +83,11 @@ def best_of_states(
 
 
 def make_diffuse() -> Callable[..., float]:
-    """Kernel: sweeps over all factors, forwards and backwards by turns, as far as they pay.
+    """Kernel: sweeps over all factors, alternately forwards and backwards, as long as they pay.
 
-    theta (S,) begins as the log-weights of the states, -inf where one is ruled out, and messages as zeros; both go on
-    from call to call. Ends where two sweeps lower the bound by less than tolerance. -> the bound, but for rounding.
+    theta (S,) begins as the log-weights of the states, -inf where one is ruled out, and messages as zeros; both are
+    continued from call to call. Ends when two sweeps lower the bound by less than tolerance. -> the bound, up to
+    rounding.
     """
 
     def diffuse(
@@ -134,10 +135,10 @@ def make_diffuse() -> Callable[..., float]:
 
 
 def make_state_bounds() -> Callable[..., tuple[float, float]]:
-    """Kernel: slack (S,) = the bound less the bound on labellings with a state; inf where a state is ruled out.
+    """Kernel: slack (S,) = the bound minus the bound on labellings with a state; inf where a state is ruled out.
 
-    base (S,): log-weights of states, -inf where one is ruled out. All is made anew from the messages, so that it holds
-    whatever rounding did to theta. -> the bound, and the size of the sums in it.
+    base (S,): log-weights of states, -inf where one is ruled out. Everything is computed again from the messages, so
+    that it holds whatever rounding did to theta. -> the bound, and the magnitude of the sums in it.
     """
 
     def state_bounds(

@@ -1,4 +1,4 @@
-"""log Z of chains and its gradient in one pass over the data: what training a chain CRF costs.
+"""log Z of chains and its gradient in one pass over the data: the bulk of training a chain CRF.
 
 A chain has log-potentials  x_t theta  of its labels, and one table of transitions. Token t has attributes with full
 rows of parameters, row[first_row[t]:first_row[t + 1]], and single parameters: single[first_single[t]:...] is number W +
@@ -9,14 +9,13 @@ label; all with their values where these are not one (`besag.learn.losses.chains
     b_L = 1,           b_t-1 = T (e_t b_t / c_t)          p(y_t) = a_t b_t
     p(y_t-1, y_t) = a_t-1 T (e_t b_t / c_t)               all times the weight of the sequence, which b carries
 
-Nothing of the size of the data is stored: the work space of one sequence stays in the cache, and what leaves the kernel
-is the gradient: `rows` (R, W), `singles` (S,) and `pairs` (1, W, W), the last to be multiplied by T at the end; W is
-K, padded.
+Nothing of the size of the data is stored: the work space of one sequence stays in the cache, and the output is the
+gradient: `rows` (R, W), `singles` (S,) and `pairs` (1, W, W), the last to be multiplied by T at the end. W is K padded.
 
-Range, as in `besag.infer.trees.kernels.pair_passes`: weights may be no smaller than DELTA of the largest. Where no
-transition is ruled out, a state is then reached from the largest of the step before, and what is lost is lost beside
-it. Else a checked kernel looks at each vector. A kernel returns -1, or the first sequence for which the range does not
-suffice.
+Range, as in `besag.infer.trees.kernels.pair_passes`: weights may be no smaller than DELTA times the largest. If no
+transition is ruled out, every state can then be reached from the largest of the previous step, and whatever underflows
+is negligible beside that. Otherwise a checked kernel tests each vector. A kernel returns -1, or the first sequence for
+which the range does not suffice.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def token_moments(
     t: int,
     marginal: Array,
 ) -> None:
-    """The adjoint: adds x_t (x) marginal (W,) to rows and singles."""
+    """The adjoint: add x_t (x) marginal (W,) to rows and singles."""
     for j in range(first_row[t], first_row[t + 1]):
         add_row(n, rows, int(row[j]) * n, marginal, 0, row_value[j] if weighted else 1.0)
     for j in range(first_single[t], first_single[t + 1]):
@@ -97,7 +96,7 @@ def token_moments(
 
 @inlined
 def rule_out(n: int, unary: Array, ends: Array, is_first: bool, is_last: bool, label: int) -> None:
-    """-inf for labels that may not begin or end a sequence, and for all but a label that is known."""
+    """Set -inf for labels that may not begin or end a sequence, and for all but a known label."""
     for k in range(n):
         if is_first:
             unary[k] += ends[0, k]
@@ -109,7 +108,7 @@ def rule_out(n: int, unary: Array, ends: Array, is_first: bool, is_last: bool, l
 
 @inlined
 def exponentials(n: int, width: int, unary: Array, e: Array, t: int) -> tuple[float, float]:
-    """e_t = exp(unary less its largest); the largest, and how far below it the lowest is that is not -inf."""
+    """e_t = exp(unary - its largest); returns the largest, and how far below it the lowest finite one is."""
     highest, lowest = -math.inf, math.inf
     for k in range(n):
         highest = max(highest, unary[k])
@@ -123,14 +122,14 @@ def exponentials(n: int, width: int, unary: Array, e: Array, t: int) -> tuple[fl
 
 
 def pad_columns(n_states: int) -> int:
-    """The number of columns for K labels that vector instructions like best."""
+    """The number of columns for K labels that suits vector instructions best."""
     return n_states if n_states <= 4 else (n_states + 3) // 4 * 4 if n_states <= 8 else (n_states + 7) // 8 * 8
 
 
 def make_gradient(n_states: int, weighted: int, checked: int) -> Kernel:
     """The kernel for K labels; weighted: values are not all one; checked: there are hard zeros or known labels.
 
-    Rows and tables have padded(K) columns; what is beyond K stays 0.
+    Rows and tables have pad_columns(K) columns; those beyond K stay 0.
     """
     width = pad_columns(n_states)
 

@@ -1,9 +1,9 @@
-"""The M best labellings of one chain: as `viterbi`, with the M best ways to every label.
+"""The M best labellings of one chain: as `viterbi`, with the M best paths to every label.
 
     score_t(k, m)    the m-th best of score_t-1(j, r) + transition(j, k) over all j and r, plus unary_t(k)
 
-and behind each of them which j and r it came from, as j M + r. Ties go to the lower label, and there to the better way.
-Ways that are ruled out are left out: there may be fewer than M.
+and for each of them the j and r that it came from, as j M + r. Ties go to the lower label, then to the better path.
+Paths that are ruled out are left out: there may be fewer than M.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from besag.kernels.compile import inlined
 
 @inlined
 def insert(value: float, came: int, n: int, scores: Array, sources: IntArray) -> int:
-    """A way put into its place among the n best so far, scores falling; how many there are then."""
+    """Insert a path among the n best so far, in falling order of score; returns how many there are then."""
     most = len(scores)
     if n == most and not value > scores[most - 1]:
         return n
@@ -31,7 +31,7 @@ def insert(value: float, came: int, n: int, scores: Array, sources: IntArray) ->
 
 
 def make_best() -> Callable[..., int]:
-    """Kernel: unary (T, K), transition (K, K) -> codes (M, T) and scores (M,), best first; how many there are."""
+    """Kernel: unary (T, K), transition (K, K) -> codes (M, T) and scores (M,), best first; and their number."""
 
     def best(unary: Array, transition: Array, codes: IntArray, scores: Array) -> int:
         n_tokens, n_states = unary.shape
@@ -52,7 +52,7 @@ def make_best() -> Callable[..., int]:
                         value = before[j, r] + transition[j, k] + unary[t, k]
                         full = has[k] == most and not value > now[k, most - 1]
                         if full or value == -np.inf:
-                            break  # what is behind it is no better
+                            break  # those after it are no better
                         has[k] = insert(value, j * most + r, has[k], now[k], sources[t, k])
         ends, n = np.empty(most, np.int64), 0
         for k in range(n_states):

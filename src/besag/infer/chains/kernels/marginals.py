@@ -1,20 +1,20 @@
 """Marginals and log Z of chains that share their transitions: forward and backward, in the linear or the log domain.
 
 unary (T, K) and transition (K, K) are log-potentials, -inf where a label or a transition is ruled out; sequence n has
-rows offsets[n] to offsets[n + 1]. known (T,), or () where no label is: codes, -1 = free; a label that is known rules
-out all others. With e_t = exp(unary_t - its largest) and T = exp(transition - its largest), normalised as one goes,
+rows offsets[n] to offsets[n + 1]. known (T,), or () if no label is: codes, -1 = free; a known label rules out all
+others. With e_t = exp(unary_t - its largest) and T = exp(transition - its largest), normalised as one goes,
 
-    a_0 = e_0 / c_0,    a_t = (a_t-1 T) e_t / c_t       log Z = sum_t log c_t + all that was taken out
+    a_0 = e_0 / c_0,    a_t = (a_t-1 T) e_t / c_t       log Z = sum_t log c_t + all largest entries taken out
     b_L = 1,            b_t-1 = T (e_t b_t / c_t)       p(y_t) = a_t b_t
 
-probabilities (T, K), or (0, K) where log Z (N,) alone is wanted: nothing is kept then, and nothing goes backward. A
+probabilities (T, K), or (0, K) if log Z (N,) alone is wanted: then nothing is kept, and there is no backward pass. A
 sequence without a possible labelling has log Z = -inf and probabilities 0; one without tokens has log Z = 0.
 
-Range, as in `besag.infer.trees.kernels.pair_passes`: entries of e, T and a are zero or at least DELTA of the largest,
-so that the products of a step are normal numbers, and an exact zero comes from hard zeros only. A sequence for which
-this does not hold is marked in `lost` (N,), and is left to the second kernel, which is the same with log-add-exp.
-Backward there is nothing to look at: p(y_t-1, y_t) <= p(y_t), so that what is lost of b is lost of no probability above
-1e-300. Where a_t is 0, b_t is not bounded by anything, and is taken as 0.
+Range, as in `besag.infer.trees.kernels.pair_passes`: entries of e, T and a are zero or at least DELTA times the
+largest, so that the products of a step are normal numbers, and an exact zero comes from hard zeros only. A sequence for
+which this does not hold is marked in `lost` (N,), and is left to the second kernel, which is the same with log-add-exp.
+The backward pass needs no check: p(y_t-1, y_t) <= p(y_t), so that what underflows in b affects no probability above
+1e-300. Where a_t is 0, b_t is unbounded, and is taken as 0.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def code_of(known: IntArray, i: int) -> int:
 
 @inlined
 def weigh_transitions(k: int, transition: Array, tables: Array) -> tuple[float, bool]:
-    """tables (2, W, W) = T and its transpose; the largest log-potential, and whether the others are too far below."""
+    """tables (2, W, W) = T and its transpose; the largest log-potential, and whether others are too far below."""
     largest, narrow = -math.inf, False
     for i in range(k):
         for j in range(k):
@@ -68,7 +68,7 @@ def weigh_transitions(k: int, transition: Array, tables: Array) -> tuple[float, 
 
 @inlined
 def weigh(k: int, n: int, unary: Array, i: int, code: int, e: Array, row: int) -> tuple[float, bool]:
-    """e_row (W,) = exp(unary_i - its largest); the largest, and whether others are too far below."""
+    """e_row (W,) = exp(unary_i - its largest); returns the largest, and whether others are too far below."""
     for c in range(n):
         e[row, c] = 0.0
     if code >= 0:
@@ -88,7 +88,7 @@ def weigh(k: int, n: int, unary: Array, i: int, code: int, e: Array, row: int) -
 
 @inlined
 def believe(k: int, a: Array, t: int, b: Array, probabilities: Array, i: int) -> float:
-    """probabilities_i (K,) = a_t b, which sum to one; what it took: rounding adds up on the way back."""
+    """probabilities_i (K,) = a_t b, normalised since rounding adds up on the way back; returns the factor."""
     total = 0.0
     for c in range(k):
         value = a[t, c] * b[0, c]
@@ -102,13 +102,13 @@ def believe(k: int, a: Array, t: int, b: Array, probabilities: Array, i: int) ->
 
 @inlined
 def send_back(n: int, e: Array, a: Array, t: int, share: float, b: Array, x: Array) -> None:
-    """x = e_t b where a_t is not 0; e_t has its 1 / c_t in it."""
+    """x = e_t b where a_t is not 0; e_t includes its 1 / c_t."""
     for c in range(n):
         x[0, c] = e[t, c] * (share * b[0, c]) if a[t, c] > 0.0 else 0.0
 
 
 def make_sums(n_states: int) -> Kernel:
-    """The kernel for K labels, linear: sequences [start, stop) -> probabilities, log Z, lost; how many are lost."""
+    """The kernel for K labels, linear: sequences [start, stop) -> probabilities, log Z, lost, and how many are lost."""
     width = pad_columns(n_states)
 
     def kernel(
@@ -146,7 +146,7 @@ def make_sums(n_states: int) -> Kernel:
                     value = -math.inf
                     break
                 scale(n, a, row, 1.0 / total)
-                scale(n, e, row, 1.0 / total)  # here, not on the way back: e b alone might be too small a number
+                scale(n, e, row, 1.0 / total)  # not on the way back, where e b alone might underflow
                 value += highest + math.log(total)
                 beyond, before = between(n, a, row), row
                 if beyond:
@@ -184,7 +184,7 @@ def log_forward(before: Array, transition: Array, k: int) -> float:
 
 @inlined
 def level(x: Array) -> float:
-    """x -= its largest entry, which is returned; -inf and nothing done where all are."""
+    """x -= its largest entry, which is returned; nothing is done if that is -inf."""
     highest = -math.inf
     for c in range(len(x)):
         highest = max(highest, x[c])
@@ -196,7 +196,7 @@ def level(x: Array) -> float:
 
 @inlined
 def log_believe(a: Array, b: Array, probabilities: Array) -> None:
-    """probabilities (K,) = exp(a + b), which sum to one."""
+    """probabilities (K,) = exp(a + b), normalised."""
     highest, total = -math.inf, 0.0
     for c in range(len(a)):
         highest = max(highest, a[c] + b[c])
@@ -208,7 +208,7 @@ def log_believe(a: Array, b: Array, probabilities: Array) -> None:
 
 
 def make_log_sums() -> Kernel:
-    """The same in the log domain for the sequences that are lost, which stay marked; how many there were."""
+    """The same in the log domain for the sequences that are lost, which stay marked; returns how many there were."""
 
     def kernel(
         unary: Array,

@@ -1,6 +1,6 @@
-"""Parameters of chains on their way to `chain_gradient` and back, and how often each is seen in the data.
+"""Parameters of chains laid out for the kernels of `gradient` and back, and how often each is seen in the data.
 
-`which` (M,) says what parameters a kernel is about, as places in theta.
+`which` (M,) are the places in theta of the parameters in question.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from besag.arrays import AnyArray, Array, IntArray
 
 
 def make_laid_out() -> Callable[..., None]:
-    """Kernel: log-potentials of parameters, to place (M,) of `out`, or one after the other where place is ()."""
+    """Kernel: copy the log-potentials of parameters to place (M,) of `out`, or in sequence if place is ()."""
 
     def laid_out(which: IntArray, place: IntArray, theta: Array, out: Array) -> None:
         for j in range(len(which)):
@@ -21,7 +21,7 @@ def make_laid_out() -> Callable[..., None]:
 
 
 def make_taken_off() -> Callable[..., None]:
-    """Kernel: gradient less the slopes (M,) of the parameters from start to stop."""
+    """Kernel: subtract the slopes (M,) of the parameters from start to stop from the gradient."""
 
     def taken_off(which: IntArray, start: int, stop: int, slopes: Array, gradient: Array) -> None:
         for j in range(start, stop):
@@ -31,9 +31,9 @@ def make_taken_off() -> Callable[..., None]:
 
 
 def make_counted() -> Callable[..., None]:
-    """Kernel: adds what tokens with labels codes (T,), weights (T,), have of each parameter.
+    """Kernel: add up the weights (T,) times values of each parameter over tokens with labels codes (T,).
 
-    Token t has attributes[first[t]:first[t + 1]], values () where all are one. Attribute a has the parameters
+    Token t has attributes[first[t]:first[t + 1]], values () if all are one. Attribute a has the parameters
     [starts[a], starts[a + 1]) on the labels `elements`, in order.
     """
 

@@ -1,7 +1,7 @@
-"""Entropies of tables and of their sums, by which cliques are made smaller; tables as in `clique_tables`.
+"""Entropies of tables and of their sums, which choose how cliques are reduced; tables are laid out as in `tables`.
 
-H(v, R), H(C - v), H(R), H(C)           of a table on C, whose loss without v beside R they are
-I(u; v) = H(u) + H(v) - H(u, v)         of all pairs in a table; pairs of blocks are summed out of it first
+H(v, R), H(C - v), H(R), H(C)           of a table on C: the loss of peeling v with R, see `besag.infer.join_graph`
+I(u; v) = H(u) + H(v) - H(u, v)         of all pairs in a table; it is summed onto pairs of blocks of variables first
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from besag.arrays import Array, IntArray
 from besag.infer.join_graph.kernels.tables import Scratch, scratch_of, sum_out, walk_of
 from besag.kernels.compile import at, inlined
 
-BLOCK_ENTRIES = 32  # of a block of variables: a pair of blocks fits into the first cache
+BLOCK_ENTRIES = 32  # of a block of variables: a pair of blocks fits into the L1 cache
 
 
 @inlined
@@ -55,7 +55,7 @@ def make_entropy(log: int) -> Callable[..., float]:
 
 @inlined
 def without(variables: IntArray, v: int) -> IntArray:
-    """All but one of some variables."""
+    """The variables without v."""
     rest, n = np.empty(len(variables) - 1, np.int64), 0
     for i in range(len(variables)):
         if variables[i] != v:
@@ -66,7 +66,7 @@ def without(variables: IntArray, v: int) -> IntArray:
 
 @inlined
 def together(variables: IntArray, v: int) -> IntArray:
-    """Variables in order, and one more, in order."""
+    """The variables, in ascending order, with v put in its place."""
     both, n = np.empty(len(variables) + 1, np.int64), 0
     while n < len(variables) and variables[n] < v:
         both[n] = variables[n]
@@ -122,7 +122,7 @@ def block_ends(cards: IntArray, variables: IntArray) -> IntArray:
 
 @inlined
 def union_of(variables: IntArray, start: int, stop: int, other_start: int, other_stop: int) -> IntArray:
-    """Two ranges of variables, or one where they are the same."""
+    """The variables of two ranges, which may be the same one."""
     n = stop - start
     both = np.empty(n + (other_stop - other_start if other_start != start else 0), np.int64)
     for i in range(n):
@@ -134,7 +134,7 @@ def union_of(variables: IntArray, start: int, stop: int, other_start: int, other
 
 @inlined
 def information_of(pair: Array, n_rows: int, n_columns: int) -> float:
-    """I(u; v) from p(u, v), which is linear."""
+    """I(u; v) from p(u, v), in linear numbers."""
     total = 0.0
     columns = np.zeros(n_columns, np.float64)
     for i in range(n_rows):
@@ -152,7 +152,7 @@ def information_of(pair: Array, n_rows: int, n_columns: int) -> float:
 
 
 def make_information(log: int) -> Callable[..., None]:
-    """Kernel: I(u; v) of all pairs u < v of a table's variables, by their places (n, n), where there is -1 before."""
+    """Kernel: I(u; v) of all pairs u < v of a table's variables, into out (n, n) by place, filled with -1 before."""
 
     def information(cards: IntArray, variables: IntArray, values: Array, out: Array) -> None:
         scratch, ends, two = scratch_of(), block_ends(cards, variables), np.empty(2, np.int64)

@@ -1,19 +1,19 @@
-"""Messages in a forest of cliques, up to the roots and down again; tables as in `clique_tables`.
+"""Messages in a forest of cliques, up to the roots and down again; tables are laid out as in `tables`.
 
-    up      belief_c = tables of c times messages of its children;   message_c = belief_c, summed over what the parent
-            has not, over its largest entry, whose log is scale_c
-    down    belief_c times (belief_parent, summed over what c has not) / (message_c exp(scale_c))
+    up      belief_c = tables of c times messages of its children;   message_c = belief_c, summed over the variables
+            that its parent lacks, divided by its largest entry, whose log is scale_c
+    down    belief_c times (belief_parent, summed over the variables that c lacks) / (message_c exp(scale_c))
 
 A parent takes the messages of its children when its turn comes, so that cliques on different branches can be done side
 by side. Each kernel does the cliques at start to stop of a list in which children come before parents.
 
 Shapes: C cliques, T tables. separators: scopes shared with the parent; links: children of clique c are
-children[first[c]:first[c + 1]]; placed: the same for the tables that are at home in c; scales (C,); extra (C,): the log
-of what was taken out of a belief whose entries became too small; lows (C,): ln of the least entry above 0 of a message.
+children[first[c]:first[c + 1]]; placed: the same for the tables assigned to c; scales (C,); extra (C,): the log of what
+was taken out of a belief whose entries became too small; lows (C,): ln of the least positive entry of a message.
 
-Range. Linear numbers end at 1e-308, and a strict pass must not lose an entry that something to come may raise again.
-Where the least entries of all tables and messages of a clique, multiplied, stay above e^-SAFE, nothing can be lost.
-Else the product is made a second time of ones and zeros, and an entry that should be above 0 and is not, or hardly,
+Range. Linear numbers end at 1e-308, and a strict pass must not lose an entry that a later message may raise again. If
+the least entries of all tables and messages of a clique, multiplied, stay above e^-SAFE, nothing can be lost. Otherwise
+the product is formed a second time from ones and zeros, and an entry that should be positive but is 0, or nearly so,
 ends the pass with the scale NaN; so does a message whose entries are too far apart for a quotient.
 """
 
@@ -37,10 +37,10 @@ from besag.infer.join_graph.kernels.tables import (
 )
 from besag.kernels.compile import at, inlined
 
-FAINT = 1e-150  # largest entry of a belief below which it is made larger
-TINY = 1e-250  # below which a number is taken for 0, so that no quotient overflows
+FAINT = 1e-150  # a belief whose largest entry is below this is rescaled
+TINY = 1e-250  # numbers below this count as 0, so that no quotient overflows
 SAFE = 500.0  # nats
-LOST = 1e-290  # entries of a product below which some may have lost digits, or all
+LOST = 1e-290  # entries of a product below this may have lost some digits, or all
 
 Lists = tuple[IntArray, IntArray]  # first, members
 
@@ -94,9 +94,9 @@ def put_faint_product(
     scratch: Scratch,
     beliefs: Array,
 ) -> float:
-    """beliefs of c = the product of its tables over its largest entry, made from logarithms; the log of that entry.
+    """beliefs of c = the product of its tables over its largest entry, by way of logarithms; returns that entry's log.
 
-    0 where the product has no entry above 0.
+    Returns 0 if the product has no positive entry.
     """
     start, stop = scopes[2][c], scopes[2][c + 1]
     logs = np.zeros(stop - start, np.float64)
@@ -120,7 +120,7 @@ def put_faint_product(
 
 @inlined
 def rescale(log: int, values: Array, start: int, stop: int) -> float:
-    """Over the largest entry, in place; its log, -inf where there is nothing."""
+    """Divide by the largest entry, in place; returns its log, -inf if all entries are zero."""
     top = highest(values, start, stop)
     if log:
         if top > -math.inf:
@@ -136,7 +136,7 @@ def rescale(log: int, values: Array, start: int, stop: int) -> float:
 
 @inlined
 def low_of(values: Array, start: int, stop: int) -> float:
-    """ln of the least entry above 0, beside the largest."""
+    """ln of the least positive entry relative to the largest."""
     high, low = 0.0, math.inf
     for i in range(start, stop):
         x = values[at(i)]
@@ -147,7 +147,7 @@ def low_of(values: Array, start: int, stop: int) -> float:
 
 @inlined
 def multiply_signs(walk: Walk, scratch: Scratch, signs: Array, values: Array, start: int, stop: int) -> None:
-    """signs times 1 or 0, where values[start:stop] are above 0 or not."""
+    """signs times 1 where values[start:stop] are positive, times 0 elsewhere."""
     own = np.empty(stop - start, np.float64)
     for i in range(stop - start):
         own[i] = 1.0 if values[start + i] > 0.0 else 0.0
@@ -168,7 +168,7 @@ def loses(
     scratch: Scratch,
     beliefs: Array,
 ) -> bool:
-    """Whether an entry of the belief of c should be above 0 and is not, or hardly."""
+    """Whether an entry of the belief of c should be positive but is 0, or nearly so."""
     start, own, begin, end = scopes[2][c], scopes[1], scopes[0][c], scopes[0][c + 1]
     signs = np.ones(scopes[2][c + 1] - start, np.float64)
     for j in range(placed[0][c], placed[0][c + 1]):
@@ -188,7 +188,7 @@ def loses(
 def make_up(log: int) -> Callable[..., None]:
     """Kernel: products and messages to the parents.
 
-    It ends where one has nothing above 0, scale -inf, and, if strict, where linear numbers do not suffice, scale NaN.
+    It ends with scale -inf at a product without a positive entry and, if strict, with NaN if linear numbers fall short.
     """
 
     def up(

@@ -6,12 +6,12 @@ Tables are flat, the variables of a scope in ascending order, the last one faste
     entries (n + 1,)    where the numbers of each begin
 
 A large table is walked from its first entry to its last, block by block, and a small one on some of its axes is read or
-written beside it. Where neighbouring axes are both in the small one, or both not, they are one; if the last of them is
+written alongside. Neighbouring axes that are both in the small one, or both not, are merged; if the last merged axis is
 long, it is the block, along which the place in the small table
 
     RUN       counts up
     STILL     stays
-    LISTED    is in a list: the last axes are short, and several make a block
+    LISTED    is looked up in a list: the last axes are short, and several of them make a block
 
 Sums over an axis are numbers, or, with log, logarithms of sums of exponentials.
 """
@@ -27,9 +27,9 @@ from besag.arrays import Array, IntArray
 from besag.kernels.compile import at, gathering, inlined
 
 STILL, RUN, LISTED = 0, 1, 2
-SHORT = 8  # entries of an axis below which a list is faster
+SHORT = 8  # axes with fewer entries are faster with a list
 ENOUGH, MOST_LISTED = 256, 4096  # entries of a list: from ENOUGH on no axis is added
-MOST_AXES = 64  # of two states: more than any memory holds
+MOST_AXES = 64  # with two states each: more than any memory holds
 
 Scopes = tuple[IntArray, IntArray, IntArray]  # first, variables, entries
 Scratch = tuple[IntArray, IntArray, IntArray, IntArray]  # sizes, strides and digits of axes, the last first; offsets
@@ -58,7 +58,7 @@ def walk_of(
     small_stop: int,
     scratch: Scratch,
 ) -> Walk:
-    """How to walk a table on the variables large[large_start:large_stop], those of the small one being among them."""
+    """How to walk a table on the variables large[large_start:large_stop], which include those of the small one."""
     sizes, strides, digits, offsets = scratch
     n, step, s, run, n_run, alike = 0, 1, small_stop - 1, 1, 0, True
     for i in range(large_stop - 1, large_start - 1, -1):
@@ -87,7 +87,7 @@ def walk_of(
 
 @inlined
 def merge_axes(n: int, scratch: Scratch) -> int:
-    """Make one axis of neighbours that are both in the small table or both not; how many are left."""
+    """Merge neighbouring axes that are both in the small table or both not; returns how many are left."""
     sizes, strides = scratch[0], scratch[1]
     kept = 0
     for a in range(1, n):
@@ -101,7 +101,7 @@ def merge_axes(n: int, scratch: Scratch) -> int:
 
 @inlined
 def advance(used: int, n: int, scratch: Scratch, offset: int) -> tuple[int, int]:
-    """The next block: the axis that counted up, n at the end; where it is in the small table."""
+    """Go to the next block: the axis that counted up, n at the end, and the place in the small table."""
     sizes, strides, digits = scratch[0], scratch[1], scratch[2]
     a = used
     while a < n:
@@ -127,7 +127,7 @@ def scale_listed(log: int, block: int, offsets: IntArray, large: Array, place: i
 
 @inlined
 def scale_run(log: int, block: int, large: Array, place: int, small: Array, offset: int) -> None:
-    """The same along a run."""
+    """A block of the large table times a run of the small one."""
     for i in range(block):
         if log:
             large[at(place + i)] += small[at(offset + i)]
@@ -137,7 +137,7 @@ def scale_run(log: int, block: int, large: Array, place: int, small: Array, offs
 
 @inlined
 def scale_still(log: int, block: int, large: Array, place: int, factor: float) -> None:
-    """The same by one number."""
+    """A block of the large table times one number."""
     for i in range(block):
         if log:
             large[at(place + i)] += factor
@@ -244,14 +244,14 @@ def sum_out(
 
 @inlined
 def quotient(log: int, tiny: float, above: float, below: float) -> float:
-    """above / below, 0 where below is 0: there above is 0 too."""
+    """above / below, and 0 where below is 0, since above is 0 there too."""
     if log:
         return above - below if below > -math.inf else -math.inf
     return above / below if below > tiny else 0.0
 
 
 def make_marginal(log: int) -> Callable[..., None]:
-    """Kernel: the sum of a table over what is not in a scope."""
+    """Kernel: the sum of a table over the variables that are not in a scope."""
 
     def marginal(cards: IntArray, variables: IntArray, values: Array, scope: IntArray, out: Array) -> None:
         scratch = scratch_of()
@@ -262,7 +262,7 @@ def make_marginal(log: int) -> Callable[..., None]:
 
 
 def make_marginals(log: int) -> Callable[..., None]:
-    """Kernel: the sums of tables, source (n,) of them, over what is not in scopes start to stop."""
+    """Kernel: for scopes start to stop, the sum of table source[i] over the variables that are not in scope i."""
 
     def marginals(
         cards: IntArray,
@@ -288,7 +288,7 @@ def make_marginals(log: int) -> Callable[..., None]:
 
 
 def make_conditionals(log: int) -> Callable[..., None]:
-    """Kernel: tables start to stop over their own sums on a part of their variables each, in place."""
+    """Kernel: divide tables start to stop, in place, each by its own marginal on a part of its variables."""
 
     def conditionals(
         cards: IntArray, tables: Scopes, parts: Scopes, start: int, stop: int, tiny: float, values: Array

@@ -1,4 +1,4 @@
-"""The two kernels around the choice of an order: what there is to be ordered, and the tree of cliques of an order.
+"""The two kernels around the choice of an order: the graph to be ordered before it, the tree of cliques after it.
 
 Shapes: V variables, S states, F factors, C cliques.
 """
@@ -20,11 +20,11 @@ Tree = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArra
 
 
 def make_outline() -> Callable[..., Outline]:
-    """Kernel: what is left of the variables and of the scopes of the factors in use.
+    """Kernel: the states left to each variable, and the free variables of the factors in use.
 
-    used (F,), fixed (V,), allowed (S,), see `join_plan.Setting`. -> counts (V,): states that are left of each variable,
-    1 where it is fixed; codes: which, flat at digit_offsets (V + 1,), 0 where it is fixed, until a row comes;
-    scope_offsets (F + 1,) and scopes of free variables only; who is the neighbour of whom, first (V + 1,) and others.
+    used (F,), fixed (V,), allowed (S,), see `besag.infer.purpose`. -> counts (V,): how many states are left to each
+    variable, 1 if it is fixed; codes: which, flat at digit_offsets (V + 1,), 0 as long as a fixed variable has no row;
+    scope_offsets (F + 1,) and scopes of free variables only; lists of neighbours, first (V + 1,) and others.
     """
 
     def outline(
@@ -68,9 +68,9 @@ def make_outline() -> Callable[..., Outline]:
 def make_tree() -> Callable[..., Tree]:
     """Kernel: the tree of cliques of an order, products of large cliques made in steps.
 
-    order, and what `outline` gives. -> member_offsets, members, n_separator, parent, clique_of as of `cliques`;
-    clique_of_factor (F,) or -1; outside: factors in use that have no clique, since their variables are fixed or kept;
-    entries and separator_entries (C,) of tables, as float64: they may be too many to count.
+    Takes an order and what `outline` gives. -> member_offsets, members, n_separator, parent, clique_of as given by
+    `besag.infer.orders.kernels.cliques`; clique_of_factor (F,) or -1; outside: factors in use without a clique, since
+    their variables are fixed or kept; entries and separator_entries (C,) of tables, as float64: int64 may overflow.
     """
 
     def tree(
@@ -106,7 +106,7 @@ def make_tree() -> Callable[..., Tree]:
 def factor_cliques(
     order: IntArray, scope_offsets: IntArray, scopes: IntArray, used: BoolArray, clique_of: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """The clique of each factor in use, where the first of its variables is eliminated; and those that have none."""
+    """The clique of each factor in use, that which eliminates the first of its variables; and factors without one."""
     position = np.full(len(clique_of), len(order), np.int64)
     for i in range(len(order)):
         position[order[i]] = i

@@ -1,7 +1,7 @@
-"""All arrays of a plan in one call: a small network is asked in a millisecond, in which each call of a kernel counts.
+"""All arrays of a plan in one call: a query on a small network takes a millisecond, so every kernel call counts.
 
-The axes of cliques in walking order (`join_layout`), who reads which variable and the axes of small tables
-(`join_scopes`), where those lie against the tiles (`join_maps`), and lists of which small table is what.
+The axes of cliques in walking order (`layout`), where each variable is read and the axes of small tables (`scopes`),
+where these lie against the tiles (`maps`), and lists of which small table is what.
 
 Shapes: V variables, S states, F factors, C cliques, A axes of all cliques, O small tables.
 """
@@ -24,8 +24,8 @@ class Index(NamedTuple):
     """What the kernel gives; all but the last are tuples of arrays."""
 
     tree: tuple[AnyArray, ...]  # axes (A,), splits (C, 3)
-    join: tuple[AnyArray, ...]  # as in `join_tiles.Join`, but for the parents
-    reads: tuple[AnyArray, ...]  # as in `join_passes.Reads`
+    join: tuple[AnyArray, ...]  # as in `tiles.Join`, but for the parents
+    reads: tuple[AnyArray, ...]  # as in `passes.Reads`
     fixed: tuple[AnyArray, ...]  # offsets (O + 1,), variables and strides that move the base of a table
     places: tuple[AnyArray, ...]  # see `list_tables`
     free: tuple[AnyArray, ...]  # digits of the variables that are free, and which states they are
@@ -38,9 +38,9 @@ Given = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, Array]
 def make_index() -> Callable[..., tuple[Any, ...]]:
     """Kernel: the arrays of a plan, an Index.
 
-    tree: member_offsets, members, n_separator, parent, clique_of, clique_of_factor, entries, as in `join_plan.Sketch`.
-    digits: counts, codes, digit_offsets. factors: state_offsets, scope_offsets, scope_variables. factor_sizes (F,):
-    table entries, or (0,) where marginals of factors are not wanted.
+    tree: member_offsets, members, n_separator, parent, clique_of, clique_of_factor, entries, as in the `Sketch` of
+    `besag.infer.junction.plan`. digits: counts, codes, digit_offsets. factors: state_offsets, scope_offsets,
+    scope_variables. factor_sizes (F,): table entries, or (0,) if marginals of factors are not wanted.
     """
 
     def index(
@@ -65,7 +65,7 @@ def make_index() -> Callable[..., tuple[Any, ...]]:
         evidence, output, separator = owners(
             offsets, axes, splits, parent, separator_sizes, entries, counts, clique_of, soft, read
         )
-        # Copies: a loop over several arrays takes that all may be written to, or none.
+        # Copies: numba compiles a loop over several arrays only if all of them are writable, or none is.
         listing = tables(clique_of_factor.copy(), parent.copy(), evidence, output)
         table_offsets, _, kinds, numbers = listing
         around = scopes(kinds, numbers, scope_offsets, scope_variables, state_offsets, counts, offsets, axes, splits)
@@ -120,9 +120,9 @@ def list_tables(
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Which small table is what.
 
-    -> bases (O,): of messages in the store, 0 of others; outputs (O,): where marginals of variables begin among all
-    digits, 0 of others; the tables that are factors, and which; the tables that are evidence, and of which variables;
-    the variables of one state.
+    -> bases (O,): of messages in the store, 0 for others; outputs (O,): where marginals of variables begin among all
+    digits, 0 for others; the tables that are factors, and which; the tables that are evidence, and on which variables;
+    the variables with one state.
     """
     n = len(kinds)
     bases, outputs = np.zeros(n, np.int64), np.zeros(n, np.int64)

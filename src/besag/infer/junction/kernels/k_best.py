@@ -1,16 +1,16 @@
 """The k heaviest labellings on a tree of cliques, from messages that went up once.
 
 In the semiring MAX the row T_c(s, .) of a clique holds, for each entry of its residual, the best that the clique and
-all below it can do when the separator is s. So a labelling is decoded from the roots down, and to take at clique p any
-entry r but the chosen one costs
+all below it can do when the separator is s. So a labelling is decoded from the roots down, and taking another entry r
+than the chosen one at clique p costs
 
     gain(p) = max over other r of T_p(s, r)  -  T_p(s, chosen)   <= 0
 
-while everything after p is decoded anew. A labelling that came from another one by a change at p leaves the rest of the
-labellings in disjoint sets, one for each place q >= p: as this one before q, another entry at q, where at q = p the
+with everything after p decoded anew. A labelling that came from another one by a change at p splits the labellings not
+yet found into disjoint sets, one for each place q >= p: equal to this one before q, another entry at q; at q = p the
 entries that were taken there before stay excluded (Lawler 1972, Nilsson 1998). The next labelling is the best of all
-sets of all labellings so far. A labelling remembers where it came from and at which place; what is excluded is found by
-going back as long as the place is the same, and is never stored.
+sets of all labellings so far. A labelling remembers which one it came from and at which place; the excluded entries are
+found by going back as long as the place is the same, and are never stored.
 
 Groups (instances of a union) have k labellings each. Ties are broken by the order of labellings, places and entries.
 
@@ -31,9 +31,9 @@ from besag.kernels.semiring import MAX
 
 
 class Search(NamedTuple):
-    """Room for the search in one group; what a labelling is to the search, by its number."""
+    """Work space of the search in one group; arrays are indexed by the number of a labelling."""
 
-    gains: Array  # (k, P) of the sets that are left, -inf where a set is empty or taken
+    gains: Array  # (k, P) of the remaining sets, -inf where a set is empty or taken
     bounds: Array  # (k,) the value of the best of these sets
     places: IntArray  # (k,) where it is, or -1
     origin: IntArray  # (k,) the labelling that it came from
@@ -42,7 +42,7 @@ class Search(NamedTuple):
 
 
 def make_k_best() -> Callable[..., None]:
-    """Kernel: rows first..last; cliques (C,) by group, parents first, offsets (G + 1,); values (R, G, k), digits."""
+    """Kernel for rows first..last: cliques (C,) by group, parents first, offsets (G + 1,); values (R, G, k), digits."""
 
     def search_rows(
         join: Join,
@@ -85,7 +85,7 @@ def make_k_best() -> Callable[..., None]:
 
 @gathering
 def look_up(search: Search, n_places: int, n: int, value: float) -> None:
-    """The best set that is left of labelling n."""
+    """Find the best remaining set of labelling n."""
     best, place = -math.inf, -1
     for p in range(n_places):
         if search.gains[n, p] > best:
@@ -107,7 +107,7 @@ def decode(
     search: Search,
     digits: IntArray,
 ) -> None:
-    """Labelling n: as its origin before place `start`, the best of what is left there, the best after it."""
+    """Labelling n: as its origin before place `start`, the best entry not excluded there, the best after it."""
     for p in range(high - low):
         c = cliques[low + p]
         search.gains[n, p] = -math.inf
@@ -130,7 +130,7 @@ def decode(
 
 @gathering
 def copy_residual(walk: CliqueWalk, c: int, digits: IntArray, m: int, n: int) -> None:
-    """The digits of the residual of clique c in labelling n are those of labelling m."""
+    """Copy the digits of the residual of clique c from labelling m to labelling n."""
     first = walk.axis_offsets[c]
     for a in range(first + walk.splits[c, 0], first + walk.splits[c, 2]):
         digits[n, walk.axes[a]] = digits[m, walk.axes[a]]

@@ -1,10 +1,10 @@
 """Many rows on one small tree of cliques: LANES rows go through every table operation together, row index innermost.
 
-The passes are those of `join_passes` in the SUM domain, on arrays with a lane axis: messages, evidence and tiles are
+The passes are those of `passes` in the SUM domain, on arrays with a lane axis: messages, evidence and tiles are
 (., lanes), tables of factors are shared by all rows. So no variable may be fixed: what rows observe is evidence on soft
-variables. A block whose range is too narrow is reported, and the rows are done one at a time instead.
+variables. If the range is too narrow for a block, the kernel says so, and the rows are done one at a time instead.
 
-Shapes: R rows, D states of soft variables, C cliques, O small tables; `join_rows` has the rest.
+Shapes: R rows, D states of soft variables, C cliques, O small tables; `rows` has the rest.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def lane_product(lanes: int, join: Join, c: int, t: int, values: Array, bases: I
 
 @inlined
 def lane_normalise(lanes: int, join: Join, c: int, work: LaneWork) -> None:
-    """Takes a power of two out of the message of clique c in each lane; its scale and span."""
+    """Take a power of two out of the message of clique c in each lane, and set its scale and span."""
     start, stop = join.message_offsets[c], join.message_offsets[c + 1]
     for r in range(lanes):
         work.highest[0, r], work.highest[1, r] = 0.0, math.inf
@@ -136,9 +136,9 @@ def lane_narrow(
 
 
 def make_lanes(lanes: int) -> Callable[..., bool]:
-    """Kernel: rows first..last; log_z (R, 1) and marginals (R, D); True where the range was too narrow.
+    """Kernel for rows first..last: log_z (R, 1) and marginals (R, D); True if the range was too narrow.
 
-    values: tables of factors, which bases count from; evidence_of (O,): column of soft_spans, -1 where there is none;
+    values: tables of factors, whose bases count from 0; evidence_of (O,): column of soft_spans, -1 where there is none;
     down: whether marginals are wanted.
     """
 

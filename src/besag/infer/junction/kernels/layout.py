@@ -1,10 +1,10 @@
-"""How the table of a clique is walked through: it is never stored, but made tile by tile.
+"""The order in which the table of a clique is traversed: it is never stored, but made tile by tile.
 
 The axes of a clique are put in the order
 
     outer separator | outer residual | inner residual | inner separator
 
-A tile is the last two, R x J entries that fit into the first-level cache; tiles are numbered by the first two. A
+A tile is the last two, R x J entries that fit into the L1 cache; tiles are numbered by the first two. A
 message to the parent has the axes outer separator | inner separator, so that the sum over the residual adds rows of J
 contiguous entries. The separator of a clique has the order of its parent's axes.
 
@@ -18,7 +18,7 @@ import numpy as np
 from besag.arrays import IntArray
 from besag.kernels.compile import inlined
 
-TILE = 2048  # entries: a tile and its index maps stay in the first-level cache
+TILE = 2048  # entries: a tile and its index maps stay in the L1 cache
 LANE = 16  # entries of the inner separator that are worth having before residual axes are added
 LEAST = 128  # a tile below this takes one more axis, however long
 
@@ -29,8 +29,8 @@ def walk(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """The axes of all cliques in walking order: axes (A,), splits (C, 3), shape (C, 4).
 
-    splits: how many axes come before outer residual, inner residual and inner separator. shape: states of the four
-    parts.
+    splits: how many axes come before outer residual, inner residual and inner separator. shape: entries of each of the
+    four parts.
     """
     n_cliques = len(parent)
     axes, lane = np.empty(len(members), np.int64), np.empty(len(members), np.int64)

@@ -6,8 +6,8 @@ has a stride for each of its axes; entry i of tile t is at
 
     base + outer[t] + inner[i]
 
-and the base is known when the row of evidence is. For an output the tile is also split into the places of the scope
-times the steps that are summed: place[j] + step[l] runs through the tile, and belongs to inner[place[j]].
+and the base depends on the row of evidence. For an output the tile is also split into the places of its scope times the
+steps that are summed: place[j] + step[l] runs through the tile, and belongs to inner[place[j]].
 
 Shapes: V variables, F factors, C cliques, A axes of all cliques, O small tables.
 """
@@ -29,10 +29,10 @@ Maps = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArra
 def tables(
     clique_of_factor: IntArray, parent: IntArray, clique_of_evidence: IntArray, clique_of_output: IntArray
 ) -> Tables:
-    """Which small tables each clique has -> table_offsets (C + 1,), n_operands (C,), kinds (O,), numbers (O,).
+    """The small tables of each clique -> table_offsets (C + 1,), n_operands (C,), kinds (O,), numbers (O,).
 
-    Operands come first, then outputs that are nothing else: the marginals of variables that no separator holds. Number:
-    the factor, child or variable. clique_of_factor (F,) or -1, parent (C,), clique_of_evidence (V,) or -1,
+    Operands come first, then the tables that are outputs only: the marginals of variables that no separator holds.
+    numbers: the factor, child or variable. clique_of_factor (F,) or -1, parent (C,), clique_of_evidence (V,) or -1,
     clique_of_output (V,) or -1.
     """
     n_cliques = len(parent)
@@ -71,9 +71,9 @@ def spread_digits(
     out: IntArray,
     start: int,
 ) -> int:
-    """out[start:] = sum of digit times stride over axes low..high, in walking order; how many there are.
+    """out[start:] = sum of digit times stride over axes low..high, in walking order; returns how many entries.
 
-    Axis v has counts[v] digits: 0, 1, ... or, where coded, codes[digit_offsets[v]:]. Its stride is strides[v];
+    Axis v has counts[v] digits: 0, 1, ... or, if coded, codes[digit_offsets[v]:]. Its stride is strides[v];
     axes without one have 0.
     """
     out[start] = 0
@@ -106,10 +106,10 @@ def maps(
 ) -> Maps:
     """The index maps of all small tables.
 
-    scope_offsets (O + 1,), scope_variables, scope_strides: their axes that are free, a stride each. Tables of factors
-    have entries for all states, of which only some may be allowed: they go by codes. cells: whether marginals of
+    scope_offsets (O + 1,), scope_variables, scope_strides: their free axes, with a stride each. Tables of factors have
+    entries for all states, of which only some may be allowed: they are indexed by codes. cells: whether marginals of
     factors are wanted. -> outer_offsets, outer, inner_offsets, inner, place_offsets, place, step_offsets, step, runs
-    (O,); inner, place and step are int32, and there are places and steps of outputs only.
+    (O,); inner, place and step are int32; only outputs have places and steps.
     """
     n_cliques, n_tables = len(axis_offsets) - 1, len(scope_offsets) - 1
     outer_offsets, inner_offsets = np.zeros(n_tables + 1, np.int64), np.zeros(n_tables + 1, np.int64)
@@ -184,7 +184,7 @@ def run_of(
     digit_offsets: IntArray,
     counts: IntArray,
 ) -> int:
-    """How many entries from the first on are contiguous in the table, or minus how many are at one place."""
+    """How many entries from the first on are contiguous in the table, or minus how many share one place."""
     same, apart = 1, 1
     for a in range(high - 1, low - 1, -1):
         v = axes[a]
@@ -200,7 +200,7 @@ def run_of(
 
 @inlined
 def pick(axes: IntArray, low: int, high: int, strides: IntArray, counts: IntArray, out: IntArray) -> int:
-    """out = sum of digit times stride over those axes low..high that have a stride; how many there are."""
+    """out = sum of digit times stride over those axes low..high that have a stride; returns how many entries."""
     out[0] = 0
     size = 1
     for a in range(high - 1, low - 1, -1):

@@ -6,16 +6,16 @@ residual:
     m_c(s) = sum over r of T_c(s, r)                                                       upwards
     b_k(s') = sum over C_p minus s' of T_p d_p,      d_k = b_k / m_k for each child k of p    downwards
 
-d of a root is 1 / Z of its component, so that every T_c d_c is a belief that sums to one, and so are its marginals b.
-T is made anew in each pass: its operands are small and stay in the cache, which costs less than to write it to memory
-and read it again, and the memory needed is that of the messages.
+d of a root is 1 / Z of its component, so that every T_c d_c is a belief that sums to one, as do its marginals b. T is
+computed again in each pass: its operands are small and stay in the cache, which costs less than writing T to memory and
+reading it back, and the memory needed is that of the messages.
 
 Scale. A message is divided by the power of two that brings its largest entry to [1/2, 1), in the log domains by a whole
 number, so that sums of many scales are exact.
 
-Range of SUM. If the operands of a clique span a ratio of e^a_i each (largest to smallest entry that is not zero) and
-sum a_i <= RANGE, no entry of T can be lost; `upward` reports the first clique where this does not hold. Downwards
-nothing is checked: what underflows there is a probability below 1e-300.
+Range of SUM. If operand i of a clique spans a ratio of e^a_i (largest to smallest entry that is not zero) and sum a_i
+<= RANGE, no entry of T can be lost; `upward` stops at the first clique where this does not hold. Downwards nothing is
+checked: what underflows there is a probability below 1e-300.
 
 `store` holds all operands, flat, messages first; bases (O,) says where each begins.
 """
@@ -35,7 +35,7 @@ RANGE = 690.0  # nats; the smallest normal number is e^-708
 
 
 class Reads(NamedTuple):
-    """What the downward pass leaves: outputs, and marginals of variables that are read off separators."""
+    """What the downward pass reads: outputs, and marginals of variables that are read off separators."""
 
     needed: BoolArray  # (C,) whether the belief of a clique is needed
     wanted: BoolArray  # (O,) outputs
@@ -49,7 +49,7 @@ class Reads(NamedTuple):
 
 @inlined
 def normalise(semiring: int, x: Array, start: int, n: int) -> tuple[float, float]:
-    """Takes a scale out of x; the scale, in powers of two (SUM) or as it is, and the span of x in nats."""
+    """Take a scale out of x; returns it, in powers of two (SUM) or as it is, and the span of x in nats."""
     zero = zero_of(semiring)
     highest, lowest = zero, math.inf
     for i in range(start, start + n):
@@ -64,7 +64,7 @@ def normalise(semiring: int, x: Array, start: int, n: int) -> tuple[float, float
         for i in range(start, start + n):
             x[i] *= factor
         return float(exponent), math.log(highest) - math.log(lowest)
-    # Towards 0: a tiny negative number less -1 would lose all of its digits.
+    # Rounded towards 0: a tiny negative number minus -1 would lose all of its digits.
     taken = float(math.floor(highest) if highest >= 0.0 else math.ceil(highest))
     for i in range(start, start + n):
         x[i] -= taken
@@ -93,7 +93,7 @@ def climb(
     out: Array,
     start: int,
 ) -> None:
-    """out[start:] (+)= what some tiles of clique c add to its message."""
+    """out[start:] (+)= the contribution of some tiles of clique c to its message."""
     n_tiles, n_rows, width = join.shape[c, 1], join.shape[c, 2], join.shape[c, 3]
     for t in range(first_tile, last_tile):
         product(semiring, join, c, t, store, bases, -1, tile)
@@ -112,7 +112,7 @@ def upward(
     scales: Array,
     tile: Array,
 ) -> bool:
-    """Messages of some cliques, children before parents, to their parents; True where the range was too narrow.
+    """Messages of some cliques, children before parents, to their parents; True if the range was too narrow.
 
     Messages begin at 0 in store. spans (O,): of factors and evidence. message_spans, scales (C,): of messages.
     """
@@ -129,7 +129,7 @@ def upward(
 
 @inlined
 def divide(semiring: int, n: int, belief: Array, low: int, scale: float, store: Array, start: int) -> None:
-    """store = belief / store with its scale, 0 where both are."""
+    """store = belief / (store times its scale), 0 where both are 0."""
     factor = math.ldexp(1.0, -int(scale)) if semiring == SUM else 0.0
     for i in range(n):
         message = store[start + i]
@@ -154,7 +154,7 @@ def sink(
     sums: Array,
     beliefs: Array,
 ) -> None:
-    """beliefs (+)= what some tiles of clique c add to its outputs, which lie one after the other at reads.rooms."""
+    """beliefs (+)= the contribution of some tiles of clique c to its outputs, which lie side by side at reads.rooms."""
     n_tiles, n_rows, width = join.shape[c, 1], join.shape[c, 2], join.shape[c, 3]
     first, last = join.table_offsets[c], join.table_offsets[c + 1]
     for t in range(first_tile, last_tile):
@@ -179,7 +179,7 @@ def settle(
     marginals: Array,
     cells: Array,
 ) -> None:
-    """What follows from the outputs of clique c: d of its children, and marginals, as probabilities."""
+    """Derive from the outputs of clique c the d of its children, and marginals as probabilities."""
     first = join.table_offsets[c]
     for o in range(first, join.table_offsets[c + 1]):
         if not reads.wanted[o]:
@@ -207,7 +207,7 @@ def write(semiring: int, n: int, beliefs: Array, start: int, out: Array, target:
 
 @inlined
 def exponentiate(n: int, x: Array, start: int) -> None:
-    """Log-probabilities as probabilities, whose sum is one whatever large logarithms have lost; zero where all are."""
+    """Log-probabilities as probabilities, normalised since large logarithms lose digits; zeros if all are zero."""
     high, whole = -math.inf, 0.0
     for i in range(n):
         high = max(high, x[at(start + i)])
@@ -238,7 +238,7 @@ def downward(
     """Beliefs of some cliques, the last one first, and what is read off them; messages in store are replaced by d.
 
     moves (O,): what fixed variables add to bases. marginals: of free variables; cells: of factors, flat, both at
-    out_bases (O,). beliefs: room for the outputs of a clique.
+    out_bases (O,). beliefs: work space for the outputs of a clique.
     """
     for i in range(len(cliques) - 1, -1, -1):
         c = cliques[i]

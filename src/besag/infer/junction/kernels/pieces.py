@@ -12,7 +12,7 @@ from besag.kernels.semiring import SUM, plus, zero_of
 
 
 def make_bind() -> Callable[..., None]:
-    """Kernel: row b bound."""
+    """Kernel: bind row b."""
 
     def bind_row(join: Join, rows: RowNumbers, b: int, work: RowWork) -> None:
         bind(join, rows, b, work)
@@ -21,7 +21,7 @@ def make_bind() -> Callable[..., None]:
 
 
 def make_climb_all(semiring: int) -> Callable[..., bool]:
-    """Kernel: messages of some cliques; True where the range was too narrow."""
+    """Kernel: messages of some cliques; True if the range was too narrow."""
 
     def climb_all(join: Join, cliques: IntArray, work: RowWork, tile: Array) -> bool:
         return upward(
@@ -32,7 +32,7 @@ def make_climb_all(semiring: int) -> Callable[..., bool]:
 
 
 def make_climb_piece(semiring: int) -> Callable[..., None]:
-    """Kernel: what a piece of a clique adds to its message, at out[start:]; low..high there is made zero first."""
+    """Kernel: what a piece of a clique adds to its message, at out[start:]; low..high there is set to zero first."""
 
     def climb_piece(
         join: Join,
@@ -67,7 +67,7 @@ def make_join_pieces(semiring: int) -> Callable[..., None]:
 
 
 def make_finish_climb(semiring: int) -> Callable[..., bool]:
-    """Kernel: scale and span of the message of a clique; True where its range is too narrow."""
+    """Kernel: scale and span of the message of a clique; True if its range is too narrow."""
 
     def finish_climb(join: Join, c: int, work: RowWork) -> bool:
         start = join.message_offsets[c]
@@ -90,7 +90,7 @@ def make_turn(semiring: int) -> Callable[..., None]:
 
 
 def make_sink_piece(semiring: int) -> Callable[..., None]:
-    """Kernel: what a piece of a clique adds to its outputs, in beliefs, from zero."""
+    """Kernel: the contribution of a piece of a clique to its outputs, in beliefs, which are set to zero first."""
 
     def sink_piece(
         join: Join,
@@ -111,7 +111,7 @@ def make_sink_piece(semiring: int) -> Callable[..., None]:
 
 
 def make_settle(semiring: int) -> Callable[..., None]:
-    """Kernel: what follows from the outputs of a clique."""
+    """Kernel: d of the children and marginals, from the outputs of a clique."""
 
     def settle_clique(
         join: Join,
@@ -129,7 +129,7 @@ def make_settle(semiring: int) -> Callable[..., None]:
 
 
 def make_sink_all(semiring: int) -> Callable[..., None]:
-    """Kernel: beliefs of some cliques, and what follows."""
+    """Kernel: beliefs of some cliques, with d of the children and marginals."""
 
     def sink_all(
         join: Join,

@@ -1,8 +1,8 @@
 """Products made in steps: operands of a large clique are joined at their own size first.
 
-A clique of N entries with k operands costs N k multiplications, and as many additions for its outputs. Where the scopes
-of two operands together have far fewer entries than the clique, they are multiplied there: a clique of their scopes is
-put between, which eliminates nothing and whose message is that product (a binary join tree, Shenoy 1997). The pair of
+A clique of N entries with k operands costs N k multiplications, and as many additions for its outputs. If the union of
+the scopes of two operands has far fewer entries than the clique, they are multiplied there: a clique on that union is
+put between, which eliminates nothing and whose message is the product (a binary join tree, Shenoy 1997). The pair with
 the smallest union is joined first, until none is `SHARE` times smaller than the clique or two operands are left.
 
 Shapes: F factors, V variables, C cliques.
@@ -17,7 +17,7 @@ from besag.kernels.compile import inlined
 
 WORTHWHILE = 512.0  # entries of a clique: below this another clique costs more than it saves
 SHARE = 4.0
-LARGE, LARGE_SHARE = 1e6, 16.0  # large cliques: messages are what takes memory
+LARGE, LARGE_SHARE = 1e6, 16.0  # of large cliques, for every message between takes memory
 MAX_MEMBERS, MAX_OPERANDS = 62, 48  # scopes are bit sets in a word; the search is cubic
 
 Answer = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
@@ -35,10 +35,10 @@ def gather_operands(
     free_offsets: IntArray,
     free_variables: IntArray,
 ) -> Answer:
-    """Cliques with those put between.
+    """The cliques, with those put between.
 
     free_offsets (F + 1,), free_variables: axes of factors that are not fixed. -> member_offsets, members, n_separator,
-    parent, clique_of_factor (F,), number (C,) of the cliques that were there.
+    parent, clique_of_factor (F,), number (C,): the new numbers of the given cliques.
     """
     n_cliques, n_factors = len(parent), len(clique_of_factor)
     n_all = n_cliques + n_factors
@@ -60,7 +60,7 @@ def gather_operands(
         if parent[c] >= 0:
             operand[top[parent[c]]] = n_factors + c
             top[parent[c]] += 1
-    owner = np.full(n_all, -1, np.int64)  # new clique of each factor, then new parent of each clique there was
+    owner = np.full(n_all, -1, np.int64)  # new clique of each factor, then new parent of each given clique
     n_new = n_cliques + len(operand)
     new_parent, between, new_mask = (
         np.full(n_new, -1, np.int64),
@@ -70,7 +70,7 @@ def gather_operands(
     number = np.zeros(n_cliques, np.int64)
     place = np.zeros(len(counts), np.int64)
     masks, sizes = np.zeros(MAX_OPERANDS, np.int64), np.zeros(MAX_OPERANDS)
-    holds = np.zeros(MAX_OPERANDS, np.int64)  # an operand, or -1 - the new clique
+    holds = np.zeros(MAX_OPERANDS, np.int64)  # an operand, or -1 minus the new clique's number
     n_made = 0
     for c in range(n_cliques):
         low, size = member_offsets[c], member_offsets[c + 1] - member_offsets[c]

@@ -1,4 +1,4 @@
-"""What arrives at the roots of a tree of cliques, for rows of evidence."""
+"""Messages that arrive at the roots of a tree of cliques, for rows of evidence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from besag.kernels.semiring import SUM
 
 
 def make_roots(semiring: int) -> Callable[..., bool]:
-    """Kernel: constants (R,) and messages of roots (R, M), in logarithms; True where the range was too narrow."""
+    """Kernel: constants (R,) and messages of roots (R, M), in logarithms; True if the range was too narrow."""
 
     def roots(
         join: Join,

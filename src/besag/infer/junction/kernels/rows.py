@@ -1,8 +1,8 @@
 """Kernels over rows of evidence on a tree of cliques: propagate, decode, draw.
 
 A row brings the codes of fixed variables, which move the bases of factors; weights on the states of soft variables; and
-a constant, the logarithm of what no clique holds. The numbers of a row are bound, messages go up, and what is wanted
-follows; a row whose Z is zero gets zeros.
+a constant, the logarithm of what no clique holds. A row is bound, messages go up, and the answers are computed from
+them; a row whose Z is zero gets zeros.
 
 Shapes: R rows, V variables, O small tables, C cliques, G groups (instances of a union) of roots.
 """
@@ -24,7 +24,7 @@ LN2 = math.log(2.0)
 
 
 class RowNumbers(NamedTuple):
-    """What rows bring."""
+    """The numbers of all rows, and where they go."""
 
     codes: IntArray  # (R, V) of fixed variables
     fixed_offsets: IntArray  # (O + 1,)
@@ -34,7 +34,7 @@ class RowNumbers(NamedTuple):
     spans: Array  # (O,) of factors
     soft: Array  # (R, D) weights of the D states of soft variables, in the domain of the semiring
     soft_start: int  # where they begin in store
-    soft_tables: IntArray  # (E,) the small tables that they are
+    soft_tables: IntArray  # (E,) the small table of each soft variable
     soft_spans: Array  # (R, E)
     constants: Array  # (R, G) logarithms
     groups: IntArray  # (C,) group of a clique
@@ -42,7 +42,7 @@ class RowNumbers(NamedTuple):
 
 
 class RowWork(NamedTuple):
-    """Room for one row at a time."""
+    """Work space for one row at a time."""
 
     store: Array  # messages, evidence, tables
     bases: IntArray  # (O,)
@@ -56,7 +56,7 @@ class RowWork(NamedTuple):
 
 
 class CliqueWalk(NamedTuple):
-    """Axes of cliques, to go from entries to states."""
+    """Axes of cliques, to turn entries into states."""
 
     axis_offsets: IntArray  # (C + 1,)
     axes: IntArray
@@ -66,7 +66,7 @@ class CliqueWalk(NamedTuple):
 
 @gathering
 def bind(join: Join, rows: RowNumbers, b: int, work: RowWork) -> None:
-    """Bases and weights of row b."""
+    """Set the bases and weights of row b."""
     for o in range(len(rows.bases)):
         moved = 0
         for i in range(rows.fixed_offsets[o], rows.fixed_offsets[o + 1]):
@@ -81,7 +81,7 @@ def bind(join: Join, rows: RowNumbers, b: int, work: RowWork) -> None:
 
 @gathering
 def rise(semiring: int, join: Join, rows: RowNumbers, b: int, work: RowWork, log_z: Array) -> bool:
-    """Row b bound, all messages up, log Z of its groups in log_z[b]; True where the range was too narrow."""
+    """Bind row b, send all messages up, log Z of its groups to log_z[b]; True if the range was too narrow."""
     bind(join, rows, b, work)
     if upward(
         semiring,
@@ -119,7 +119,7 @@ def total_up(semiring: int, join: Join, rows: RowNumbers, b: int, work: RowWork,
 
 @gathering
 def turn(semiring: int, join: Join, rows: RowNumbers, b: int, work: RowWork, log_z: Array) -> None:
-    """d of the roots: one over Z, or 0 for a group without a labelling."""
+    """d of the roots: 1 / Z, or 0 for a group without a labelling."""
     for c in range(len(join.parent)):
         if join.parent[c] < 0:
             work.beliefs[0] = one_of(semiring)
@@ -129,10 +129,10 @@ def turn(semiring: int, join: Join, rows: RowNumbers, b: int, work: RowWork, log
 
 
 def make_propagate(semiring: int) -> Callable[..., bool]:
-    """Kernel: rows first..last; log_z (R, G); True where the range was too narrow.
+    """Kernel for rows first..last: log_z (R, G); True if the range was too narrow.
 
     marginals (R, D) gets those of free variables, cells (R, .) those of factors, at out_bases (O,); both may be empty,
-    and reads.needed says what to make.
+    and reads.needed says which beliefs to make.
     """
 
     def propagate(
@@ -198,7 +198,7 @@ def set_residual(walk: CliqueWalk, c: int, r: int, digits: IntArray) -> None:
 
 @gathering
 def fill_row(semiring: int, join: Join, walk: CliqueWalk, c: int, digits: IntArray, work: RowWork, row: Array) -> int:
-    """row = T_c(s, .) at the digits of the separator; how long it is."""
+    """row = T_c(s, .) at the digits of the separator; returns its length."""
     s, j = separator_index(join, walk, c, digits)
     n_tiles, n_rows, width = join.shape[c, 1], join.shape[c, 2], join.shape[c, 3]
     first = join.table_offsets[c]
@@ -225,7 +225,7 @@ def fill_row(semiring: int, join: Join, walk: CliqueWalk, c: int, digits: IntArr
 
 @gathering
 def best_of(n: int, row: Array) -> int:
-    """The first largest entry."""
+    """The largest entry, the first of equal ones."""
     best = 0
     for r in range(1, n):
         if row[r] > row[best]:
@@ -281,7 +281,7 @@ def make_decode(rising: int) -> Callable[..., None]:
 
 
 def make_draw(semiring: int, rising: int) -> Callable[..., bool]:
-    """Kernel: digits (R, n, V) of n samples for rows first..last; True where the range was too narrow.
+    """Kernel: digits (R, n, V) of n samples for rows first..last; True if the range was too narrow.
 
     rising: whether messages are still to be sent.
     """

@@ -3,8 +3,8 @@
 A factor has an axis for each variable of its scope; those that are free are axes of its clique, those that are fixed
 move its base by code times stride. A message has the axes of its separator, outer separator | inner separator.
 
-The marginal of a variable is read off the smallest separator that holds it, or where there is none off the belief of
-its clique. A clique's belief is needed where something is read off it, or off a separator below it.
+The marginal of a variable is read off the smallest separator that holds it, or, if there is none, off the belief of its
+clique. A clique's belief is needed if something is read off it, or off a separator below it.
 
 Shapes: V variables, F factors, C cliques, O small tables.
 """
@@ -100,7 +100,7 @@ def owners(
 ) -> Owners:
     """(V,) or -1: the clique of a variable's evidence, the clique and the separator that its marginal is read off.
 
-    The smallest that holds the variable, of several the last.
+    Of the cliques or separators that hold the variable, the smallest; of equal ones, the last.
     """
     n = len(counts)
     evidence, output, separator = np.full(n, -1, np.int64), np.full(n, -1, np.int64), np.full(n, -1, np.int64)
@@ -136,10 +136,10 @@ def reading(
     message_offsets: IntArray,
     factor_sizes: IntArray,
 ) -> Reading:
-    """What to read where; see `join_passes.Reads`.
+    """What to read where; see `passes.Reads`.
 
     separator_of (V,): the child of the separator that the marginal of a variable is read off, or -1. factor_sizes (F,):
-    table entries, or (0,) where marginals of factors are not wanted.
+    table entries, or (0,) if marginals of factors are not wanted.
     """
     n_cliques = len(parent)
     offsets = np.zeros(n_cliques + 1, np.int64)

@@ -1,20 +1,20 @@
-"""Messages that stay: evidence changes, and only what depends on it is made again.
+"""Messages that are kept: when evidence changes, only what depends on it is computed again.
 
 Every edge of the tree has two messages over its separator,
 
     up(c)    = sum over C_c - s_c of T_c                                     to the parent
     down(c)  = sum over C_p - s_c of T_p down(p) / up(c),    p the parent    from it
 
-where T is the product of all operands, as in `join_passes`; the division is done by leaving the operand out, since what
-is zero now may be positive under the next evidence. The marginal of a variable is read off up(c) down(c) of a separator
+where T is the product of all operands, as in `passes`; the division is done by leaving the operand out, since what is
+zero now may be positive under the next evidence. The marginal of a variable is read off up(c) down(c) of a separator
 that holds it, or off the belief T_c down(c) of its clique. All messages have a largest entry of one; what is taken out
 of up(c) is its scale, and log Z is the sum of all scales.
 
-What is right. `clock[NOW]` counts changes of evidence, `when[c, BELOW]` those at or below clique c, so that up(c) is
-right if BELOW is what it was when it was looked at (UP_SEEN), and down(c) if NOW - BELOW, the changes outside, is
-(DOWN_SEEN). A message that is not is looked at: it is made again if the evidence of its clique (TOUCHED) or a message
-that it is made of (UP_MADE, DOWN_MADE) has changed since it was last looked at (UP_CHECKED, DOWN_CHECKED). One that
-comes out as before has not changed, and what follows from it is kept: evidence that separates stops the news.
+Which messages are current. `clock[NOW]` counts changes of evidence, `when[c, BELOW]` those at or below clique c. So
+up(c) is current if BELOW is what it was at its last check (UP_SEEN), and down(c) if NOW - BELOW, the changes outside,
+is (DOWN_SEEN). Any other message is checked: it is computed again if the evidence of its clique (TOUCHED) or a message
+that it depends on (UP_MADE, DOWN_MADE) has changed since its last check (UP_CHECKED, DOWN_CHECKED). If it comes out as
+before it counts as unchanged, and what depends on it is kept: evidence that separates stops a change from spreading.
 
 Shapes: V variables, C cliques, O small tables, D states that are left of the free variables.
 """
@@ -37,21 +37,21 @@ N_STAMPS = 9
 NOW, N_MADE, N_IMPOSSIBLE = range(3)
 TREE_OPERAND, TREE_ROOT = range(2)
 IN_SEPARATOR, CLIQUE, OUTPUT, STATES_BEFORE, STATES_AFTER = range(5)
-EVERYTHING, NOTHING = -2, -1  # what may be asked for besides a variable
+EVERYTHING, NOTHING = -2, -1  # what may be asked for instead of a variable
 
 
 class Places(NamedTuple):
     """Where things are."""
 
     bases: IntArray  # (O,) where tables begin in store
-    tree: IntArray  # (C, 2) the small table that up(c) is at the parent; the root above c
-    readings: IntArray  # (V, 5) 1 where it is in a separator; its child, or the clique; the small table that is the
-    # output of the clique; states of the separator's axes before and after the variable
+    tree: IntArray  # (C, 2) the small table of up(c) at the parent; the root above c
+    readings: IntArray  # (V, 5) 1 if the variable is in a separator; the separator's child, or the clique; the small
+    # table that is the output of the clique; entries of the separator's axes before and after the variable
     digit_offsets: IntArray  # (V + 1,)
 
 
 class Held(NamedTuple):
-    """What stays between questions, and room to work in."""
+    """What is kept between questions, and work space."""
 
     store: Array  # up, at message_offsets, then evidence, then tables
     down: Array  # at message_offsets
@@ -71,7 +71,7 @@ class Held(NamedTuple):
 
 @gathering
 def touch(join: Join, changed: IntArray, n_changed: int, held: Held) -> None:
-    """The evidence of some cliques has changed."""
+    """Record that the evidence of some cliques has changed."""
     for i in range(n_changed):
         held.clock[NOW] += 1
         c = changed[i]
@@ -83,19 +83,19 @@ def touch(join: Join, changed: IntArray, n_changed: int, held: Held) -> None:
 
 @inlined
 def up_is_right(held: Held, c: int) -> bool:
-    """Whether up(c) needs no look."""
+    """Whether up(c) needs no check."""
     return bool(held.when[c, UP_SEEN] == held.when[c, BELOW])
 
 
 @inlined
 def down_is_right(held: Held, c: int) -> bool:
-    """Whether down(c) needs no look."""
+    """Whether down(c) needs no check."""
     return bool(held.when[c, DOWN_SEEN] == held.clock[NOW] - held.when[c, BELOW])
 
 
 @gathering
 def push_children(join: Join, c: int, but: int, held: Held, n: int) -> int:
-    """Puts the children of c, but one, whose messages need a look on the stack."""
+    """Put on the stack those children of c, but one, whose messages need a check."""
     first = join.table_offsets[c]
     for o in range(first, first + join.n_operands[c]):
         k = join.numbers[o]
@@ -107,7 +107,7 @@ def push_children(join: Join, c: int, but: int, held: Held, n: int) -> int:
 
 @gathering
 def way_to(join: Join, places: Places, asked: int, held: Held) -> tuple[int, int]:
-    """What the marginal of one variable needs: cliques on the stack (up), and the path (down); how many of each."""
+    """The cliques that the marginal of one variable needs, on the stack (up) and the path (down); how many of each."""
     c, n, n_path = places.readings[asked, CLIQUE], 0, 0
     if places.readings[asked, IN_SEPARATOR] == 0:
         n = push_children(join, c, -1, held, n)
@@ -138,7 +138,7 @@ def way_to_all(join: Join, asked: int, held: Held) -> tuple[int, int]:
 
 @gathering
 def made_since(join: Join, c: int, but: int, held: Held, then: int) -> bool:
-    """Whether evidence at c, or a message to it from a child, but one, has changed since."""
+    """Whether evidence at c, or a message to it from any child but one, has changed since `then`."""
     if held.when[c, TOUCHED] > then:
         return True
     first = join.table_offsets[c]
@@ -151,7 +151,7 @@ def made_since(join: Join, c: int, but: int, held: Held, then: int) -> bool:
 
 @gathering
 def too_wide(semiring: int, join: Join, c: int, left_out: int, span: float, held: Held) -> bool:
-    """Whether the operands of c, but one, and something of this span are more than SUM can hold."""
+    """Whether the operands of c, but one, and another of this span together exceed the range of SUM."""
     first = join.table_offsets[c]
     for o in range(first, first + join.n_operands[c]):
         if o != left_out:
@@ -161,7 +161,7 @@ def too_wide(semiring: int, join: Join, c: int, left_out: int, span: float, held
 
 @inlined
 def settle(semiring: int, n: int, x: Array) -> tuple[float, float]:
-    """Divides x by its largest entry; the logarithm of that, and the span of x."""
+    """Divide x by its largest entry; returns the logarithm of that, and the span of x."""
     zero = zero_of(semiring)
     highest, lowest = zero, math.inf
     for i in range(n):
@@ -181,7 +181,7 @@ def settle(semiring: int, n: int, x: Array) -> tuple[float, float]:
 
 @inlined
 def put(n: int, x: Array, y: Array, start: int) -> bool:
-    """y[start:] = x; whether that changed anything."""
+    """y[start:] = x; returns whether that changed anything."""
     differs = False
     for i in range(n):
         differs = differs or y[start + i] != x[i]
@@ -193,7 +193,7 @@ def put(n: int, x: Array, y: Array, start: int) -> bool:
 
 @gathering
 def make_up(semiring: int, join: Join, places: Places, c: int, held: Held) -> bool:
-    """up(c); whether it has changed."""
+    """Compute up(c); returns whether it has changed."""
     n_tiles, n_rows, width = join.shape[c, 1], join.shape[c, 2], join.shape[c, 3]
     size = join.shape[c, 0] * width
     for i in range(size):
@@ -209,7 +209,7 @@ def make_up(semiring: int, join: Join, places: Places, c: int, held: Held) -> bo
 
 @gathering
 def make_down(semiring: int, join: Join, places: Places, c: int, held: Held) -> bool:
-    """down(c); whether it has changed."""
+    """Compute down(c); returns whether it has changed."""
     p, o = join.parent[c], places.tree[c, TREE_OPERAND]
     size = join.message_offsets[c + 1] - join.message_offsets[c]
     for i in range(size):
@@ -234,7 +234,7 @@ def weigh(semiring: int, join: Join, places: Places, c: int, t: int, left_out: i
 
 @gathering
 def rise(semiring: int, join: Join, places: Places, n: int, held: Held) -> bool:
-    """Makes up right for the n cliques on the stack; True where the range was too narrow."""
+    """Bring up(c) up to date for the n cliques on the stack; True if the range was too narrow."""
     while n > 0:
         c = held.stack[n - 1]
         if up_is_right(held, c):
@@ -257,7 +257,7 @@ def rise(semiring: int, join: Join, places: Places, n: int, held: Held) -> bool:
 
 @gathering
 def fall(semiring: int, join: Join, places: Places, n_path: int, held: Held) -> bool:
-    """Makes down right along the path, from its end; True where the range was too narrow."""
+    """Bring down(c) up to date along the path, from its end; True if the range was too narrow."""
     for i in range(n_path - 1, -1, -1):
         c = held.path[i]
         if down_is_right(held, c):
@@ -277,7 +277,7 @@ def fall(semiring: int, join: Join, places: Places, n_path: int, held: Held) -> 
 
 @gathering
 def read_separator(semiring: int, join: Join, places: Places, v: int, held: Held) -> bool:
-    """The marginal of v as sums of up(c) down(c); True where the range was too narrow."""
+    """The marginal of v as sums of up(c) down(c); True if the range was too narrow."""
     c, before, after = places.readings[v, CLIQUE], places.readings[v, STATES_BEFORE], places.readings[v, STATES_AFTER]
     if semiring == SUM and held.up_spans[c] + held.down_spans[c] > RANGE:
         return True
@@ -296,7 +296,7 @@ def read_separator(semiring: int, join: Join, places: Places, v: int, held: Held
 
 @gathering
 def read_clique(semiring: int, join: Join, places: Places, c: int, first: int, last: int, held: Held) -> bool:
-    """Sums of T_c down(c) for some outputs; True where the range was too narrow."""
+    """Sums of T_c down(c) for some outputs; True if the range was too narrow."""
     if first == last:
         return False
     if too_wide(semiring, join, c, -1, held.down_spans[c] if join.parent[c] >= 0 else 0.0, held):
@@ -312,7 +312,7 @@ def read_clique(semiring: int, join: Join, places: Places, c: int, first: int, l
 
 @inlined
 def share_out(semiring: int, start: int, stop: int, x: Array) -> bool:
-    """x[start:stop] as probabilities; False where it is zero, and stays so."""
+    """Normalise x[start:stop] to probabilities; False if it is all zero, and left so."""
     high, z = -math.inf, 0.0
     for i in range(start, stop):
         high = max(high, x[i])
@@ -327,14 +327,14 @@ def share_out(semiring: int, start: int, stop: int, x: Array) -> bool:
 
 @inlined
 def mark(held: Held, root: int, impossible: bool) -> None:
-    """Keeps whether a component has Z = 0."""
+    """Record whether a component has Z = 0."""
     held.clock[N_IMPOSSIBLE] += int(impossible) - held.when[root, IMPOSSIBLE]
     held.when[root, IMPOSSIBLE] = int(impossible)
 
 
 @gathering
 def read_off(semiring: int, join: Join, places: Places, asked: int, held: Held) -> bool:
-    """What was asked for, in marginals, not yet normalised; True where the range was too narrow."""
+    """Put what was asked for into marginals, not yet normalised; True if the range was too narrow."""
     v, last = (asked, asked + 1) if asked >= 0 else (0, len(places.readings))
     for i in range(places.digit_offsets[v], places.digit_offsets[last]):
         held.marginals[i] = zero_of(semiring)
@@ -354,9 +354,9 @@ def read_off(semiring: int, join: Join, places: Places, asked: int, held: Held) 
 
 
 def make_ask(semiring: int) -> Callable[..., bool]:
-    """Kernel: evidence has changed at some cliques, and a variable is asked for, or NOTHING (log Z), or EVERYTHING.
+    """Kernel: take in changed evidence at some cliques, and answer for a variable, for NOTHING (log Z) or EVERYTHING.
 
-    marginals has the answer, clock whether there is one. True where the range was too narrow: nothing is right then.
+    marginals has the answer, clock whether there is one. True if the range was too narrow: then nothing is valid.
     """
 
     def ask(join: Join, places: Places, changed: IntArray, n_changed: int, asked: int, held: Held) -> bool:

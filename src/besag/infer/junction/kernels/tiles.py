@@ -1,8 +1,8 @@
-"""Tiles of a clique: the product of its operands made in one, and summed out of one.
+"""Tiles of a clique: the product of its operands is formed tile by tile, and summed from there.
 
-An operand reads store[base + outer[t] + inner[i]] at entry i of tile t (`join_maps`): by single loads, or in runs where
-entries of the tile lie in a row in the operand too, or all at one place. Sums go to the message of the clique, by rows
-of the tile, or onto the scope of an output, by places and steps.
+Entry i of tile t of an operand is store[base + outer[t] + inner[i]] (`maps`), read by single loads, or in runs if
+successive entries of the tile are contiguous in the operand too, or all at one place. Sums go to the message of the
+clique, by rows of the tile, or to the scope of an output, by places and steps.
 
 A tile is a flat work array of R rows (inner residual) times J (inner separator).
 """
@@ -37,7 +37,7 @@ class Join(NamedTuple):
     place: IntArray  # int32
     step_offsets: IntArray
     step: IntArray  # int32
-    runs: IntArray  # (O,) entries in a row of tile and table: contiguous in both, or minus those at one place
+    runs: IntArray  # (O,) length of a run: entries contiguous in tile and table, or minus those at one place
 
 
 @gathering
@@ -101,7 +101,7 @@ def multiply_run(semiring: int, n: int, run: int, x: Array, here: int, y: Array,
 def multiply_runs(
     semiring: int, n: int, run: int, x: Array, base: int, index: IntArray, start: int, started: bool, y: Array
 ) -> None:
-    """y = an operand in runs, or y times it where it has been started."""
+    """y = an operand in runs, or y times it if y has been started."""
     length = abs(run)
     for i in range(0, n, length):
         here = base + index[start + i]
@@ -177,7 +177,7 @@ def total(semiring: int, n: int, x: Array, start: int, stride: int, value: float
 
 @inlined
 def highest_of(n: int, x: Array, start: int, stride: int) -> float:
-    """The largest of x[start + i stride]; four at a time, so that no comparison waits for the one before."""
+    """The largest of x[start + i stride]; four at a time, so that no comparison waits for the previous one."""
     a, b, c, d = -math.inf, -math.inf, -math.inf, -math.inf
     whole = n - n % 4
     for i in range(0, whole, 4):

@@ -1,14 +1,14 @@
 """From an elimination order to a tree of cliques.
 
-Eliminating v makes a clique of v and its neighbours that are left,
+Eliminating v makes a clique of v and its remaining neighbours,
 
     C(v) = {v} + N(v),     N(v) = later neighbours of v  +  union over u with parent(u) = v of N(u) - {v}
     parent(v) = the first of N(v) to be eliminated
 
-which is symbolic factorisation: the time is the size of the answer. Where N(u) = C(v) for v = parent(u), C(v) is part
-of C(u), and one child u of v takes v over: what is left are cliques that eliminate a chain of variables each. A clique
-has a separator, what it shares with its parent, and a residual, what it eliminates. Cliques are numbered so that
-children come before parents. Variables that are kept are never eliminated: they stay in separators up to the roots.
+which is symbolic factorisation, in time proportional to the size of the result. If N(u) = C(v) for v = parent(u), C(v)
+is part of C(u), and one such child u takes v over, so that each remaining clique eliminates a chain of variables. A
+clique has a separator, which it shares with its parent, and a residual, which it eliminates. Cliques are numbered so
+that children come before parents. Kept variables are never eliminated: they stay in separators up to the roots.
 
 Shapes: V variables, n eliminated, C cliques, A members of all cliques.
 """
@@ -27,7 +27,7 @@ Answer = tuple[IntArray, IntArray, IntArray, IntArray, IntArray]
 
 @inlined
 def cliques(order: IntArray, first: IntArray, others: IntArray) -> Answer:
-    """Cliques of an order (n,), neighbours being first (V + 1,) and others.
+    """Cliques of an order (n,); first (V + 1,) and others list the neighbours.
 
     -> member_offsets (C + 1,), members (A,) with the separator before the residual, n_separator (C,), parent (C,) or
     -1, clique_of (V,): where a variable is eliminated, or -1.
@@ -131,7 +131,7 @@ def make_cliques() -> Callable[..., Answer]:
 
 
 def clique_entries(counts: IntArray, member_offsets: IntArray, members: IntArray) -> Array:
-    """(C,): table entries of each clique, as float64: they may be too many to count."""
+    """(C,): table entries of each clique, as float64 since int64 may overflow."""
     if len(members) == 0:
         return np.ones(len(member_offsets) - 1)
     logs = np.add.reduceat(np.log2(counts[members].astype(np.float64)), member_offsets[:-1])

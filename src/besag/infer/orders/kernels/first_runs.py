@@ -15,7 +15,7 @@ WEIGHTED, FILL, WEIGHT = 0, 1, 2
 N_GREEDY = 3
 TIES = 2.0**-20  # noise that chooses among ties only
 STEPS_OF_CALL = 2_000
-BETTER = 1.0 - 1e-9  # less is rounding, in which the two modes of the kernels may differ
+BETTER = 1.0 - 1e-9  # smaller gains may be rounding, in which plain Python and compiled code may differ
 NO_LIMIT = 1 << 62
 
 
@@ -29,10 +29,10 @@ def make_neighbours() -> Callable[..., tuple[IntArray, IntArray]]:
 
 
 def make_first_runs() -> Callable[..., tuple[RunStart, Array, IntArray, int, Run, int, int, int]]:
-    """Kernel: each rule without noise, ties in the order of the variables, or fewer where another run cannot pay.
+    """Kernel: a run of each rule without noise, ties in the order of the variables; fewer if another cannot pay.
 
-    -> what runs share; the factors of the keys; the best order, its rule and its run; how many runs were made, what
-    they took, and what the last one took. search_steps, most_steps: see `order`.
+    -> what runs share; the factors of the keys; the best order, its rule and its run; how many runs were made, the
+    steps that they took, and those of the last one. search_steps, most_steps: see `besag.infer.orders.search`.
     """
 
     def first_runs(
@@ -72,7 +72,7 @@ def make_first_runs() -> Callable[..., tuple[RunStart, Array, IntArray, int, Run
 
 
 def make_prepared() -> Callable[..., RunStart]:
-    """Kernel: prepared."""
+    """Kernel: prepare_runs."""
 
     def shared(cardinalities: IntArray, first: IntArray, others: IntArray) -> RunStart:
         return prepare_runs(cardinalities, first, others)

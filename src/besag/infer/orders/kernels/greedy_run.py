@@ -1,28 +1,28 @@
 """Greedy elimination orders: one run over a graph of variables, and the scores that it starts from.
 
-To eliminate v is to join its neighbours C to each other and to take v out; the table of v and C has K_v prod_C K_a
-entries. A greedy order takes at each step the variable of the least key. With weights w,
+Eliminating v joins its neighbours C to each other and removes v; the table of v and C has K_v prod_C K_a entries. A
+greedy order takes at each step the variable with the least key. With weights w,
 
     score(v)  sum of w_a w_b over the pairs a, b of neighbours of v that are not joined yet
     size(v)   sum of log K over v and its neighbours
     key(v)    score(v), or size(v), times a factor of v that breaks ties or adds noise
 
-but a variable of score 0 goes before all others, since it costs nothing that would not have to be paid later. Of those
-that have the same clique, the one of the most states goes first: the tables of the rest are smaller without it.
+but a variable with score 0 goes before all others, since its table has to be paid for at any time. Of those with the
+same clique, the one with the most states goes first: the tables of the rest are smaller without it.
 
-Scores and sizes follow the graph by small corrections. With W_v the sum of w over the neighbours of v, and M the common
-neighbours of a and b, to join a and b does
+Scores and sizes are updated incrementally. With W_v the sum of w over the neighbours of v, and M the common neighbours
+of a and b, joining a and b does
 
     score(m) -= w_a w_b for m in M,   score(a) += w_b (W_a - sum_M w),   score(b) += w_a (W_b - sum_M w)
 
-and to take out v, when C is joined, does score(a) -= w_v (W_a - w_v - sum_C w + w_a) for a in C. So a step that joins
-nothing costs O(|C|), and each new edge O(degree). Scores and sizes are integers below 2^53 (callers see to it), hence
+and removing v, when C is joined, does score(a) -= w_v (W_a - w_v - sum_C w + w_a) for a in C. So a step that joins
+nothing costs O(|C|), and each new edge O(degree). Scores and sizes are integers below 2^53 (callers ensure it), hence
 exact in any order of summation, and keys are single products: plain Python and compiled code choose the same order.
 
-Shapes: V variables; `first` (V + 1,) and `others` (A,): the neighbours of v are others[first[v]:first[v + 1]]. While a
-run goes on they are in a pool, a stretch for each variable with room to grow. A variable that is gone stays in the
-lists of others until they are next gone through: to search for it would take O(V^2) steps around a hub. In the same
-way a heap of keys learns of new scores only when there is no variable of score 0 left.
+Shapes: V variables; `first` (V + 1,) and `others` (A,): the neighbours of v are others[first[v]:first[v + 1]]. During a
+run they are in a pool, a stretch for each variable with room to grow. A removed variable stays in the lists of others
+until they are next traversed: searching for it would take O(V^2) steps around a hub. For the same reason the heap of
+keys is updated with new scores only when no variable with score 0 is left.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Queue(NamedTuple):
 
 @inlined
 def rise(i: int, v: int, key: float, heap: IntArray, keys: Array, place: IntArray) -> int:
-    """Put v with its key at i of the heap, or above where it belongs; where that is."""
+    """Put v with its key at place i of the heap, or above where it belongs; returns its place."""
     while i > 0 and key < keys[(i - 1) >> 1]:
         above = (i - 1) >> 1
         heap[i], keys[i] = heap[above], keys[above]
@@ -127,7 +127,7 @@ def sink(i: int, n: int, heap: IntArray, keys: Array, place: IntArray) -> None:
 
 @inlined
 def tidy(start: int, length: int, to: int, pool: IntArray, alive: BoolArray) -> int:
-    """Move those in a list that are not gone to another place in the pool, or to its own start; their number."""
+    """Move those of a list that are not gone to another place in the pool, or to its start; returns their number."""
     n = 0
     for i in range(start, start + length):
         if alive[pool[i]]:
@@ -138,7 +138,7 @@ def tidy(start: int, length: int, to: int, pool: IntArray, alive: BoolArray) -> 
 
 @inlined
 def largest_twin(v: int, d: int, clique: IntArray, degree: IntArray, place: IntArray, cardinalities: Array) -> int:
-    """Where in the clique of v, which has score 0, the one of most states is that has the same clique; -1: v itself."""
+    """The place in the clique of v (score 0) of the variable with the same clique and the most states; -1: v itself."""
     twin, most = -1, cardinalities[v]
     for i in range(d):
         a = clique[i]
@@ -149,7 +149,7 @@ def largest_twin(v: int, d: int, clique: IntArray, degree: IntArray, place: IntA
 
 @inlined
 def move_hub_last(d: int, clique: IntArray, degree: IntArray) -> None:
-    """Put the one of the most neighbours at the end: the lists of all others are gone through first."""
+    """Put the one with the most neighbours at the end: the lists of all others are traversed first."""
     hub = 0
     for i in range(1, d):
         if degree[clique[i]] > degree[clique[hub]]:
@@ -161,7 +161,7 @@ def move_hub_last(d: int, clique: IntArray, degree: IntArray) -> None:
 def meet(
     gain: float, stamp: int, start: int, length: int, pool: IntArray, mark: IntArray, weights: Array, score: Array
 ) -> float:
-    """Lower the scores of those in a list that bear the stamp; their weight."""
+    """Lower the scores of those in a list that bear the stamp; returns their total weight."""
     common = 0.0
     for i in range(start, start + length):
         m = pool[i]
@@ -173,7 +173,7 @@ def meet(
 
 @inlined
 def with_room(pool: IntArray, top: int, room: int) -> IntArray:
-    """The pool, or a longer copy of its first `top` places where it is too short for `room` more."""
+    """The pool, or a longer copy of its first `top` places if it is too short for `room` more."""
     if top + room <= len(pool):
         return pool
     longer = np.empty(2 * len(pool) + room, np.int64)

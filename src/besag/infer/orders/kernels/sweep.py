@@ -1,23 +1,23 @@
-"""An elimination order that sweeps over a graph from one end to the other, and what it costs.
+"""An elimination order that sweeps over a graph from one end to the other, and its cost.
 
 Greedy orders begin everywhere at once and meet in tables that are too large: on a grid of 20 x 20 their width is 25 or
-more. A sweep keeps one front, the variables that are beside those eliminated so far. These are connected, so the clique
-of the next variable is itself, the rest of the front and its own neighbours that are not in the front yet: the cost
+more. A sweep keeps one front, the neighbours of the variables eliminated so far. Those are connected, so the clique of
+the next variable is itself, the rest of the front and its own neighbours that are not in the front yet: the cost
 follows without the edges that elimination adds, in O(A + V w) steps for fronts of w variables.
 
-The two ends of a component are found by going breadth first from any variable to one of those that are farthest, the
-one of the fewest neighbours that are swept over, and from there again, ROUNDS times in all. The sweep begins at the
-last one found. Next is always the variable of the front for which the front grows least,
+The two ends of a component are found by breadth-first search from any variable to the farthest ones, from the one of
+these with the fewest neighbours to be swept again, and so on, ROUNDS times in all. The sweep begins at the last one
+found. Next is always the variable of the front for which the front grows least,
 
     growth(v)  sum of log K over the neighbours of v that are not in the front yet, less log K_v
 
-then the one farthest from the other end, then the one that came first. That goes diagonally over a grid of n x m in
-which everyone has four neighbours and along the shorter side where they have eight: widths min(n, m) and min(n, m) + 1.
-To follow the levels of the breadth-first search, as Cuthill and McKee do, would be as good with four neighbours, but
-twice as wide with eight.
+of several the one farthest from the other end, then the one that came first. On a grid of n x m that goes diagonally if
+there are four neighbours, and along the shorter side if there are eight: widths min(n, m) and min(n, m) + 1. Following
+the levels of the breadth-first search, as Cuthill and McKee do, would be as good with four neighbours, but twice as
+wide with eight.
 
-Variables that go without joining any neighbours (`simple`) go before the sweep. Those that are kept are not swept over
-and not swept through; in the front they stay to the end of the component.
+Variables that are eliminated without joining any neighbours (`simple`) go before the sweep. Kept variables are not
+swept, nor is the sweep continued through them; in the front they stay to the end of the component.
 
 Shapes: V variables; neighbours (first (V + 1,), others (A,)) as in `besag.infer.orders.kernels.greedy_run`.
 """
@@ -33,12 +33,12 @@ from besag.infer.orders.kernels.greedy_run import DONE, GIVEN_UP, Run, Stop
 from besag.kernels.compile import inlined
 
 ROUNDS = 3
-UNSEEN, OUTSIDE = -1, -2  # levels of those that no search has reached, and of those that none may reach
+UNSEEN, OUTSIDE = -1, -2  # levels of variables that no search has reached, and of those that none may reach
 
 
 @inlined
 def spread_levels(source: int, first: IntArray, others: IntArray, level: IntArray, queue: IntArray) -> int:
-    """Levels of the component of `source`, breadth first; the number of its variables, which are in the queue."""
+    """Set the levels of the component of `source`, breadth first; returns its size, with its variables in queue."""
     level[source] = 0
     queue[0] = source
     n_queue = 1
@@ -70,7 +70,7 @@ def farthest(n_queue: int, queue: IntArray, degree: IntArray, level: IntArray) -
 
 @inlined
 def take_next(n_front: int, front: IntArray, growth: IntArray, level: IntArray) -> int:
-    """The next variable, which is taken out of the front; the others stay in the order in which they came."""
+    """Take the next variable out of the front; the others stay in the order in which they came."""
     place, v = 0, front[0]
     for i in range(1, n_front):
         u = front[i]

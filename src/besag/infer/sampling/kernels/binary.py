@@ -5,10 +5,10 @@ With y in {0, 1} the log-odds of a variable are linear in the states of its neig
     f_v = field_v + sum over neighbours u of coupling_uv y_u        p(y_v = 1 | rest) = 1 / (1 + exp(-f_v))
     coupling = t(1, 1) - t(1, 0) - t(0, 1) + t(0, 0),    field = base(1) - base(0) + sum of t(1, 0) - t(0, 0)
 
-Variables of one colour are done in blocks of some hundred: log-odds gathered, random numbers made and probabilities
-computed each in a loop of its own, which the compiler turns into vector arithmetic. The states of LANES chains of a row
-stand side by side, so that what is read for one of them is read for all. Variables are numbered in the order of their
-visits, so that all there is about them is read from one end to the other.
+Variables of one colour are done in blocks of some hundred: gathering log-odds, making random numbers and computing
+probabilities are loops of their own, which the compiler vectorises. The states of LANES chains of a row are stored side
+by side, so that what is read for one of them is read for all. Variables are numbered in the order of their visits, so
+that their data is read sequentially.
 
     U units = R rows x C / L groups of chains; states (U, V L) int8, sums (U, V L), field (R, V)
 """
@@ -25,14 +25,14 @@ from besag.kernels.compile import at, inlined
 from besag.kernels.exponential import exp_below
 from besag.kernels.random import BITS_53, GAMMA, UNIT, mix, stream
 
-BLOCK = 512  # numbers at a time: three buffers of them stay in the first-level cache
+BLOCK = 512  # numbers at a time: three buffers of them stay in the L1 cache
 BITS_32 = 2**32 - 1
 HALF_UNIT = 2.0**-32
 MIDDLE = 2.0**-33
 
 
 class Neighbours(NamedTuple):
-    """Who stands beside whom: integers, for this kernel of 32 bits."""
+    """The neighbours of each variable, as 32-bit integers."""
 
     first: IntArray  # (V + 1,)
     other: IntArray  # (I,)
@@ -52,7 +52,7 @@ def gather(
     odds: Array,
     room: Array,
 ) -> None:
-    """The log-odds of n variables; room (L,)."""
+    """The log-odds of n variables; room (L,) is work space."""
     for i in range(n):
         v = order[at(start + i)]
         if lanes == 1:
@@ -124,7 +124,7 @@ def write(
 
 @inlined
 def add(lanes: int, start: int, n: int, order: IntArray, p: Array, sums: Array) -> None:
-    """The conditionals, added to the sums."""
+    """Add the conditionals to the sums."""
     for i in range(n):
         v = order[at(start + i)] * lanes
         for lane in range(lanes):
@@ -134,7 +134,7 @@ def add(lanes: int, start: int, n: int, order: IntArray, p: Array, sums: Array) 
 def make_binary_sweep(lanes: int) -> Callable[..., None]:
     """Kernel: the variables order[start:stop], `block` at a time, in units [first_unit, last_unit).
 
-    block is 1 where a variable may be a neighbour of the next one. Unit u reads row u // n_groups of field (R, V).
+    block is 1 if a variable may be a neighbour of the next one. Unit u reads row u // n_groups of field (R, V).
     """
 
     def sweep(

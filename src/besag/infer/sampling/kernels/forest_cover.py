@@ -1,10 +1,10 @@
 """Blocks of variables that are forests once all others are known.
 
 Greedy, in a given order: a variable joins the block unless that closes a cycle of the factor graph on the block's
-variables, which is so where two of its factors are connected already. What is left forms the next blocks in the same
-way. On a grid of four neighbours the first block has about two thirds of the variables.
+variables, which happens if two of its factors are already connected. The remaining variables form the next blocks in
+the same way. On a grid with four neighbours the first block has about two thirds of the variables.
 
-    V variables, F factors; first (V + 1,), linked: factors of two or more variables beside each (`make_incidence`)
+    V variables, F factors; first (V + 1,), linked: the factors of two or more variables on each (`make_incidence`)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from besag.kernels.incidence import root_of
 
 
 def make_cover() -> Callable[..., int]:
-    """Kernel: fills the block of every variable in `order`, -1 before; how many blocks there are."""
+    """Kernel: fill in the block of every variable in `order`, -1 before; returns how many blocks there are."""
 
     def cover(order: IntArray, first: IntArray, linked: IntArray, n_factors: int, block_of: IntArray) -> int:
         parent, seen_by = np.empty(n_factors, np.int64), np.empty(n_factors, np.int64)

@@ -1,12 +1,12 @@
-"""Gibbs sampling where factors of several variables are all pairs of variables with the same number of states, K.
+"""Gibbs sampling if all factors of several variables are pairs of variables with the same number of states, K.
 
-As `besag.infer.sampling.kernels.single_site`, specialised to K. Each table is there twice, as it is and transposed, so
-that whichever of its variables is drawn reads the row of its neighbour's state:
+As `besag.infer.sampling.kernels.single_site`, specialised to K. Each table is stored twice, as it is and transposed, so
+that whichever of its variables is drawn, it reads the row of its neighbour's state:
 
     logits = base[v] + sum over neighbours u of rows[table of the pair, y_u]
 
-A Potts factor adds to one logit. K is known when this is compiled and exp is written out, so that all loops over states
-become vector arithmetic.
+A Potts factor adds to one logit. K is a compile-time constant and exp is written out, so that all loops over states are
+vectorised.
 
     U units = R rows x C chains; I = (variable, neighbour) pairs; states (U, V), sums (U, V K), base (R, V K)
 """
@@ -25,11 +25,11 @@ from besag.kernels.random import pick, stream, uniform
 
 
 class PairTables(NamedTuple):
-    """Who stands beside whom, and by which table."""
+    """The neighbours of each variable, and the table that joins them."""
 
     first: IntArray  # (V + 1,)
     other: IntArray  # (I,)
-    table: IntArray  # (I,) where the table begins in rows; -1 - that of its one number where the factor is Potts
+    table: IntArray  # (I,) where the table begins in rows; -1 minus the place of its one number if it is Potts
 
 
 @inlined
@@ -41,7 +41,7 @@ def add_row(n_states: int, start: int, rows: Array, logits: Array) -> None:
 
 @inlined
 def weigh_states(n_states: int, logits: Array, weights: Array) -> float:
-    """Weights of which the largest is 1; their sum, 0 where all logits are -inf."""
+    """Turn logits into weights of which the largest is 1; returns their sum, 0 if all logits are -inf."""
     top = logits[0]
     for k in range(1, n_states):
         top = max(top, logits[k])
@@ -63,7 +63,7 @@ def add_shares(n_states: int, start: int, share: float, weights: Array, sums: Ar
 
 
 def make_pairs_sweep(n_states: int) -> Callable[..., None]:
-    """Kernel: as `besag.infer.sampling.kernels.single_site.make_sweep`."""
+    """Kernel: a sweep, as `besag.infer.sampling.kernels.single_site.make_sweep`."""
 
     def sweep(
         pairs: PairTables,
@@ -92,7 +92,7 @@ def make_pairs_sweep(n_states: int) -> Callable[..., None]:
                     logits[k] = own[at(v * n_states + k)]
                 for j in range(first[v], first[v + 1]):
                     t, y = table[j], mine[other[j]]
-                    if t < 0:  # c [i != j] is c, less c where they agree
+                    if t < 0:  # c [i != j] is the constant c, minus c where they agree
                         logits[y] -= rows[-1 - t]
                     else:
                         add_row(n_states, t + y * n_states, rows, logits)

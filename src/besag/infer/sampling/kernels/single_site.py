@@ -3,14 +3,14 @@
     p(y_v = k | rest)  proportional to  exp(base[v, k] + sum of the log-potentials at y_v = k of the factors on v)
 
 This is the sweep for any factors: tables of any arity with hard zeros, and Potts factors in closed form. A chain must
-stand on a labelling of positive weight; it never leaves those. What a sweep adds up beside the states:
+start at a labelling of positive weight; it never leaves those. Besides the states a sweep adds up:
 
     sums     the conditionals themselves, whose mean over sweeps is the Rao-Blackwellised marginal
-    scores   the log-weight of each state drawn given its neighbours, a scalar of each chain to be watched
+    scores   the log-weight of each drawn state given its neighbours, a scalar of each chain to be watched
 
-A unit is one chain of one row of evidence. Random numbers are counted by (key of the sweep, unit, variable): a sweep is
-the same whoever does which part of it. Variables of a segment of `order` are done one after the other; those of one
-colour may be done in several calls at once.
+A unit is one chain of one row of evidence. Random numbers are indexed by (key of the sweep, unit, variable): a sweep is
+the same whichever thread does which part of it. Variables of a segment of `order` are done one after the other; those
+of one colour may be done in several calls at once.
 
     U units = R rows x C chains; V variables, S states, I = (variable, factor) pairs of factors of two or more variables
 """
@@ -30,12 +30,12 @@ from besag.kernels.random import pick, stream, uniform
 
 
 class Neighbourhood(NamedTuple):
-    """The factors of two or more variables beside each variable."""
+    """The factors of two or more variables on each variable."""
 
     first: IntArray  # (V + 1,) pairs of variable v are first[v] to first[v + 1]
     factor: IntArray  # (I,)
-    entry: IntArray  # (I,) where the variable stands among scope_variables
-    strides: IntArray  # (E,) how many table entries further the next state of a factor's variable is
+    entry: IntArray  # (I,) the position of the variable in scope_variables
+    strides: IntArray  # (E,) stride of each variable's axis in the table of its factor
 
 
 def links_of(factors: Factors, *, compile: bool) -> Neighbourhood:
@@ -101,7 +101,7 @@ def add_table(
 
 @inlined
 def weigh(logits: Array, n: int) -> float:
-    """Turn n log-weights into weights of which the largest is 1; their sum, 0 where all are -inf."""
+    """Turn n log-weights into weights of which the largest is 1; returns their sum, 0 if all are -inf."""
     top = logits[0]
     for k in range(1, n):
         top = max(top, logits[k])
@@ -117,7 +117,7 @@ def weigh(logits: Array, n: int) -> float:
 def make_sweep() -> Callable[..., None]:
     """Kernel: the variables order[start:stop], one after the other, in units [first_unit, last_unit).
 
-    states (U, V) and scores (U, .) are written to; sums (U, S) too where `keep` is true. Unit u reads row u //
+    states (U, V) and scores (U, .) are written to, as are sums (U, S) if `keep` is true. Unit u reads row u //
     n_chains of base (R, S). A score goes to column `part`.
     """
 
@@ -138,7 +138,7 @@ def make_sweep() -> Callable[..., None]:
         scores: Array,
         part: int,
     ) -> None:
-        # Out of their tuples: compiled, what is in one is counted as in use at each call, by atomic additions.
+        # Unpacked: numba updates the reference count of every array in a tuple, atomically, at each call.
         state_offsets, scope_offsets, scope_variables = (
             factors.state_offsets, factors.scope_offsets, factors.scope_variables
         )  # fmt: skip
@@ -159,7 +159,7 @@ def make_sweep() -> Callable[..., None]:
                 for j in range(first[v], first[v + 1]):
                     f, entry = links.factor[j], entries[j]
                     cell, low, high = starts[factors.table_of_factor[f]], scope_offsets[f], scope_offsets[f + 1]
-                    if kinds[f] == POTTS:  # c [i != j] is c, less c where they agree
+                    if kinds[f] == POTTS:  # c [i != j] is the constant c, minus c where they agree
                         logits[mine[scope_variables[low + high - 1 - entry]]] -= log_potentials[cell]
                     else:
                         add_table(
@@ -182,11 +182,11 @@ def make_sweep() -> Callable[..., None]:
 
 
 def make_counts() -> Callable[..., None]:
-    """Kernel: adds `weight` of its instance, (F,), at the table entry in which each factor stands, for all units.
+    """Kernel: for all units, add the `weight` (F,) of each factor's instance at its current table entry.
 
     cells (., n): row u // n_chains, or the only row, gets what unit u adds, at starts[f] + entry. Factors of one
-    variable, and rows that are not alive (R,), are left out. Where `closed` is true, a Potts factor adds to its one
-    number, where its variables differ.
+    variable, and rows that are not alive (R,), are left out. If `closed` is true, a Potts factor adds to its one number
+    when its variables differ.
     """
 
     def counts(

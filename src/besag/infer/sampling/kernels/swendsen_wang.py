@@ -1,6 +1,6 @@
 """The sampler of Swendsen and Wang (Physical Review Letters 58, 1987): clusters of agreeing neighbours move at once.
 
-For factors exp(c [y_u = y_v]) with c >= 0, beside factors of one variable:
+For factors exp(c [y_u = y_v]) with c >= 0, and factors of one variable:
 
     bonds    neighbours that agree are bonded with probability 1 - exp(-c)
     labels   each cluster of bonded variables takes the state k with probability proportional to
@@ -24,11 +24,11 @@ from besag.infer.sampling.kernels.single_site import weigh
 from besag.kernels.incidence import root_of
 from besag.kernels.random import pick, stream, uniform
 
-LARGE = 1e6  # what an infinite coupling counts in a score
+LARGE = 1e6  # stands for an infinite coupling in a score
 
 
 def make_clusters() -> Callable[..., None]:
-    """Kernel: one step of units [first_unit, last_unit); see the module and `single_site`."""
+    """Kernel: one step of units [first_unit, last_unit); arguments as in `single_site`."""
 
     def clusters(
         state_offsets: IntArray,

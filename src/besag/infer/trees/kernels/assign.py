@@ -3,8 +3,8 @@
 The children of a factor are settled together, given the label of the parent: their settings are listed in row-major
 order of the table's axes with weights table (x) prod_c up_c, and one is taken: the first of the heaviest (decode, in
 the MAX semiring), or one at random in proportion to its weight (sample, in SUM or LOG_SUM). Random numbers come from
-`counter`, one for each root and one for each factor (under the number of its first child), so that they do not depend
-on chunks."""
+`besag.kernels.random`, one for each root and one for each factor (indexed by its first child), so that they do not
+depend on chunks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def list_settings(
     digits: IntArray,
     weights: Array,
 ) -> int:
-    """weights = those of all settings of the children, given the parent's label; their number."""
+    """weights = those of all settings of the children, given the parent's label; returns their number."""
     scope, n_axes = graph.scope_offsets[f], graph.scope_offsets[f + 1] - graph.scope_offsets[f]
     start, n = graph.table_offsets[graph.table_of_factor[f]], n_settings(graph, f, parent)
     if graph.kinds[f] == POTTS:
@@ -80,7 +80,7 @@ def list_settings(
 
 @inlined
 def set_children(graph: FlatFactors, f: int, parent: int, setting: int, labels: IntArray) -> None:
-    """Take the number of a setting apart into labels (V,)."""
+    """Decode the number of a setting into labels (V,)."""
     scope = graph.scope_offsets[f]
     for a in range(graph.scope_offsets[f + 1] - scope - 1, -1, -1):
         if a != parent:
@@ -176,7 +176,7 @@ def tabulate(
 def make_sample(semiring: int) -> Callable[..., None]:
     """Kernel: samples first_sample to last_sample of the span's rows, (R, n, V), from the up vectors of SUM or LOG_SUM.
 
-    n_entries: of all (expanded) tables of the span, to tabulate what many samples share; 0: list it for each sample.
+    n_entries: of all (expanded) tables of the span, to tabulate weights that many samples share; 0: do not tabulate.
     """
 
     def sample(

@@ -46,7 +46,7 @@ def renew(
 
 @inlined
 def advance(last: int, sizes: IntArray, digits: IntArray) -> int:
-    """Count up the digits before the last axis; the first axis that changed, -1 at the end."""
+    """Count up the digits before the last axis; returns the first axis that changed, -1 at the end."""
     axis = last - 1
     while axis >= 0:
         digits[axis] += 1
@@ -157,7 +157,7 @@ def contract(
 
 @inlined
 def potts_weights(semiring: int, c: float) -> tuple[float, float]:
-    """(diagonal, off) of a Potts factor; in SUM the larger, to the nearest whole number, was taken out (`prepare`)."""
+    """(diagonal, off) of a Potts factor; in SUM divided by the larger, rounded in logs (`besag.infer.trees.base`)."""
     if semiring != SUM:
         return 0.0, c
     taken = math.floor(0.5 + max(c, 0.0))
@@ -203,9 +203,9 @@ def probability(semiring: int, term: float, high: float, z: float) -> float:
 
 @inlined
 def include(r: int, term: float, high: Array, z: Array) -> None:
-    """One more term in lane r of a sum of LOG_SUM: high is its largest, z the sum relative to that.
+    """Add a term in lane r to a sum in LOG_SUM: high is its largest term, z the sum relative to that.
 
-    The logarithm of the sum would not do: of terms near 1e17, it does not tell one from two.
+    The logarithm of the sum would not do: for terms near 1e17 it is the same for one term and for two.
     """
     if term > high[r]:
         z[r] = z[r] * math.exp(high[r] - term) + 1.0
@@ -216,7 +216,7 @@ def include(r: int, term: float, high: Array, z: Array) -> None:
 
 @inlined
 def weigh_vector(semiring: int, lanes: int, n: int, x: Array, high: Array, z: Array) -> None:
-    """The sum of a vector, as `probability` takes it."""
+    """The sum of a vector, in the form that `probability` takes."""
     for r in range(lanes):
         high[r], z[r] = -math.inf, 0.0
     for i in range(n):
@@ -241,7 +241,7 @@ def weigh(
     high: Array,
     z: Array,
 ) -> None:
-    """The same of all terms of a factor's marginal, table (x) all incoming, in LOG_SUM."""
+    """The same for all terms of a factor's marginal, table (x) all incoming, in LOG_SUM."""
     last, entry, axis = n_axes - 1, 0, 0
     for a in range(n_axes):
         digits[a] = 0
@@ -259,7 +259,7 @@ def weigh(
 
 @inlined
 def weigh_potts(lanes: int, c: float, n: int, incoming: Array, high: Array, z: Array) -> None:
-    """The same of a Potts factor."""
+    """The same for a Potts factor."""
     for r in range(lanes):
         high[r], z[r] = -math.inf, 0.0
     for i in range(n):
@@ -289,7 +289,7 @@ def emit(
     n_rows: int,
     factors_start: int,
 ) -> None:
-    """The factor's marginal, table (x) all incoming / z: weighted sum over lanes to moments, as it is to factors.
+    """The factor's marginal, table (x) all incoming / z: to factors as it is, to moments summed over weighted lanes.
 
     moments (entries,) and factors (rows, entries) may have length 0. Lanes from n_rows on are padding.
     """

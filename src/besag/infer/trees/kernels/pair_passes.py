@@ -11,17 +11,17 @@ Two arrays of the size of the answer are enough: `out` holds e until the belief 
 of m_f in `messages` takes q_f once the products without m_f are made (by running products from both sides: no
 division).
 
-Scale. A vector is rescaled only when its sum leaves [LOW, HIGH], so that no division is on the way from one message to
-the next; the logarithms go to log Z. Moments are sums of q u^T / z, in the orientation of the table, to be multiplied
-by T once at the end.
+Scale. A vector is rescaled only when its sum leaves [LOW, HIGH], so that no division delays the next message; the
+logarithms go to log Z. Moments are sums of q u^T / z, in the orientation of the table, to be multiplied by T once at
+the end.
 
-Range. A checked kernel reports a vector that has an entry between 0 and DELTA of its sum. Where there is none, and all
+Range. A checked kernel reports a vector that has an entry between 0 and DELTA times its sum. If there is none, and all
 tables and all of base keep the same rule, the smallest product of three, DELTA^3 LOW^2, is a normal number, and an
 exact zero comes from hard zeros only.
 
 Vectors are rows of two-dimensional arrays. The loops are in small functions that do not know the number of states,
-which is how LLVM makes vector instructions of them (it unrolls short loops of a known length before it looks for
-vectors); inlined into a kernel that knows the number, what is left is straight."""
+because LLVM unrolls short loops of a known length before it tries to vectorise them; inlined into a kernel that knows
+the number, the vector loops become straight-line code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from besag.kernels.compile import at, inlined
 
 LOW, HIGH = 1e-30, 1e30
 DELTA = 1e-80
-SHARE_LIMIT = 1e200  # so that dead pairs of states, whose table entry is 0, stay finite until they meet it
+SHARE_LIMIT = 1e200  # keeps pairs of states finite until they are multiplied by a table entry of 0
 
 
 @inlined
@@ -168,9 +168,9 @@ def join_many(
 
 @inlined
 def settle(n: int, x: Array, i: int, total: float) -> float:
-    """Bring x_i, whose sum is total, back to a sum near 1 where it left the window; the logarithm of what that took.
+    """Bring x_i, whose sum is total, back to a sum near 1 if it left the window; returns the logarithm of the scale.
 
-    That is a whole number: sums of many of them are exact.
+    The logarithm is a whole number, so that sums of many of them are exact.
     """
     if LOW < total < HIGH or total == 0.0:
         return 0.0
@@ -199,7 +199,7 @@ def add_outer(n: int, pending: Array, i: int, moments: Array, a: int) -> None:
 
 @inlined
 def add_outer_4(n: int, pending: Array, moments: Array, a: int) -> None:
-    """moments_a += sum of x y^T over four waiting pairs: the sums are loaded and stored once for all."""
+    """moments_a += sum of x y^T over four waiting pairs, so that moments_a is loaded and stored only once."""
     for r in range(n):
         x0, x1, x2, x3 = pending[0, r], pending[2, r], pending[4, r], pending[6, r]
         for c in range(n):
@@ -216,7 +216,7 @@ def write_cell(n: int, tables: Array, t: int, pending: Array, i: int, factors: A
 
 
 def make_beyond() -> Callable[..., int]:
-    """Kernel: how many entries of base (V, K) are farther from 0 than limit."""
+    """Kernel: how many entries of base (V, K) are farther from 0 than the limit."""
 
     def beyond(base: Array, limit: float) -> int:
         count, flat = 0, base.reshape(-1)
@@ -250,9 +250,9 @@ def make_shift(n_states: int) -> Callable[..., float]:
 
 
 def make_upward(n_states: int, shared: int, checked: int) -> Callable[..., bool]:
-    """Kernel: upward messages and log Z of one chunk; True where the range was too narrow.
+    """Kernel: upward messages and log Z of one chunk; True if the range was too narrow.
 
-    tables (2U, K, K), table and transpose, where shared, else (U, K, K). out (V, K): e. messages (., K): those of the
+    tables (2U, K, K), table and transpose, if shared, else (U, K, K). out (V, K): e. messages (., K): those of the
     chunk. scratch (max_children + 2, K). log_z (C,) is added to.
     """
 
@@ -306,11 +306,11 @@ def make_upward(n_states: int, shared: int, checked: int) -> Callable[..., bool]
 
 
 def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., bool]:
-    """Kernel: downward messages of one chunk and all that follows from them; True where the range was too narrow.
+    """Kernel: downward messages of one chunk and the answers from them; True if the range was too narrow.
 
     Arrays as in `upward`; out (V, K) becomes the marginals. pending (8, K) is work space. moments (A, K, K) gets sums
-    of weight q u^T / z; factors, flat with factor_offsets, gets factor marginals; either may have length 0, and so may
-    weights (V,), which then are 1.
+    of weight q u^T / z; factors, flat with factor_offsets, gets factor marginals; either may have length 0, as may
+    weights (V,), which then count as 1.
     """
 
     def downward(
@@ -374,7 +374,7 @@ def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., boo
             scale(n, out, v, share)
             if k < 0 or (len(moments) == 0 and len(factors) == 0):
                 continue
-            if checked and taken != 0.0:  # z was made from a d which is no longer T q
+            if checked and taken != 0.0:  # z is from the d before rescaling
                 share *= math.exp(-taken)
                 if share > SHARE_LIMIT:
                     return True

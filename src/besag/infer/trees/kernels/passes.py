@@ -10,7 +10,7 @@ With p the parent variable of a factor f and c its children, in the notation of 
 q_f leaves out m_f by running products over the siblings of f from both ends: no division, and O(degree).
 
 A kernel call does one chunk of the forest for some rows, `lanes` of them at a time: a block. A scale holds the
-logarithm of all that was taken out below (up, messages) or outside (down): log true vector = log stored vector + scale.
+logarithm of all factors taken out below (up, messages) or outside (down): log true vector = log stored vector + scale.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FlatFactors(NamedTuple):
 
 
 class ForestLinks(NamedTuple):
-    """Arrays of `forest.Forest`."""
+    """Arrays of `besag.infer.trees.plan.Forest`."""
 
     variables: IntArray
     child_factors: IntArray
@@ -73,7 +73,7 @@ class PassWork(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The part of the forest that one call does: positions in variables, roots and order, and its rows."""
+    """The part of the forest in one call: positions in variables, roots and order, and its rows."""
 
     first_variable: int
     last_variable: int
@@ -86,7 +86,7 @@ class Span(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """What scratch arrays are made for, and the limits of the SUM domain."""
+    """Sizes of scratch arrays, and the limits of the SUM domain."""
 
     max_arity: int
     max_states: int  # states of a scope, added up
@@ -111,7 +111,7 @@ def load(
     scale: Array,
     where: int,
 ) -> None:
-    """x = base of variable v, rows turned into lanes; padding lanes repeat the last row."""
+    """x = base of variable v, with rows as lanes; padding lanes repeat the last row."""
     first, n = graph.state_offsets[v], graph.state_offsets[v + 1] - graph.state_offsets[v]
     for r in range(lanes):
         row = first_row + min(r, n_rows - 1)
@@ -124,7 +124,7 @@ def load(
 def gather(
     lanes: int, graph: FlatFactors, f: int, skip: int, up: Array, sizes: IntArray, starts: IntArray, incoming: Array
 ) -> int:
-    """Lay out the scope of f in incoming and fill in the upward vectors of all axes but skip; the number of axes."""
+    """Lay out the scope of f in incoming and fill in the upward vectors of all axes but skip; returns how many axes."""
     n_axes, start = graph.scope_offsets[f + 1] - graph.scope_offsets[f], 0
     for a in range(n_axes):
         v = graph.scope_variables[graph.scope_offsets[f] + a]
@@ -176,7 +176,7 @@ def send(
 
 
 def make_upward(semiring: int, lanes: int) -> Callable[..., bool]:
-    """Kernel: up, messages and log Z of the span's roots; True where the SUM domain was too narrow.
+    """Kernel: up, messages and log Z of the span's roots; True if the SUM domain was too narrow.
 
     base (R, S) in the domain of the semiring, base_scale (R, V) what was taken out of it, log_z (R, C).
     """
@@ -266,11 +266,11 @@ def make_upward(semiring: int, lanes: int) -> Callable[..., bool]:
 
 
 def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
-    """Kernel: down, and what follows from it, after upward; True where the SUM domain was too narrow.
+    """Kernel: down, and the answers from it, after upward; True if the SUM domain was too narrow.
 
     variables (R, S): marginals; for MAX the logarithm of the weight of the best labelling with that state. row_weights
     (R,) and weights (V,), constant on a component, multiply moments (A,), which are added to: see `emit` for them and
-    for factors (R, .); slots (G,) is where the sums of a position start. Outputs may have length 0 where not wanted;
+    for factors (R, .); slots (G,) is where the sums of a position start. Outputs that are not wanted may have length 0;
     MAX has no moments and no factors.
     """
 

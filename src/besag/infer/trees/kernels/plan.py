@@ -22,7 +22,7 @@ def search_farthest(
     came_from: IntArray,
     queue: IntArray,
 ) -> int:
-    """Breadth first from start through a tree; its last variable, with the way back in came_by and came_from."""
+    """Search a tree breadth first from start; returns its last variable, with the way back in came_by and came_from."""
     queue[0] = start
     came_by[start] = -1
     came_from[start] = -1
@@ -54,7 +54,7 @@ def halfway(end: int, came_from: IntArray) -> int:
 
 
 def make_explore() -> Callable[..., int]:
-    """Kernel: components with their roots, states and work; their number, or -1 where there is a cycle."""
+    """Kernel: components with their roots, states and work; returns their number, or -1 if there is a cycle."""
 
     def explore(
         state_offsets: IntArray,
@@ -107,7 +107,7 @@ def make_explore() -> Callable[..., int]:
             if root_here:
                 roots[n_components] = root
             else:
-                # The middle of a longest path: between the variable farthest from any one and the one farthest from it.
+                # The middle of a longest path: from the variable farthest from any one, to the one farthest from it.
                 end = search_farthest(
                     queue[tail - 1], scope_offsets, scope_variables, first, linked, came_by, came_from, queue
                 )
@@ -119,7 +119,7 @@ def make_explore() -> Callable[..., int]:
 
 
 def make_layout() -> Callable[..., Any]:
-    """Kernel: breadth first from the roots of each chunk at once; fills what `Forest` holds."""
+    """Kernel: search breadth first from all roots of a chunk at once, and fill the arrays of a `Forest`."""
 
     def layout(
         state_offsets: IntArray,

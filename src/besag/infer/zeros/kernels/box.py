@@ -5,12 +5,12 @@ A product distribution has a finite bound on log Z only on such a box. The searc
 
     score_v(k) = base_v(k) + bonus_v(k) + sum over factors f on v of ln (sum of f's weights with v = k that are left),
 
-and takes away what lost its support. A set that becomes empty takes the last decision back, and the state decided on
-is taken away instead. A variable is left undecided where no factor on it can meet a hard zero within the sets that are
-left: what others decide later keeps that true. Components that hard zeros connect are searched one by one, each up to
-FAILURES empty sets; one that comes to no end keeps the sets it came with.
+and removes states that lost their support. If a set becomes empty, the last decision is undone, and the state decided
+on is removed instead. A variable stays undecided if no factor on it can meet a hard zero within the remaining sets:
+later decisions cannot change that. Components that hard zeros connect are searched one by one, each up to FAILURES
+empty sets; one whose search does not finish keeps the sets it started with.
 
-    allowed (S,)   flags of states         trail: states that were taken away, in order; what comes back is its end
+    allowed (S,)   flags of states         trail: removed states, in order; states are restored from its end
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from besag.kernels.incidence import make_incidence
 from besag.kernels.semiring import LOG_SUM, plus
 from besag.kernels.support import find_support, is_allowed, step
 
-FAILURES = 2000  # empty sets, in one component
+FAILURES = 2000  # empty sets in one component, after which its search is given up
 
 
 def find_box(factors: Factors, base: Array, bonus: Array, allowed: BoolArray, *, compile: bool = True) -> BoolArray:
-    """(S,): the box found within the allowed states (S,), or where none was found in time, the allowed states."""
+    """(S,): the box found within the allowed states (S,); the allowed states themselves where none was found."""
     factors = Factors.of(*factors)
     incidence = tuple(freeze(array) for array in kernel_of(make_incidence, compile=compile)(*factors[:3]))
     tight, part = np.zeros(len(factors.kinds), np.bool_), np.arange(len(factors.state_offsets) - 1)
@@ -145,7 +145,7 @@ def best_state(
     own: Array,
     score: Array,
 ) -> int:
-    """The allowed state of v that has the best score."""
+    """The allowed state of v with the best score."""
     low, high = factors.state_offsets[v], factors.state_offsets[v + 1]
     for s in range(low, high):
         score[s - low] = base[s] + bonus[s]
@@ -161,7 +161,7 @@ def best_state(
 
 @inlined
 def take_back(trail: IntArray, n_trail: int, down_to: int, allowed: BoolArray) -> int:
-    """Allow again what was taken away after a point of the trail; where the trail ends now."""
+    """Restore the states removed after a point of the trail; returns the new end of the trail."""
     for i in range(down_to, n_trail):
         allowed[trail[i]] = True
     return down_to
@@ -169,7 +169,7 @@ def take_back(trail: IntArray, n_trail: int, down_to: int, allowed: BoolArray) -
 
 @inlined
 def keep_only(factors: Factors, v: int, state: int, allowed: BoolArray, trail: IntArray, n_trail: int) -> int:
-    """Take all states of v but one away; where the trail ends now."""
+    """Remove all states of v but one; returns the new end of the trail."""
     for s in range(factors.state_offsets[v], factors.state_offsets[v + 1]):
         if allowed[s] and s != state:
             allowed[s] = False
@@ -193,7 +193,7 @@ def revise_around(
     trail: IntArray,
     n_trail: int,
 ) -> tuple[bool, int]:
-    """Take away what has no support after a variable has changed; whether all sets have states, and the trail's end."""
+    """Remove states without support after a variable has changed; whether all sets have states, and the trail's end."""
     head, n_waiting, n_factors, fine = 0, 0, len(queue), True
     for j in range(first[changed], first[changed + 1]):
         if tight[linked[j]]:
@@ -231,7 +231,7 @@ def revise_around(
 def is_undecided(
     factors: Factors, first: IntArray, linked: IntArray, tight: BoolArray, v: int, allowed: BoolArray, digits: IntArray
 ) -> bool:
-    """Whether a variable has a choice that hard zeros make matter."""
+    """Whether a variable has several states, and a factor on it that can meet a hard zero."""
     n_left = 0
     for s in range(factors.state_offsets[v], factors.state_offsets[v + 1]):
         n_left += allowed[s]
@@ -261,7 +261,7 @@ def make_search() -> Callable[..., None]:
         digits, waiting = np.zeros(len(factors.scope_variables) + 1, np.int64), np.zeros(n_factors, np.bool_)
         queue = np.empty(n_factors, np.int64)
         decided, kept = np.empty(n_variables, np.int64), np.empty(n_variables, np.int64)  # position and state
-        marks = np.empty(n_variables, np.int64)  # where the trail was when it was decided
+        marks = np.empty(n_variables, np.int64)  # the end of the trail when it was decided
         score, own = np.empty(len(allowed)), np.empty(len(allowed))
         for c in range(len(parts) - 1):
             n_trail, n_decided, failures, fine, i = 0, 0, 0, True, parts[c]
@@ -277,7 +277,7 @@ def make_search() -> Callable[..., None]:
                     n_decided += 1
                     n_trail = keep_only(factors, order[i], state, allowed, trail, n_trail)
                 elif n_decided == 0:
-                    break  # there is nothing to take back: there is no box
+                    break  # no decision to undo: there is no box
                 else:
                     failures += 1
                     n_decided -= 1

@@ -1,12 +1,12 @@
-"""A labelling that no hard zero rules out, by search: decide one variable, propagate, go back where nothing is left.
+"""A labelling that no hard zero rules out, by search: decide one variable, propagate, go back if nothing is left.
 
-Every decision is followed by support propagation (`besag.kernels.support`) from the variable decided, which takes away
-all states that have lost their support. Where a variable has none left, the last decision is undone and refuted: its
-state is taken away, and that is propagated in turn. Refuting the first decision of all proves its state impossible; a
-search that runs out of decisions to refute has proven that there is no labelling.
+Every decision is followed by support propagation (`besag.kernels.support`) from the variable decided, which removes all
+states that have lost their support. If a variable has none left, the last decision is undone and refuted: its state is
+removed, and that is propagated in turn. Refuting the very first decision proves its state impossible; a search that
+runs out of decisions to refute has proven that there is no labelling.
 
-Variables are decided in an order drawn at random, and states drawn by their weights, so that searches of different keys
-end in different labellings. A search gives up after `budget` dead ends; another key may be luckier.
+Variables are decided in random order, and states drawn by their weights, so that searches with different keys end in
+different labellings. A search gives up after `budget` dead ends; another key may be luckier.
 
     allowed (S,)   flags of states, propagated already; after a search that succeeds each variable that stands in a
                    factor with hard zeros has one state left
@@ -45,7 +45,7 @@ def draw_state(first_state: int, last_state: int, base: Array, allowed: BoolArra
         if allowed[s]:
             top = max(top, base[s])
     for s in range(first_state, last_state):
-        # A state of small weight may be the only one that leads on: none is left without a chance.
+        # A state of small weight may be the only feasible one, so every state keeps a chance.
         weights[s - first_state] = math.exp(max(base[s] - top, -30.0)) if allowed[s] else 0.0
         total += weights[s - first_state]
     return pick(weights, last_state - first_state, u * total)
@@ -76,7 +76,7 @@ def propagate_from(
     trail: IntArray,
     n_trail: int,
 ) -> tuple[bool, int]:
-    """Takes states without support away, noting them on the trail; whether every variable has one left."""
+    """Remove states without support, noting them on the trail; returns whether every variable has a state left."""
     head, n_waiting, n_factors, alive = 0, 0, len(hard), True
     for j in range(first[variable], first[variable + 1]):
         if hard[linked[j]]:
@@ -89,7 +89,7 @@ def propagate_from(
         n_waiting -= 1
         waiting[f] = False
         if not alive or find_support(factors, f, allowed, digits, supported) == 0:
-            continue  # what waits after a dead end is only let go
+            continue  # after a dead end the queue is only emptied
         for e in range(factors.scope_offsets[f], factors.scope_offsets[f + 1]):
             v = factors.scope_variables[e]
             left, before = 0, n_trail
@@ -112,7 +112,7 @@ def propagate_from(
 
 
 def make_search() -> Callable[..., int]:
-    """Kernel: FOUND, GAVE_UP after so many dead ends, or NONE where there is provably no labelling."""
+    """Kernel: FOUND, GAVE_UP after `budget` dead ends, or NONE if there is provably no labelling."""
 
     def search(
         factors: Factors,
