@@ -29,7 +29,7 @@ from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.auto.candidates import Interval, choose, choose_labelling, is_allowed, is_settled, sort_in_order
 from besag.infer.bp.engine import BP
-from besag.infer.engine import Engine, OnStep, Want, engine_name
+from besag.infer.engine import Engine, OnStep, Want, engine_class, engine_name
 from besag.infer.join_graph.engine import JoinGraph, first_seconds
 from besag.infer.mean_field.engine import MeanField
 from besag.infer.result import Diagnostics, Result
@@ -242,6 +242,18 @@ def estimator_of(problem: Problem, time_limit: float | None, **options: Any) -> 
     if first_seconds(problem) <= (FIRST_SECONDS if time_limit is None else FIRST_SHARE * time_limit):
         return JoinGraph(**options)
     return BP(**options, damping=DAMPING)
+
+
+def ask_again(result: Result, problem: Problem, time_limit: float | None, auto: Any) -> Engine:
+    """The engine that `auto` believed, for more questions like one that it answered; time_limit: of one of them.
+
+    bp instead of join_graph where that takes too long to begin.
+    """
+    options: dict[str, Any] = {"n_threads": auto.n_threads, "memory_limit": auto.memory_limit}
+    name = result.diagnostics["engine"]
+    if name == "join_graph":
+        return estimator_of(problem, time_limit, **options)
+    return BP(**options, damping=DAMPING) if name == "bp" else engine_class(name)(**options)
 
 
 def _joined(parts: dict[str, Result], seconds: float, work: Estimation | None = None) -> Result:
