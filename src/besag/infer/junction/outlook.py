@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from besag.infer.junction.run import JunctionRun
 
 HOPELESS = 2.0**10  # times the table entries that there is time or room for
-HOPELESS_REASON = "no elimination order near the variable of the most neighbours is short enough"
+HOPELESS_REASON = "exact inference would be too large, judged by the densest part of the graph"
 FEW_FACTORS = 400  # for which the search for an order takes no time
 NEAR = 4096  # variables that are looked at first
 LINK_BYTES = 24.0  # between a factor and a variable, of the lists of neighbours; a tree of cliques takes more
