@@ -297,6 +297,8 @@ SETTLED: dict[str, str] = {  # names by module
     "query.sensitivity": "ROUNDING SMALLEST",
     "query.session": "MAX_SHOWN",
     "query.tree_view": "SHOWN",
+    "query.chain_rule": "LEAST_SECONDS",
+    "query.probability": "MOST_CHAINED",
     "query.verbs": "BYTES_OF_COLUMN MAX_ROWS",
     "recycled": "MAX_WASTE N_KEPT",
 }

@@ -138,6 +138,7 @@ WORDS = WORDS.replace(", no", ", TRUE").replace(", yes", ", NA")
     [
         ("a.csv", "rain,cloudy\ntrue,NA\n", {"rain": "TRUE", "cloudy": "NA"}),
         ("a.csv", "rain,cloudy\nTrue,N/A\n", {"rain": "TRUE"}),
+        ("a.json", '{"rain": "true"}', {"rain": "TRUE"}),
         ("a.json", '{"rain": true, "cloudy": "NA"}', {"rain": "TRUE", "cloudy": "NA"}),
     ],
 )
@@ -154,9 +155,16 @@ def test_a_list_of_all_states_is_told_once_with_its_place(
     rows = write("rows.json", '[{"rain": "no"},\n{"wet": ["no", "yes"]},\n{"wet": ["no", "yes"]}]')
     assert cli.main(["infer", lawn, "--task", "PR", "--evidence", rows]) == 0
     told = capsys.readouterr().err
-    assert told.startswith(f"besag: {rows}:2: evidence on 'wet' is a list with an entry for each state")
-    assert 'a likelihood is an object, {"state": number, ...}' in told
+    assert told.startswith(f"besag: {rows}:2: evidence on 'wet' allows every state, so it says nothing.")
+    assert 'Several rows: a list of objects. A likelihood: {"no": 0.2, "yes": 0.8}\n' in told
     assert told.count("\n") == 1
+
+
+def test_what_is_wrong_with_states_is_told_in_words_of_the_command_line(ask: Ask, lawn: str, write: Write) -> None:
+    told = ask("infer", lawn, "--evidence", write("a.json", '{"wet": [0.2, 0.8]}'), code=1)
+    assert 'a likelihood is an object, {"state": number, ...}' in told
+    told = ask("infer", lawn, "--evidence", write("a.csv", "wet\n?\n"), code=1)
+    assert "has no state '?'; leave the cell empty where it is not known. It has" in told
 
 
 def test_names_with_an_equals_sign(ask_json: AskJson, write: Write) -> None:

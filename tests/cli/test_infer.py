@@ -319,6 +319,8 @@ def test_auto_answers_what_exact_inference_cannot(write: Write, capsys: pytest.C
     assert cli.main(["infer", write("grid.uai", grid(60)), "--task", "PR", "--format", "json"]) == 0
     out, err = capsys.readouterr()
     assert err.startswith("besag: exact inference does not fit")
+    assert "a longer --time-limit may buy accuracy. --engine exact " in err
+    assert "_limit" not in err
     assert err.count("\n") == 1
     answer = json.loads(out)
     assert answer["bound"] == "estimate"

@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_no_failure(ask: Ask, write: Write) -> None:
     told = pairs(ask("info", model))
     assert told["auto takes"].startswith("bp: width ")
     assert told["memory"].endswith(": does not fit")
-    assert ask("infer", model, "--task", "PR", "--engine", "exact", code=3).count("memory_limit") == 1
+    assert ask("infer", model, "--task", "PR", "--engine", "exact", code=3).count("--memory-limit") == 1
 
 
 def test_long_values_are_wrapped_on_a_terminal(ask: Ask, lawn: str, terminal: Callable[[int], None]) -> None:

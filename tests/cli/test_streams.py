@@ -74,7 +74,7 @@ def test_a_file_that_is_broken(ask: Ask, write: Write) -> None:
 def test_too_large_for_the_memory(ask: Ask, lawn: str) -> None:
     message = ask("infer", lawn, "--engine", "brute", "--memory-limit", "100", code=3)
     assert message.startswith("besag: brute force would look at 16 labellings")
-    assert "memory_limit=100" in message
+    assert "more than --memory-limit 100;" in message
 
 
 def test_out_of_memory(ask: Ask, lawn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ def test_where_no_thread_can_be_had_it_is_told_afterwards(
     assert caplog.messages == [BEGINS, "besag has compiled 1 kernel, which took 3.0 s"]
 
 
-def test_later_kernels_have_their_time_told_and_nothing_else(
+def test_later_kernels_are_told_of_in_the_same_way(
     told: Notice, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for seconds in (3.0, 1.0, 5.0):
@@ -127,8 +127,12 @@ def test_later_kernels_have_their_time_told_and_nothing_else(
     assert caplog.messages == [
         BEGINS,
         "besag has compiled 1 kernel, which took 3.0 s",
+        BEGINS,
         "besag has compiled 2 kernels, which took 6.0 s",
     ]
+    with told.compiling():
+        clock.pass_(2.0)
+        assert caplog.messages[3:] == [BEGINS]
 
 
 def test_an_error_while_compiling_is_the_end_of_it(

@@ -90,7 +90,14 @@ def test_a_state_space_that_occurs_often_is_stored_once() -> None:
         (True, 3),
         (np.True_, 3),
         (-3.0, 4),
-        ("1.0", None),
+        ("1.0", 1),
+        ("1.00", 1),
+        ("-3.0", 4),
+        ("1.5", None),
+        ("1e0", None),
+        ("TRUE", 3),
+        ("true", 3),
+        ("false", None),
         (7, None),
         (np.nan, None),
         (np.inf, None),
@@ -98,6 +105,13 @@ def test_a_state_space_that_occurs_often_is_stored_once() -> None:
 )
 def test_a_state_is_matched_by_its_text_and_a_whole_float_by_its_integer(value: object, code: int | None) -> None:
     assert Variables.from_states({"A": ["0", "1", "2.5", "True", "-3"]}).find_state(0, value) == code
+
+
+def test_a_name_comes_before_what_it_may_mean() -> None:
+    variables = Variables.from_states({"A": ["1", "1.0", "True", "true"]})
+    assert [variables.find_state(0, value) for value in (1.0, "1.0", "1.00", "true", True, "TRUE")] == [
+        1, 1, 0, 3, 2, None,
+    ]  # fmt: skip
 
 
 def test_common_cardinality() -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -37,13 +39,16 @@ WORDS = {
     "or format=...": "or --output-format",
     ": format='": ": --input-format '",
     "model.cost(evidence)": "besag info --evidence",
-    'engine="exact"': "--engine exact",
-    "a time_limit buys": "a --time-limit buys",
     "; r.diagnostics has more": "; --format json tells more",
-    "a dict over the states or an array of floats, and allowed states given as a set bring no warning": (
-        'an object, {"state": number, ...}'
-    ),
+    "Several rows: a DataFrame": "Several rows: a list of objects",
+    ". Allowed states: a set": "",
+    "a likelihood is a dict or an array of floats": 'a likelihood is an object, {"state": number, ...}',
 }
+# Options of verbs, as in time_limit=5 and engine="exact"; not those in brackets of an engine, or in a list of names.
+LIKELIHOOD = re.compile(r"A likelihood: \{.*\}")
+NA_VALUES = re.compile(r", or pd\.read_csv\(\.\.\., na_values=\[.*?\]\)")
+LIMIT = re.compile(r"(?<![\w'\"\[,])(time|memory)_limit(?:=|(?= ))")
+ENGINE = re.compile(r"(?<!\w)engine=(['\"])(.*?)\1")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -100,7 +105,9 @@ def _worded(message: str) -> str:
     """A message of the library in the words of the command line."""
     for said, meant in WORDS.items():
         message = message.replace(said, meant)
-    return message
+    message = LIKELIHOOD.sub(lambda found: found[0].replace("'", '"'), NA_VALUES.sub("", message))
+    message = LIMIT.sub(lambda found: f"--{found[1]}-limit" + (" " if found[0].endswith("=") else ""), message)
+    return ENGINE.sub(lambda found: f"--engine {shlex.quote(found[2])}", message)
 
 
 def _write_no_more() -> None:

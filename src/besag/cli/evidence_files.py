@@ -20,7 +20,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -172,23 +171,9 @@ def _records(text: str, path: str, separator: str) -> tuple[list[str], list[list
 
 def _codes(variables: Variables, v: int, column: Sequence[str], path: str, lines: Sequence[int]) -> IntArray:
     """The states of a variable in all rows; missing cells are free."""
-    codes = {cell: _code(variables, v, cell) for cell in set(column)}
+    codes = {cell: cell_code(variables, v, cell) if cell else -1 for cell in set(column)}
     wrong = {cell for cell, code in codes.items() if code is None}
     if wrong:
         row = next(row for row, cell in enumerate(column) if cell in wrong)
         raise ParseError(no_state(variables, v, column[row]), path=path, line=lines[row])
     return np.fromiter(map(codes.__getitem__, column), np.int64, len(column))
-
-
-def _code(variables: Variables, v: int, cell: str) -> int | None:
-    """A state; 1.0 is the state "1" where there is no "1.0", true the state "TRUE", both as pandas would have them."""
-    code = cell_code(variables, v, cell) if cell else -1
-    if code is not None:
-        return code
-    if cell.casefold() in ("true", "false"):
-        return variables.find_state(v, cell.casefold() == "true")
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return variables.find_state(v, value) if isfinite(value) else None

@@ -34,6 +34,9 @@ NO_STATE = frozenset(  # what pandas.read_csv takes for a missing cell
 )
 
 
+UNKNOWN = frozenset({*map(str.casefold, NO_STATE), "-", "?"})  # in any case of letters
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence(Rebuilt):
     """B rows of evidence on one Graph.
@@ -144,6 +147,8 @@ def read_doubting(variables: Variables, given: Any) -> tuple[Evidence, dict[int,
         v = _index(variables, name)
         if is_missing(value):
             continue
+        if hasattr(value, "to_dict"):  # a Series over the states is a likelihood
+            value = value.to_dict()
         if isinstance(value, SEVERAL):
             if weights is None:
                 weights = np.zeros(int(variables.state_offsets[-1]))
@@ -194,10 +199,24 @@ def _column_codes(variables: Variables, v: int, column: Any) -> AnyArray:
         code = cell_code(variables, v, value)
         if code is None:
             row = column.index[int(np.argmax(codes == i))]
-            hint = "" if isinstance(value, str) else "; pandas may have read text as another type: dtype=str keeps it"
-            raise EvidenceError(f"{row_name(row)}: {no_state(variables, v, value)}{hint}", row=row)
+            raise EvidenceError(
+                f"{row_name(row)}: {no_state(variables, v, value)}{_as_text(variables, v, value)}", row=row
+            )
         table[i] = code
     return np.asarray(table[codes])
+
+
+def _as_text(variables: Variables, v: int, value: object) -> str:
+    """How to make states of a column that pandas has not read as text."""
+    states = variables.states(v)
+    if isinstance(value, (bool, np.bool_)):
+        if len(states) != 2:
+            return ""
+        yes, no = states if states[0].casefold() == "yes" else states[::-1]
+        return f"; say which is which, as in frame.replace({{True: {yes!r}, False: {no!r}}})"
+    if isinstance(value, (int, float, np.number)) and value in [_number_of(state) for state in states]:
+        return "; pandas has read text as numbers: pd.read_csv(..., dtype=str) keeps it"
+    return ""
 
 
 def cell_code(variables: Variables, v: int, value: object) -> int | None:
@@ -233,16 +252,14 @@ def _doubt(variables: Variables, v: int, value: Any, where: str = "") -> dict[in
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         return {}
     allowed = sorted({_code(variables, v, state) for state in value})
-    says = " or ".join(variables.states(v)[code] for code in allowed[:8])
+    states = variables.states(v)
+    says = f"the states {shorten([states[code] for code in allowed])}"
     if len(allowed) == n_states:
-        says = "nothing, since it has all of them"
-    entries = shorten([repr(entry) for entry in value])
-    told = (
-        f"{where}evidence on {variables.names[v]!r} is a list with an entry for each state, [{entries}]: a list has "
-        f"the states that are allowed, and this one says {says}; a likelihood is a dict over the states or an array of "
-        "floats, and allowed states given as a set bring no warning"
-    )
-    return {v: told}
+        says = "every state, so it says nothing"
+    likelihood = ", ".join(f"{state!r}: {p}" for state, p in zip(states, (0.2, 0.8), strict=False))
+    more = ", ..." if n_states > 2 else ""
+    advice = f"Several rows: a DataFrame. A likelihood: {{{likelihood}{more}}}. Allowed states: a set"
+    return {v: f"{where}evidence on {variables.names[v]!r} allows {says}. {advice}"}
 
 
 def _log_weights(variables: Variables, v: int, value: Any) -> Array:
@@ -297,15 +314,26 @@ def _code(variables: Variables, v: int, value: object, hint: str = "") -> int:
 
 def no_state(variables: Variables, v: int, value: object) -> str:
     """What to say of a value that is no state of a variable."""
-    states = variables.states(v)
+    states, same = variables.states(v), str(value).strip().casefold()
     value = value.item() if isinstance(value, np.generic) else value
-    hint = did_you_mean(str(value), states)
+    if same in UNKNOWN and same not in map(str.casefold, states):
+        hint = f"leave the cell empty where it is not known, or pd.read_csv(..., na_values=[{value!r}])."
+    else:
+        hint = did_you_mean(str(value), states)
     return f"{variables.names[v]!r} has no state {value!r}; {hint + ' It' if hint else 'it'} has {list(states)}"
 
 
 def row_name(label: object) -> str:
     """How a message names a row of a batch: row 7, row 'monday'."""
     return f"row {label!r}" if isinstance(label, str) else f"row {label}"
+
+
+def _number_of(text: str) -> float:
+    """The number that a text is; NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
 
 
 def is_missing(value: object) -> bool:

@@ -2,9 +2,9 @@
 
 Compiling takes a kernel from a tenth of a second to many seconds, once on a machine, and nothing is seen of it. So the
 logger "besag" says at level WARNING, which Python shows on stderr of scripts and notebooks unless somebody has set up
-logging, that it is going on, once in a process, when it has taken `after` seconds in all; and how long it took, when no
-kernel has been compiled for `pause` seconds, or the process ends. Of kernels that come from the cache on disk nothing
-is said.
+logging, that it is going on, when it has taken `after` seconds in all; and how long it took, when no kernel has been
+compiled for `pause` seconds, or the process ends. Then it begins anew: later kernels that take as long are told of by
+two lines of their own. Of kernels that come from the cache on disk nothing is said.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class Notice:
         """It is done, as far as can be seen."""
         with self._lock:
             kernels, seconds = self._kernels, self._seconds
-            if self._at_work or seconds < self.after or not kernels:
+            if self._at_work or seconds < self.after or not kernels or not self.told:
                 return
-            self._kernels, self._seconds = 0, 0.0
+            self._kernels, self._seconds, self.told = 0, 0.0, False
             self._wait(None, self.finish)
         LOG.warning("besag has compiled %d kernel%s, which took %.1f s", kernels, "s" * (kernels > 1), seconds)
 

@@ -69,6 +69,8 @@ class Queries:
     def joint(self, targets: Sequence[str], evidence: Any = None, **options: Unpack[Options]) -> Array:
         """p(targets | evidence) as an array, axes in the order asked.
 
+        Where inference is approximate it is a product of marginals, each under the states before it.
+
         >>> import besag
         >>> besag.data.bundled("sprinkler").joint(["rain", "wet_grass"]).round(4)
         array([[0.311 , 0.189 ],
@@ -87,11 +89,14 @@ class Queries:
     def log_probability(self, assignment_or_frame: Any, **options: Unpack[Options]) -> Any:
         """log p of an assignment, or of every row of a frame; what is not given is summed out.
 
+        Where inference is approximate, p of up to 16 variables is a product of marginals, each under the states before
+        it, so that it sums to one; else it is the difference of two estimates of log Z, or 0 where that is above 0.
+
         >>> import besag
         >>> round(besag.data.bundled("sprinkler").log_probability({"rain": "yes"}), 4)
         -0.6931
         """
-        from besag.query.verbs import log_probability
+        from besag.query.probability import log_probability
 
         return log_probability(self._model(), assignment_or_frame, options)
 

@@ -5,12 +5,14 @@ each
 variable; a `Variable` object is made only when somebody asks for it. Names are a sequence that can find a name again:
 a list (`NameList`), "0".."n-1" (`RangeNames`), or "row,column" of a grid (`GridNames`).
 
-A state is matched by name, str(value); 1.0 matches "1", because pandas makes floats of integers beside NaN, and True
-matches "TRUE" or "true" where only one state is that, because pandas makes booleans of such columns.
+A state is matched by name, str(value). Where no state has that name, 1.0 and the text "1.0" match "1", because pandas
+makes floats of integers beside NaN, and True and the text "true", in any case of letters, match the one state that is
+"true" in any case of letters, because pandas makes booleans of such columns; False likewise.
 """
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +24,8 @@ from besag.arrays import IntArray, freeze, offsets_of
 from besag.errors import ModelError
 from besag.model.metadata import NONE, Metadata, check_metadata
 from besag.text import did_you_mean
+
+WHOLE = re.compile(r"(-?[0-9]+)\.0+")  # a whole number as a float is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,15 +257,18 @@ class Variables(Sequence[Variable]):
         return f"no variable is named {name!r}; {hint} ({len(self)} variables in all)"
 
     def find_state(self, index: int, value: object) -> int | None:
-        """The code of a state of variable `index` by name, or None; 1.0 matches "1", True the one "TRUE" or "true"."""
-        codes = self._codes[int(self.space_of[index])]
-        code = codes.get(str(value))
-        if code is None and isinstance(value, (float, np.floating)) and float(value).is_integer():
-            code = codes.get(str(int(value)))
-        if code is None and isinstance(value, (bool, np.bool_)):
-            same = [code for state, code in codes.items() if state.casefold() == str(value).casefold()]
-            code = same[0] if len(same) == 1 else None
-        return code
+        """The code of a state of variable `index` by name, or as the module says; None where there is none."""
+        codes, text = self._codes[int(self.space_of[index])], str(value)
+        code = codes.get(text)
+        if code is not None:
+            return code
+        if isinstance(value, (float, np.floating)) and float(value).is_integer():
+            return codes.get(str(int(value)))
+        if text.casefold() in ("true", "false"):
+            same = [code for state, code in codes.items() if state.casefold() == text.casefold()]
+            return same[0] if len(same) == 1 else None
+        whole = WHOLE.fullmatch(text)
+        return codes.get(whole[1]) if whole else None
 
     @property
     def common_cardinality(self) -> int | None:

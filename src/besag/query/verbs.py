@@ -2,13 +2,14 @@
 
 joint          p(y_A) for some variables A: exp(-H) summed over the rest, normalised
 marginal_map   argmax over y_A of the same sum; energy = -log sum over the rest of exp(-H)
-               exact engines sum the rest out (besag.query.eliminated); others give one clamped log Z a joint state
-log p(y_A)     log Z clamped at y_A, minus log Z
+               exact engines sum the rest out (besag.query.eliminated), or give one clamped log Z a joint state; for
+               others p(y_A) is a product of marginals under evidence (besag.query.chain_rule)
 entropy        log Z + E[H];   KL(p || q) = E_p[H_q] + log Z_q - entropy(p), in besag.query.compare
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,13 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError, EvidenceError, LossWarning, ModelError, TooLargeError, warn
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer.engine import ENGINES, Want
+from besag.infer.auto.engine import Auto
+from besag.infer.engine import ENGINES, Want, check_wants
 from besag.infer.iterate import clear_interrupts
 from besag.infer.memory import refuse
 from besag.infer.result import Result
 from besag.query import eliminated
+from besag.query.chain_rule import chain
 from besag.query.conflict import refuse_impossible
 from besag.query.labels import configurations, labels_frame, read_labels
 from besag.query.run import (
@@ -34,7 +37,6 @@ from besag.query.run import (
     generator_for,
     run,
     run_engine,
-    warn_unconverged,
 )
 from besag.registry import is_number, is_whole
 
@@ -149,14 +151,38 @@ def joint(model: Model, targets: Sequence[str], evidence: Any, options: Options)
 
 
 def _joint_logs(model: Model, indices: list[int], read: Evidence, options: Options) -> Array:
-    """(B, C): log sum over the rest of exp(-H), at every joint state."""
+    """(B, C): log sum over the rest of exp(-H), at every joint state, up to a constant of each row."""
+    began = time.perf_counter()
     buckets = eliminated.buckets(model, read, options)
     if buckets is not None:
         try:
             return eliminated.joint_tables(buckets, np.array(indices, np.int64)).reshape(read.n_rows, -1)
         except TooLargeError:  # clamped states take more time, but less memory
             pass
-    return clamp(model, indices, read, options)[0]
+    if _has_exact_log_z(options):
+        return clamp(model, indices, read, options)[0]
+    return _chained(model, indices, read, _time_left(options, began))[0]
+
+
+def _has_exact_log_z(options: Options) -> bool:
+    """Whether the engine answers exactly or not at all; `auto` may do otherwise."""
+    engine = engine_from(options)
+    return engine.capabilities.bound == "exact" and not isinstance(engine, Auto)
+
+
+def _time_left(options: Options, began: float) -> Options:
+    limit = options.get("time_limit")
+    return options if limit is None else {**options, "time_limit": max(limit - (time.perf_counter() - began), 1e-3)}
+
+
+def _chained(model: Model, indices: list[int], base: Evidence, options: Options) -> tuple[Array, IntArray, Result]:
+    """log p of every joint state of some variables, (B, C), the states (C, n), and the answer to the evidence alone."""
+    states = configurations(model.variables, indices, MAX_ROWS)
+    order = np.argsort(indices)
+    codes = np.tile(states[:, order], (base.n_rows, 1))
+    rows = np.repeat(np.arange(base.n_rows), len(states))
+    values, first = chain(model, base, np.array(indices, np.int64)[order], codes, rows, options)
+    return values.reshape(base.n_rows, len(states)), states, first
 
 
 def marginal_map(model: Model, targets: Sequence[str], evidence: Any, options: Options) -> Result:
@@ -166,11 +192,11 @@ def marginal_map(model: Model, targets: Sequence[str], evidence: Any, options: O
     assert result.energies is not None
     if (result.energies == np.inf).any():
         run(model, {"log_partition"}, read, options)
-    warn_unconverged(result)
     return result
 
 
 def _best_states(model: Model, indices: list[int], read: Evidence, options: Options) -> Result:
+    began = time.perf_counter()
     buckets = eliminated.buckets(model, read, options)
     if buckets is not None:
         try:
@@ -178,37 +204,21 @@ def _best_states(model: Model, indices: list[int], read: Evidence, options: Opti
         except TooLargeError:
             if np.log2(model.variables.cardinalities[indices]).sum() > np.log2(MAX_ROWS):
                 raise
-    values, states, result = clamp(model, indices, read, options)
+    if _has_exact_log_z(options):
+        values, states, result = clamp(model, indices, read, options)
+    else:
+        check_wants(engine_from(options), LOG_PARTITION)
+        values, states, result = _chained(model, indices, read, _time_left(options, began))
+        assert result.log_partitions is not None
+        values = values + result.log_partitions[:, None]
+        bound = "exact" if result.bound == "exact" else "estimate"
+        result = replace(result, bound=bound, bounds=None, probabilities=None)
     best = values.argmax(axis=1)
     codes = np.full((len(values), 1, len(model.variables)), -1, np.int64)
     codes[:, 0, indices] = states[best]
     energies = -values[np.arange(len(values)), best][:, None]
     names = tuple(model.variables.names_at(indices))
     return replace(result, log_partitions=None, codes=codes, energies=energies, targets=names)
-
-
-@clear_interrupts()
-def log_probability(model: Model, given: Any, options: Options) -> Any:
-    """log p of an assignment or of the rows of a frame, the rest summed out; -inf where it is impossible."""
-    check_options(options)
-    evidence = read_evidence(model.variables, given)
-    if options.get("time_limit") is not None and not model.is_bayesian_network:
-        options = {**options, "time_limit": options["time_limit"] / 2}  # type: ignore[operator]  # log Z is asked for twice
-    log_z = 0.0 if model.is_bayesian_network else log_partition(model, None, options)
-    if (evidence.observed >= 0).all() and evidence.log_weights is None:
-        values = -model.problem.energy(evidence.observed)
-    else:
-        problem = model.problem.with_evidence(evidence)
-        engine = engine_from(options)
-        answer = engine.infer(
-            problem,
-            LOG_PARTITION,
-            rng=generator_for(engine, LOG_PARTITION, options),
-            time_limit=options.get("time_limit"),
-        ).log_partitions
-        assert answer is not None
-        values = answer
-    return values - log_z if evidence.batched else float(values[0] - log_z)
 
 
 def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFrame:

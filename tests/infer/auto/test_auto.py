@@ -12,9 +12,12 @@ from scipy.special import expit
 import besag
 from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
 from besag.graph.evidence import read_evidence
+from besag.infer.auto import approximate
 from besag.infer.auto.approximate import estimator_of
 from besag.infer.auto.candidates import choose, choose_labelling, sort_in_order
+from besag.infer.auto.engine import Auto
 from besag.infer.bounds import narrowing
+from besag.infer.bp.engine import BP
 from besag.infer.iterate import Limits, is_interrupt, iterate
 from besag.infer.join_graph.engine import JoinGraph, Propagation
 from besag.infer.junction import run as junction
@@ -118,7 +121,23 @@ def test_a_warning_points_at_the_line_of_the_user() -> None:
     assert {warning.filename for warning in (*of_auto, *of_bp)} == {__file__}
 
 
+def test_an_exact_answer_of_another_engine_brings_no_warning() -> None:
+    """The junction tree does not fit, and join_graph is exact within less memory."""
+    asia = besag.data.bundled("asia")
+    with pytest.raises(TooLargeError):
+        asia.marginals(engine="exact", memory_limit=1200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = asia.marginals(memory_limit=1200)
+    assert (result.bound, result.diagnostics.engine) == ("exact", "join_graph")
+    np.testing.assert_allclose(result["lung"], asia.marginals()["lung"])
+
+
 def test_what_fits_nowhere_is_refused() -> None:
+    with pytest.raises(TooLargeError, match=r"engine='bp\[dtype=float32\]' takes about half"):
+        besag.data.bundled("asia").marginals(memory_limit=10)
+    with pytest.raises(TooLargeError, match="use more memory"):
+        besag.data.bundled("asia").marginals(engine="bp[dtype=float32]", memory_limit=10)
     with pytest.raises(TooLargeError, match="memory_limit=100"):
         random_grid(12).marginals(memory_limit=100)
 
@@ -126,7 +145,9 @@ def test_what_fits_nowhere_is_refused() -> None:
 def test_k_best_labellings_are_exact_or_refused() -> None:
     with pytest.raises(TooLargeError, match="memory_limit=40000"):
         random_grid(12).map(k=3, memory_limit=40_000)
-    with pytest.raises(TooLargeError, match=r"no elimination order near .*, to find the 3 best labellings in 0.5 s"):
+    with pytest.raises(
+        TooLargeError, match=r"exact inference would be too large, judged by .*, to find the 3 best labellings in 0.5 s"
+    ):
         besag.ising((60, 60), 0.3).map(k=3, time_limit=0.5)
 
 
@@ -167,8 +188,8 @@ def test_where_bounds_leave_too_much_the_rest_is_approximate(monkeypatch: pytest
     assert not found.optimal
     wants = frozenset({"map", "variables", "log_partition"})
     smooth = besag.ising((8, 8), 0.1, 1.0)
-    with pytest.warns(ApproximationWarning, match="Answered by junction_tree, mean_field, trw, join_graph"):
-        both = besag.infer.Auto().infer(smooth.problem, wants)
+    both = besag.infer.Auto().infer(smooth.problem, wants)  # without a warning: all of it is exact
+    assert set(both.diagnostics.engines.values()) == {"junction_tree", "mean_field", "trw", "join_graph"}
     assert both.optimal
     assert both.bound == "exact"  # a join graph of so small a grid is one tree
 
@@ -229,6 +250,7 @@ def test_a_warning_says_what_exact_does(monkeypatch: pytest.MonkeyPatch) -> None
         model.marginals()
     assert "refuses" not in str(caught[0].message)
     assert model.marginals(engine="exact").bound == "exact"
+    monkeypatch.setattr(approximate, "FIRST_SHARE", 0.0)  # join_graph would find an exact answer
     with pytest.warns(ApproximationWarning, match='engine="exact" refuses instead'):
         model.marginals(time_limit=1.0)
     with pytest.raises(TooLargeError, match="more than time_limit=1") as refused:
@@ -251,7 +273,8 @@ def test_an_estimate_outside_of_its_bounds_is_no_answer(
         return replace(result, log_partitions=result.log_partitions - 100.0)
 
     monkeypatch.setattr(Propagation, "answer", wrong)
-    result = approximated(model, time_limit=time_limit)
+    with pytest.warns(ApproximationWarning, match="; bounds on log Z have disproved what join_graph said"):
+        result = approximated(model, time_limit=time_limit)
     bp = model.marginals(engine="bp[damping=adaptive]")
     assert result.diagnostics.engines["estimate"] == "bp"
     assert list(result.diagnostics.disproved) == ["join_graph"]
@@ -370,6 +393,39 @@ def test_an_interrupt_while_bounds_are_made_ends_it_all(monkeypatch: pytest.Monk
     assert result.diagnostics.seconds < 100
     assert ("trw" in result.diagnostics.engines.values()) == (part == "trw")
     np.testing.assert_allclose(result.array.sum(-1), 1)
+
+
+@pytest.mark.filterwarnings("ignore::besag.errors.ApproximationWarning")
+def test_an_interrupt_is_told_though_an_earlier_estimate_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """bp has converged when Ctrl-C comes in the work of join_graph."""
+
+    def cut(self: Any, *given: Any, **more: Any) -> Result:
+        result = infer(self, *given, **more)
+        return replace(result, diagnostics=result.diagnostics.extended(converged=False, stopped="interrupted"))
+
+    infer = JoinGraph.infer
+    with monkeypatch.context() as patch:
+        patch.setattr(JoinGraph, "infer", cut)
+        patch.setattr(approximate, "sort_in_order", list)
+        with pytest.warns(ConvergenceWarning, match="bp was interrupted"):
+            result = random_grid(12).marginals(memory_limit=40_000, time_limit=20.0)
+    assert (result.diagnostics.stopped, result.diagnostics.converged) == ("interrupted", False)
+
+
+@pytest.mark.filterwarnings("ignore::besag.errors.ApproximationWarning")
+def test_an_interrupt_is_told_though_the_first_labelling_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    infer = BP.infer
+
+    def cut(self: BP, *given: Any, **more: Any) -> Result:
+        result, stopped = infer(self, *given, **more), "interrupted" if self.damping else "max_iterations"
+        return replace(result, diagnostics=result.diagnostics.extended(converged=False, stopped=stopped))
+
+    monkeypatch.setattr(BP, "infer", cut)
+    monkeypatch.setattr(approximate, "choose_labelling", lambda one, other: one)
+    monkeypatch.setattr(Auto, "_is_hopeless", lambda *_: True)
+    monkeypatch.setattr(Auto, "_best_by_bounds", lambda *_: {})
+    with pytest.warns(ConvergenceWarning, match="bp was interrupted"):
+        assert random_grid(3).map().diagnostics.stopped == "interrupted"
 
 
 def pressed() -> float:

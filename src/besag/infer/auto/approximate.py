@@ -49,6 +49,7 @@ BOUND_ITERATIONS = 200  # where there is no time limit: the bounds hold at every
 RESCUE = 20.0  # seconds for join_graph where bp has failed and there is no time limit
 DAMPING = "adaptive"
 QUICKLY = 1e-3  # seconds: one iteration
+CUT_SHORT = {"converged": False, "stopped": "interrupted"}  # diagnostics of an answer that Ctrl-C ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,8 @@ def _labelled(problem: Problem, resources: Resources, time_limit: float | None, 
     if first.diagnostics["converged"] or _is_interrupted([first]) or (left is not None and left <= 0):
         return first
     second = replace(plain, damping=DAMPING).infer(problem, MAP, rng=rng, time_limit=left)
-    return choose_labelling(first, second)
+    best = choose_labelling(first, second)
+    return replace(best, diagnostics=best.diagnostics.extended(**CUT_SHORT)) if _is_interrupted([second]) else best
 
 
 class Estimation:
@@ -244,6 +246,18 @@ def estimator_of(problem: Problem, time_limit: float | None, **options: Any) -> 
     return BP(**options, damping=DAMPING)
 
 
+def ask_again(result: Result, problem: Problem, time_limit: float | None, auto: Any) -> Engine:
+    """The engine that `auto` believed, for more questions like one that it answered; time_limit: of one of them.
+
+    bp instead of join_graph where that takes too long to begin.
+    """
+    options: dict[str, Any] = {"n_threads": auto.n_threads, "memory_limit": auto.memory_limit}
+    name = result.diagnostics["engine"]
+    if name == "join_graph":
+        return estimator_of(problem, time_limit, **options)
+    return BP(**options, damping=DAMPING) if name == "bp" else ENGINES.find(name)(**options)
+
+
 def _joined(parts: dict[str, Result], seconds: float, work: Estimation | None = None) -> Result:
     """One Result of all parts."""
     lead = parts.get("estimate") or parts.get("map") or parts["samples"]
@@ -252,8 +266,8 @@ def _joined(parts: dict[str, Result], seconds: float, work: Estimation | None = 
     told["converged"] = all(
         parts[part].diagnostics["converged"] for part in ("estimate", "map", "samples") if part in parts
     )
-    if _is_interrupted(parts.values()):
-        told |= {"converged": False, "stopped": "interrupted"}
+    if _is_interrupted([*parts.values(), *(work.estimates if work is not None else ())]):
+        told |= CUT_SHORT
     answer = lead
     if "samples" in parts:
         answer = replace(answer, sampled=parts["samples"].sampled)

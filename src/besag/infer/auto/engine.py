@@ -128,7 +128,8 @@ class Auto(Exact):
         left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 1e-3)
         result = self._approximately(problem, want, left, known, warm, rng, on_step)
         seconds = time.perf_counter() - began
-        warn(ApproximationWarning(f"{_why(refusal)}. {_how(result, seconds)}{_instead(refusal, time_limit)}"))
+        if not _is_proven(result):
+            warn(ApproximationWarning(f"{_why(refusal)}. {_how(result, seconds)}{_instead(refusal, time_limit)}"))
         return replace(result, diagnostics=result.diagnostics.extended(reason=str(refusal), seconds=seconds))
 
     def _is_hopeless(self, problem: Problem, want: frozenset[Want], patience: float, time_limit: float | None) -> bool:
@@ -168,7 +169,14 @@ class Auto(Exact):
         return approximate(problem, want - {"messages"}, resources, known, warm=warm, rng=rng, on_step=on_step)
 
 
+def _is_proven(result: Result) -> bool:
+    """Whether all of an answer is exact all the same: log Z and marginals of one tree, a labelling that is optimal."""
+    return result.bound == "exact" and result.sampled is None and (result.codes is None or bool(np.all(result.optimal)))
+
+
 def _why(refusal: TooLargeError) -> str:
+    if str(refusal) == HOPELESS_REASON:
+        return HOPELESS_REASON
     return f"exact inference does not fit: {str(refusal).partition(';')[0]}"
 
 
@@ -177,8 +185,10 @@ def _how(result: Result, seconds: float) -> str:
     from besag.infer.auto.approximate import interval_text
 
     used = ", ".join(dict.fromkeys(result.diagnostics["engines"].values()))
+    wrong = " and ".join(result.diagnostics.get("disproved", ()))
+    left_out = f"; bounds on log Z have disproved what {wrong} said" if wrong else ""
     more = "" if result.log_partitions is None else f" after {seconds:.2g} s, and a longer time_limit may buy accuracy"
-    return f"Answered by {used}; {interval_text(result)}{more}. "
+    return f"Answered by {used}; {interval_text(result)}{left_out}{more}. "
 
 
 def _instead(refusal: TooLargeError, time_limit: float | None) -> str:
@@ -187,7 +197,7 @@ def _instead(refusal: TooLargeError, time_limit: float | None) -> str:
     if seconds is not None and (time_limit is None or seconds <= time_limit):
         return f'engine="exact" takes about {seconds:.2g} s instead'
     if str(refusal) == HOPELESS_REASON:
-        return 'engine="exact" looks for one everywhere, and refuses where there is none'
+        return 'engine="exact" searches all of the graph, and refuses where nothing fits'
     return 'engine="exact" refuses instead'
 
 

@@ -190,7 +190,8 @@ class MessagePassing:
         needed = rows * of_row + 8 * (4 * links + graph.n_factors) + self.dtype.itemsize * len(self._tables())
         if self.engine.schedule == "residual":
             needed += 24 * rows * links
-        advice = "ask for fewer rows at a time" if rows > 1 else "try dtype=float32"
+        smaller = "engine='bp[dtype=float32]' takes about half" if self.dtype.itemsize == 8 else "use more memory"
+        advice = "ask for fewer rows at a time" if rows > 1 else smaller
         least = self.dtype.itemsize * (3 * rows * message_entries(graph) + len(self._tables()))
         refuse("bp: messages and tables", needed, self.setting.limit, advice, least=least)
 

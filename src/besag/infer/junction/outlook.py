@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from besag.infer.junction.run import JunctionRun
 
 HOPELESS = 2.0**10  # times the table entries that time or memory allow
-HOPELESS_REASON = "no elimination order near the variable of the most neighbours is short enough"
+HOPELESS_REASON = "exact inference would be too large, judged by the densest part of the graph"
 FEW_FACTORS = 400  # up to here the search for an order takes hardly any time
 NEAR = 4096  # variables that are tried first
 LINK_BYTES = 24.0  # per factor-variable link, of the lists of neighbours; a tree of cliques takes more
