@@ -360,3 +360,14 @@ def test_a_session_that_would_not_fit() -> None:
         besag.ising((10, 10), 0.3).session(memory_limit=10_000)
     with pytest.raises(TooLargeError, match="memory_limit=10000"):
         besag.ising((10, 10), 0.3).session(engine="junction_tree[memory_limit=10000]")
+
+
+def test_ctrl_c_within_a_kernel_is_a_keyboard_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """numba makes a SystemError of it where it hands back what a kernel returns."""
+
+    def interrupted(*_: object) -> None:
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    monkeypatch.setattr("besag.infer.junction.session.Incremental.__init__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        besag.data.bundled("asia").session()

@@ -20,6 +20,7 @@ from besag.arrays import Array
 from besag.errors import CapabilityError, EvidenceError
 from besag.graph.evidence import is_missing, read_doubting, read_evidence
 from besag.infer.engine import ENGINES
+from besag.infer.iterate import clear_interrupts
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.session import Incremental
 from besag.infer.result import Diagnostics, Result
@@ -60,6 +61,7 @@ class Session:
     {'wet_grass': 'yes'}
     """
 
+    @clear_interrupts()
     def __init__(self, model: Model, options: Options) -> None:
         check_options(options)
         engine = engine_from({"engine": "junction_tree", **options})
@@ -145,6 +147,7 @@ class Session:
             value = self._tree.log_partition()
         return value if value > -math.inf else self._refuse()
 
+    @clear_interrupts()
     def marginals(self) -> Result:
         """The marginals of all variables, as `model.marginals` gives them."""
         with self._lock:
