@@ -216,7 +216,7 @@ def test_plain_names_are_not_looked_at_twice(tmp_path: Path, suffix: str, monkey
             ".xdsl",
             {},
             {"xdsl": {"extras": [{"element": {"tag": "probabilities", "text": "1 0"}}]}},
-            "GeNIe XDSL cannot hold the xdsl of 'B': the file would .*got 2.*nothing was written",
+            "GeNIe XDSL cannot hold the xdsl of 'B': the file could not be read back .*got 2.*nothing was written",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Small models to learn with and to report bugs with: bundled ones by name, and random ones by seed."""
+"""Data for learning; and small models for exercises and bug reports: bundled ones by name, random ones by seed."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A sequence is a list of items, one for each token. An item is read as python-crfsuite reads it:
 
-    ["a", "b"]              attributes a and b, of weight 1 each; so are tuples, sets, and the letters of a text
+    ["a", "b"]              attributes a and b, of weight 1 each; likewise tuples, sets, and the letters of a text
     {"a": 0.5, "b": True}   attributes a and b, of weight 0.5 and 1; a weight of 0 is an attribute too
     {"a": "x"}              attribute a:x, of weight 1
     {"a": ["x", "y"]}       attributes a:x and a:y
@@ -13,7 +13,7 @@ zeros are left out. T tokens of N sequences become rows of a sparse matrix:
 
     indptr (T + 1,) int64    indices (nnz,) int32    values (nnz,) float64, None where all are 1    lengths (N,) int64
 
-A row keeps its attributes as they come: one that is given twice is there twice, and counts as the sum.
+A row keeps its attributes in the order given: one that is given twice is stored twice, and its weights add up.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from besag.arrays import Array, IntArray, Rebuilt, freeze, offsets_of
 from besag.data.numbering import Numbering, plain
 from besag.errors import ModelError
 
-# Names -> numbers, -1 for those to leave out; TypeError where one is not a text.
+# Names -> numbers, -1 for those to leave out; TypeError if one is not a text.
 Numbered: TypeAlias = Callable[[Iterable[str]], NDArray[np.int32]]
 
 BLOCK = 1 << 13  # names that are numbered at a time
@@ -58,9 +58,9 @@ class Features(Rebuilt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attributes:
-    """The attributes that training has seen, numbered as they appear; columns: D where sequences are arrays.
+    """The attributes seen in training, numbered in order of appearance; columns: D if sequences are arrays.
 
-    Of arrays, every token has all columns; of sparse ones, those that are not 0.
+    In an array every token has all columns as attributes, in a sparse one those that are not 0.
 
     >>> attributes, features = Attributes.fit([[["a", "b"], {"a": 2}], [["c"]]])
     >>> attributes.names, features.indptr.tolist(), features.indices.tolist(), features.values.tolist()
@@ -69,7 +69,7 @@ class Attributes:
     [0, 1, 1]
     """
 
-    numbering: Numbering  # empty where sequences are arrays
+    numbering: Numbering  # empty if sequences are arrays
     columns: int | None = None
     is_sparse: bool = True
 
@@ -83,13 +83,13 @@ class Attributes:
 
     @classmethod
     def fit(cls, sequences: Iterable[Any]) -> tuple[Attributes, Features]:
-        """All attributes of some sequences, which may be a generator, and the sequences as arrays."""
+        """All attributes of the sequences, which may be a generator, and the sequences as arrays."""
         growing = GrowingAttributes()
         features = growing.add(sequences)
         return growing.done(), features
 
     def transform(self, sequences: Iterable[Any]) -> Features:
-        """Sequences as arrays; attributes that training has not seen are left out."""
+        """Sequences as arrays; attributes not seen in training are left out."""
         rows = _GrowingArrays(self.numbering.find)
         for n, sequence in enumerate(iterate_sequences(sequences)):
             rows.add(n, sequence, _matrix(sequence), self.columns, "training")
@@ -97,7 +97,7 @@ class Attributes:
 
 
 class GrowingAttributes:
-    """Attributes that are numbered as sequences come, in parts."""
+    """Attributes numbered in order of appearance, while sequences are added in parts."""
 
     def __init__(self) -> None:
         self._numbering = Numbering()
@@ -106,7 +106,7 @@ class GrowingAttributes:
         self._n = 0
 
     def add(self, sequences: Iterable[Any]) -> Features:
-        """More sequences, as arrays."""
+        """Add sequences; returns them as arrays."""
         rows = _GrowingArrays(self._numbering.add, self._n)
         for sequence in iterate_sequences(sequences):
             matrix = _matrix(sequence)
@@ -118,7 +118,7 @@ class GrowingAttributes:
         return rows.features()
 
     def done(self) -> Attributes:
-        """All attributes that have come."""
+        """All attributes seen so far."""
         return Attributes(self._numbering, self._columns, self._is_sparse)
 
 
@@ -129,12 +129,12 @@ class _GrowingArrays:
 
     def __init__(self, numbered: Numbered, first: int = 0) -> None:
         self._numbered, self._first = numbered, first  # the number of the first sequence
-        self._names = list[str]()  # the newest, which have no numbers yet: many at a time get them faster
+        self._names = list[str]()  # the newest, not numbered yet: it is faster for many at a time
         self._indices, self._counts, self._lengths = array("i"), array("q"), array("q")
         self._values = array("d")  # empty until some weight is not 1
 
     def add(self, n: int, sequence: Any, matrix: Any, columns: int | None, example: str) -> None:
-        """Sequence n, which must have as many columns as its example, or be a list of items as that one is."""
+        """Add sequence n, which must have as many columns as its example, or be a list of items if that one is."""
         got = None if matrix is None else int(matrix.shape[1])
         if got != columns:
             raise ModelError(f"sequence {n} is {_kind(got)}: expected {_kind(columns)}, as in {example}")
@@ -165,7 +165,7 @@ class _GrowingArrays:
         self._names.clear()
 
     def _text(self, entry: int, name: Any) -> str:
-        """One of the names that have no numbers yet."""
+        """One of the names that are not numbered yet, as text."""
         try:
             return _text(name)
         except (TypeError, ValueError) as error:
@@ -180,7 +180,7 @@ class _GrowingArrays:
             rows, columns = np.nonzero(matrix)
             counts, weights = np.bincount(rows, minlength=len(matrix)), matrix[rows, columns]
         else:
-            if not matrix.data.all():  # zeros that are stored
+            if not matrix.data.all():  # explicitly stored zeros
                 matrix = matrix.copy()
                 matrix.eliminate_zeros()
             counts, columns, weights = np.diff(matrix.indptr), matrix.indices, matrix.data
@@ -192,17 +192,17 @@ class _GrowingArrays:
         self._weigh(weights)
 
     def _weigh(self, weights: Array) -> None:
-        """The weights of the newest indices."""
+        """Set the weights of the newest indices."""
         if (weights != 1.0).any():
             self._pad(len(self._indices) + len(self._names) - len(weights))
             self._values.frombytes(weights.tobytes())
 
     def _pad(self, n: int) -> None:
-        """The first n values: those that nobody has weighed are 1."""
+        """Extend the values to n, with 1 for those that were not given."""
         self._values.extend(array("d", [1.0]) * (n - len(self._values)))
 
     def features(self) -> Features:
-        """The arrays, without the entries that are to be left out."""
+        """The arrays, without the entries to be left out."""
         self._number()
         indptr = offsets_of(np.frombuffer(self._counts, np.int64))
         indices = np.frombuffer(self._indices, np.int32)
@@ -225,7 +225,7 @@ def iterate_sequences(sequences: Iterable[Any]) -> Iterator[Any]:
 
 
 def _matrix(sequence: Any) -> Any:
-    """The sequence where it is an array of numbers (T, D) or a sparse one, which becomes CSR; else None."""
+    """The sequence if it is an array of numbers (T, D) or a sparse one, which becomes CSR; else None."""
     if isinstance(sequence, np.ndarray):
         return sequence if sequence.ndim == 2 and sequence.dtype.kind in "fiub" else None
     if not hasattr(sequence, "tocsr"):
@@ -240,7 +240,7 @@ def _kind(columns: int | None) -> str:
 
 
 def has_order(given: Any) -> bool:
-    """Whether something can be gone through from its first element to its last."""
+    """Whether something has elements in a definite order."""
     unordered = isinstance(given, (set, frozenset, Mapping)) or getattr(given, "ndim", 1) == 0
     return hasattr(given, "__iter__") and not unordered
 
@@ -275,7 +275,7 @@ def _read(n: int, items: Sequence[Any]) -> tuple[list[str], Array, list[int]]:
 
 
 def _flatten(item: Any, prefix: str, names: list[str], weights: list[float]) -> None:
-    """Adds the attributes of an item, or of a list or dict inside it, whose names begin with the prefix."""
+    """Add the attributes of an item, or of a list or dict inside it; their names begin with the prefix."""
     if not isinstance(item, Mapping):
         if not hasattr(item, "__iter__"):
             raise TypeError(f"expected a list of attributes or a dict {{attribute: weight}}, got {show_value(item)}")
@@ -296,7 +296,7 @@ def _flatten(item: Any, prefix: str, names: list[str], weights: list[float]) -> 
 
 
 def _flatten_value(value: Any, name: str, names: list[str], weights: list[float]) -> None:
-    """Adds the attributes of a value that is not simply a str or a number."""
+    """Add the attributes of a value that is not simply a str or a number."""
     if isinstance(value, (str, bytes)):
         value = [value]
     if isinstance(value, (list, tuple, set, frozenset, Mapping)):
@@ -316,7 +316,7 @@ def _text(name: Any) -> str:
 
 
 def _weight(name: str, value: Any) -> float:
-    """Whatever can be a C double: numpy's numbers, Decimal, Fraction; float takes "1" and bytearrays as well."""
+    """Anything that converts to a C double: numpy's numbers, Decimal, Fraction; but not "1", which float accepts."""
     try:
         read: array[float] = array("d", [value])
     except TypeError:

@@ -4,8 +4,8 @@ Sequence n has variables [offsets[n], offsets[n + 1]), one factor on each variab
 
     H(x, y) = sum_t <theta_state, x_t (x) [y_t]> + sum_t theta_transition[y_t, y_t+1]
 
-and, where these are given, one on each three neighbours and factors on the first and last variable that carry hard
-zeros only: what a sequence may not begin or end with.
+and, if their templates are given, one on each three neighbours, and factors on the first and last variable with hard
+zeros only, for labels that may not begin or end a sequence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from besag.model.variable import RangeNames, Variables
 
 
 class ChainTemplates(NamedTuple):
-    """The templates of a chain; None where there is no such factor."""
+    """The templates of a chain; None if there is no such factor."""
 
     state: Template
     transition: Template
@@ -33,7 +33,7 @@ class ChainTemplates(NamedTuple):
     end: Template | None = None
 
     def layout(self) -> Layout:
-        """Which slice of theta belongs to which."""
+        """The slice of theta of each template."""
         return Layout(template for template in self if template is not None)
 
 
@@ -71,13 +71,13 @@ def windows(offsets: IntArray, size: int) -> IntArray:
 
 
 def _numbering(firsts: list[IntArray], offsets: IntArray) -> tuple[IntArray, IntArray]:
-    """The factors of instance after instance, as blocks number them, and how many each instance has."""
+    """The factors ordered by instance, numbered block by block, and how many each instance has."""
     instance = np.searchsorted(offsets, concatenate(firsts, np.int64), side="right") - 1
     return np.argsort(instance, kind="stable"), np.bincount(instance, minlength=len(offsets) - 1)
 
 
 def csr_inputs(features: Features, n_attributes: int) -> Any:
-    """Features as the inputs (T, D) of state factors; an attribute that a token has twice is added up."""
+    """Features as the inputs (T, D) of state factors; values of a repeated attribute add up."""
     from scipy.sparse import csr_array
 
     values = np.ones(len(features.indices)) if features.values is None else np.array(features.values)

@@ -1,10 +1,10 @@
 """Datasets: labelled instances on one Graph, as a union of graphs or as rows on one graph.
 
     union     N instances, each with a graph of its own, in one disjoint union: labels (1, V)
-    rows      N rows of labels on the graph of one model, which has no inputs that differ: labels (N, V)
+    rows      N rows of labels on the graph of one model, whose inputs are the same for all: labels (N, V)
 
-A label of -1 is not known, and is summed out. A Batch is some instances: a mini-batch, or a shard; theta is shared, for
-a layout depends on templates only. Shards are contiguous and of about the same number of variables.
+A label of -1 is unknown, and is summed out. A Batch is some instances: a mini-batch, or a shard; theta is shared, since
+a layout depends on templates only. Shards are contiguous and have about the same number of variables.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from besag.model.layout import Layout
 if TYPE_CHECKING:
     from besag.model.model import Model
 
-SHARD_VARIABLES = 1 << 14  # of a shard, at least: so many that a call of a kernel is nothing beside its work
-MOST_SHARDS = 4  # each makes a gradient of all parameters
+SHARD_VARIABLES = 1 << 14  # of a shard, at least: enough that the cost of calling a kernel is negligible
+MOST_SHARDS = 4  # since each makes a gradient of all parameters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class Batch(Rebuilt):
     graph: Graph
     labels: IntArray
     weights: Array | None = None
-    numbers: IntArray | None = None  # of the instances, where this is a part of others
+    numbers: IntArray | None = None  # of the instances, if this is part of a larger set
 
     def __post_init__(self) -> None:
         labels = secure(np.atleast_2d(np.asarray(self.labels, np.int64)))
@@ -86,7 +86,7 @@ def check_weights(weights: Any, n: int) -> Array:
 
 
 class Dataset:
-    """All instances, in memory; see the module.
+    """All instances, in memory: a union of graphs or rows on one graph.
 
     >>> import besag
     >>> model = besag.markov_network([2, 2], [((0, 1), [[0.0, 1.0], [2.0, 3.0]])])
@@ -143,7 +143,7 @@ class Dataset:
 
     @property
     def layout(self) -> Layout:
-        """Which slice of theta belongs to which template."""
+        """The slice of theta of each template."""
         return self.all.graph.layout
 
     def batch(self, instances: Sequence[int] | IntArray) -> Batch:
@@ -157,7 +157,7 @@ class Dataset:
     def shards(self) -> list[Batch]:
         """All instances, in parts of about the same size."""
         if self.all.is_rows:
-            return [self.all]  # their statistics are summed once
+            return [self.all]  # one part, so that their statistics are summed once
         offsets = self.all.graph.instance_offsets
         n_shards = min(MOST_SHARDS, int(np.ceil(offsets[-1] / SHARD_VARIABLES)))
         aims = np.linspace(0, offsets[-1], n_shards + 1)[1:-1]

@@ -1,4 +1,4 @@
-"""Labels of sequences as codes (T,) int64 into the sorted classes, -1 where a label is not known."""
+"""Labels of sequences as codes (T,) int64 into the sorted classes, -1 for unknown labels."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _PLAIN = {str, int, type(None)}
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The classes, sorted, in the user's own type: text in the order of text, integers in theirs.
+    """The classes, sorted, in the user's own type: texts alphabetically, integers by value.
 
-    A label is not known where it is None or NaN, or -1 in an array of integers.
+    A label is unknown if it is None or NaN, or -1 in an array of integers.
 
     >>> labels, codes = Labels.fit([["N", "V"], ["D", None]])
     >>> labels.classes, codes.tolist()
@@ -43,7 +43,7 @@ class Labels:
         return labels, code_of_number[codes]
 
     def transform(self, sequences: Iterable[Any], lengths: IntArray | None = None) -> IntArray:
-        """The codes (T,) of labels that training has seen."""
+        """The codes (T,) of labels, which must have been seen in training."""
         find, codes, unseen = self.lookup().get, array("q"), repeat(_UNSEEN)
         for n, labels in sequences_of_labels(sequences, lengths):
             found = array("q", map(find, labels, unseen))
@@ -64,12 +64,12 @@ class Labels:
         hint = did_you_mean(str(label), known)
         return ModelError(
             f"sequence {n}, position {position}: the label {label!r} was not seen in training; "
-            f"{hint + ' It' if hint else 'it'} has {shorten(known)}; None stands for a label that is not known"
+            f"{hint + ' It' if hint else 'it'} has {shorten(known)}; None stands for an unknown label"
         )
 
 
 class GrowingLabels:
-    """Labels that are numbered as sequences come, in parts."""
+    """Labels numbered in order of appearance, while sequences are added in parts."""
 
     def __init__(self) -> None:
         self._numbers: defaultdict[Hashable, int] = defaultdict()
@@ -77,7 +77,7 @@ class GrowingLabels:
         self._n = 0
 
     def add(self, sequences: Iterable[Any], lengths: IntArray | None = None) -> IntArray:
-        """The numbers (T,) of more labels, in the order in which labels appear."""
+        """Add labels; returns their numbers (T,), in the order in which labels first appear."""
         codes = array("q")
         for n, labels in sequences_of_labels(sequences, lengths, self._n):
             if not labels:
@@ -90,7 +90,7 @@ class GrowingLabels:
         return np.array(codes, np.int64)
 
     def done(self) -> tuple[Labels, IntArray]:
-        """The classes, and the code of each number, -1 of labels that are not known."""
+        """The classes, and the code of each number, -1 for unknown labels."""
         known = [label for label in self._numbers if not is_missing(label)]
         if not known:
             raise ModelError("no label is known: expected at least one that is not None (or -1, in integer arrays)")
@@ -102,7 +102,7 @@ class GrowingLabels:
 def sequences_of_labels(
     sequences: Iterable[Any], lengths: IntArray | None, first: int = 0
 ) -> Iterator[tuple[int, list[Any]]]:
-    """The number and the labels of each sequence, None where one is not known: as many as there are tokens."""
+    """The number and the labels of each sequence, None for unknown ones; as many labels as tokens."""
     n, expected = first - 1, None if lengths is None else lengths.tolist()
     for n, labels in enumerate(iterate_sequences(sequences), first):
         if not has_order(labels):

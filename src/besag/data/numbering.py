@@ -1,7 +1,7 @@
-"""Names numbered as they come, and found again by their hashes.
+"""Names numbered in order of appearance, and looked up by their hashes.
 
-A dict says the same, five times as slowly where names are many: see `besag.kernels.hashing`. Two names of the same
-hash would be taken for one; it has 62 bits, so that among a million names the odds are 1 in 10^7.
+A dict gives the same answers, five times as slowly if there are many names: see `besag.kernels.hashing`. Two names with
+the same hash would count as one; it has 62 bits, so that among a million names the odds are 1 in 10^7.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from besag.kernels.hashing import make_add, make_find, make_hashed
 
 LEAST_PLACES = 64
 BLOCK = 1 << 14  # names that are added at a time
-WITHIN = b"\xc0\x80"  # a zero in a name, as no text in UTF-8 has it
+WITHIN = b"\xc0\x80"  # stands for a zero byte in a name; valid UTF-8 never has it
 
 
 class Numbering:
-    """The names, and a table of their hashes. What is no text is a TypeError, and changes nothing.
+    """The names, and a table of their hashes. A name that is no text is a TypeError, and changes nothing.
 
     >>> numbering = Numbering(["b", "a"])
     >>> numbering.find(["a", "new", "b"]).tolist(), numbering.add(["new", "a", "new"]).tolist(), numbering.names
@@ -47,7 +47,7 @@ class Numbering:
         return Numbering, (self.names,)
 
     def find(self, names: Iterable[str]) -> NDArray[np.int32]:
-        """Their numbers, -1 for names that are not there."""
+        """The numbers of names, -1 for unknown ones."""
         hashes = hash_names(_listed(names))
         found = np.empty(len(hashes), np.int32)
         find = kernel_of(make_find, compile=worth_compiling(len(hashes)))
@@ -55,11 +55,11 @@ class Numbering:
         return found
 
     def add(self, names: Iterable[str]) -> NDArray[np.int32]:
-        """Their numbers; names that are not there get the next ones."""
+        """The numbers of names, of which new ones get the next numbers."""
         given = _listed(names)
         hashes = hash_names(given)
         found = np.empty(len(hashes), np.int32)
-        for start in range(0, len(hashes), BLOCK):  # room is made for names that may be new, most are not
+        for start in range(0, len(hashes), BLOCK):  # there must be room as if all were new, though most are not
             found[start : start + BLOCK] = self._added(given, hashes, start)
         return found
 
@@ -82,7 +82,7 @@ class Numbering:
         return found, first[: end - n]
 
     def _make_room(self, n: int) -> None:
-        """For n names."""
+        """Make room for n names."""
         self._keys, self._numbers = _places(1 << (4 * n).bit_length())
         self._add(np.array(self._hashes, np.int64), 0)
 
@@ -96,14 +96,14 @@ def _listed(names: Iterable[str]) -> list[str]:
 
 
 def plain(name: str) -> str:
-    """The text itself, where a name is of a type derived from str: what str() of an enumeration says is another."""
+    """The text itself if a name's type is derived from str: str() of an enumeration's member gives another text."""
     return str.__str__(name)
 
 
 def hash_names(names: list[str]) -> IntArray:
-    """(n,): their hashes, the same in every process; TypeError where one is no text.
+    """(n,): the hashes of names, the same in every process; TypeError if one is no text.
 
-    Joined, many names are looked at in one go: half the time of asking each for its hash.
+    Names are joined and hashed in one call, in half the time of hashing each by itself.
     """
     hashes = np.empty(len(names), np.int64)
     if names and _hash("\0".join(names).encode("utf-8", "surrogatepass"), hashes) != len(names):

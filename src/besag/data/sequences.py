@@ -1,4 +1,4 @@
-"""Labelled sequences for chains that share their transitions: sparse features, codes, and parts of them.
+"""Labelled sequences for chains that share their transitions: sparse features, codes, batches and shards.
 
 No Graph is made: the features of token t are row t of a sparse matrix, sequence n has tokens offsets[n] to
 offsets[n + 1], and a shard is a range of sequences in the same arrays.
@@ -18,12 +18,12 @@ from besag.data.dataset import check_weights
 
 SHARD_TOKENS = 1 << 13
 MOST_TOKENS = 1 << 17  # of a shard, which is compiled as a whole
-FEW_SHARDS = 4  # while shards may be as large as they like: each makes a gradient of all parameters
+FEW_SHARDS = 4  # as long as their size allows, since each makes a gradient of all parameters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sequences(Rebuilt):
-    """Features of all tokens, codes (T,) with -1 = unknown, weights (N,); of these, sequences [start, stop)."""
+    """Sequences [start, stop) of these: features of all tokens, codes (T,) with -1 = unknown, weights (N,)."""
 
     features: Features
     codes: IntArray
@@ -64,7 +64,7 @@ class Sequences(Rebuilt):
 
 
 def join_sequences(parts: list[Sequences]) -> Sequences:
-    """Whole sequences one after the other."""
+    """Concatenate parts that have all of their sequences."""
     counts = np.concatenate([np.diff(part.features.indptr) for part in parts])
     weighted = any(part.features.values is not None for part in parts)
     features = Features(
@@ -82,7 +82,7 @@ def _values(features: Features) -> Array:
 
 
 def ranges(starts: IntArray, counts: IntArray) -> IntArray:
-    """start, start + 1, ... so many each, one after the other."""
+    """Concatenated ranges: for each start and count, start, start + 1, ..., start + count - 1."""
     ends = np.cumsum(counts)
     return np.asarray(np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - counts), counts))
 

@@ -1,8 +1,8 @@
-"""Sequences that do not fit into memory: vectorised in parts, each part a file, read again whenever it is needed.
+"""Sequences that do not fit into memory: vectorised in parts, each in a file that is read whenever it is needed.
 
     part n     indptr, indices, values, lengths of Features; numbers (T,) of the labels in the order of their appearance
 
-Classes are sorted when all parts are there; `code_of_number` turns numbers of labels into codes.
+Classes are sorted once all parts have been written; `code_of_number` turns numbers of labels into codes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PART_TOKENS = 1 << 17
 
 
 class StreamedSequences:
-    """A dataset in files: of its parts, one is in memory for each thread that works on one."""
+    """A dataset in files: each working thread has only one part in memory."""
 
     def __init__(self, parts: list[Path], sizes: list[int], code_of_number: IntArray, weights: Any) -> None:
         self.parts, self.code_of_number = parts, code_of_number
@@ -104,7 +104,7 @@ def stream(
 
 
 def _some(items: Iterator[Any]) -> Iterator[Any]:
-    """The next sequences, of about PART_TOKENS tokens together, none of which is kept."""
+    """The next sequences, of about PART_TOKENS tokens together; none is kept here."""
     n_tokens = 0
     for sequence in items:
         once = hasattr(sequence, "__iter__") and not hasattr(sequence, "__len__") and not hasattr(sequence, "tocsr")

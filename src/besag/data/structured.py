@@ -1,9 +1,9 @@
-"""Structured data, 002: a factor graph, attributes of every factor, and, where it is labelled, decisions.
+"""Structured data, 002: a factor graph, attributes of every factor, and, if it is labelled, decisions.
 
     (S, F, E, {X_f}, x)       unlabelled: variables, groups of factors with their inputs x_f
-    (S, F, E, {X_f}, x, y)    labelled: a state of every variable; None or -1 where it is not known
+    (S, F, E, {X_f}, x, y)    labelled: a state of every variable; None or -1 if it is unknown
 
-It is a Model without theta. Many of them, with templates that are shared by name, are a Dataset.
+It is a Model without theta. Many of them, with templates shared by name, form a Dataset.
 """
 
 from __future__ import annotations

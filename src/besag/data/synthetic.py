@@ -1,8 +1,8 @@
 """Random models by seed: for exercises, for bug reports ("random_model('tree', 50, seed=3) fails") and for tests.
 
 Tables of undirected kinds hold log-potentials drawn from N(0, strength^2); rows of a CPT are drawn from a symmetric
-Dirichlet distribution with concentration 1 / strength. Hard zeros are put on a fraction `zeros` of the entries, never
-on those that one labelling, drawn first, reads, so that it is feasible; in a CPT the largest entry of a row is spared.
+Dirichlet distribution with concentration 1 / strength. A fraction `zeros` of the entries become hard zeros, but never
+those of one labelling that is drawn first, so that it is feasible; in a CPT the largest entry of a row is spared.
 
 Scopes are arrays (F, n) throughout, so that a chain, tree or grid of a million variables takes about a second.
 """
@@ -24,7 +24,7 @@ from besag.model.variable import GridNames, Names, RangeNames, Variables, number
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """What all kinds share: their size, their options and one stream of random numbers."""
+    """The inputs that all kinds share: size, options and one stream of random numbers."""
 
     n: int
     rng: np.random.Generator
@@ -59,10 +59,11 @@ def random_model(
         grid               the same on n x n variables
         forest_factors     acyclic, with scopes of up to max_arity variables; one variable in ten has no factor
         markov_network     a ring through all variables, and n / 2 factors on up to max_arity variables each
-        bayesian_network   a random directed acyclic graph with up to max_parents parents a variable
-        polytree           the same with a tree below the arrows
-    n_states: K, or (least, most) to draw each variable's own; 2, but (2, 4) for forest_factors.
-    strength: how far tables are from uniform. zeros: the fraction of hard zeros; 0, but 0.1 for forest_factors.
+        bayesian_network   a random directed acyclic graph with up to max_parents parents per variable
+        polytree           the same with a tree as its undirected graph
+    n_states: K, or (least, most) to draw each variable's own; by default 2, but (2, 4) for forest_factors.
+    strength: how far tables are from uniform. zeros: the fraction of hard zeros, by default 0, but 0.1 for
+    forest_factors.
 
     >>> import besag
     >>> besag.data.random_model("forest_factors", 12, seed=3)
@@ -115,7 +116,7 @@ def _grid(draw: _Draw) -> Model:
 
 
 def _forest_factors(draw: _Draw) -> Model:
-    """Each factor joins new variables to an older one, its anchor, or one time in five to none: no cycle can arise."""
+    """Each factor joins new variables to an older one, its anchor, or one in five to none, so no cycle can arise."""
     rng = draw.rng
     n_joined = draw.n - (draw.n + 9) // 10 if draw.n > 1 else 1
     ends = np.minimum(np.cumsum(rng.integers(1, draw.max_arity, n_joined)), n_joined)
@@ -145,7 +146,7 @@ def _markov_network(draw: _Draw) -> Model:
 
 
 def _bayesian_network(draw: _Draw) -> Model:
-    """Parents come before their child in an order that is drawn, so that names tell nothing."""
+    """Parents come before their child in a random order, so that names do not reveal it."""
     rng = draw.rng
     order = rng.permutation(draw.n)
     parents: list[list[int]] = [[] for _ in range(draw.n)]
@@ -156,7 +157,7 @@ def _bayesian_network(draw: _Draw) -> Model:
 
 
 def _polytree(draw: _Draw) -> Model:
-    """The edges of a tree, each in a direction that is drawn, unless it would give a variable too many parents."""
+    """The edges of a tree in random directions, unless one would give a variable too many parents."""
     parents: list[list[int]] = [[] for _ in range(draw.n)]
     turned = draw.rng.random(draw.n - 1) < 0.5
     for (old, new), turn in zip(_tree_edges(draw).tolist(), turned, strict=True):
@@ -205,7 +206,7 @@ def _network(draw: _Draw, names: Names, scopes: Sequence[IntArray], shape: tuple
 
 
 def _tables(draw: _Draw, cards: IntArray, feasible: IntArray) -> Array:
-    """Log-potentials (F, K1..Kn), -inf at hard zeros, of which there is none at the labels `feasible` (F, n)."""
+    """Log-potentials (F, K1..Kn), -inf at hard zeros, with none at the labels `feasible` (F, n)."""
     tables = draw.rng.normal(0.0, draw.strength, (len(feasible), *cards))
     if draw.zeros:
         zero = draw.rng.random(tables.shape) < draw.zeros

@@ -1,7 +1,7 @@
 """Bundled models: the seeds' own examples and small networks of the textbooks, whose answers can be checked by hand.
 
-Each model is a function; its docstring says what it is and where it comes from. Numbers are given as the source gives
-them: probabilities and weights in the textbooks, energies in 001 and 002, u = -energy in 003.
+Each model is a function; its docstring says what it is and where it comes from. Numbers are those of the source:
+probabilities and weights in the textbooks, energies in 001 and 002, u = -energy in 003.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def misconception() -> Model:
 
 
 def umbrella() -> Model:
-    """A hidden Markov model: does it rain, by whether an umbrella is seen on days 1 to 5; day 0 is not observed.
+    """A hidden Markov model: rain on days 0 to 5, and whether an umbrella is seen on days 1 to 5.
 
     Source: Russell and Norvig, Artificial Intelligence, chapter on probabilistic reasoning over time.
     """

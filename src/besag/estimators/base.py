@@ -1,7 +1,7 @@
-"""What estimators share: scikit-learn's conventions, without scikit-learn.
+"""The base of estimators: scikit-learn's conventions, without scikit-learn.
 
-Parameters are the arguments of __init__, kept under their names and looked at in fit; what fit learns ends in an
-underscore. `clone`, `Pipeline`, `GridSearchCV` and `cross_val_score` need no more than what is here.
+Parameters are the arguments of __init__, kept under their names and checked in fit; attributes that fit learns end in
+an underscore. `clone`, `Pipeline`, `GridSearchCV` and `cross_val_score` need no more than this.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from besag.errors import ModelError
 
 
 class NotFittedError(ModelError, AttributeError):
-    """An estimator was asked before it was fitted: an AttributeError too, so that hasattr(crf, "classes_") is False."""
+    """An estimator was used before it was fitted: an AttributeError too, so that hasattr(crf, "classes_") is False."""
 
 
 class Estimator:
-    """get_params, set_params, and a print-out of what differs from the defaults."""
+    """get_params, set_params, and a repr with the parameters that differ from the defaults."""
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(chosen)})"
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks of an estimator; called by scikit-learn alone."""
+        """The tags that scikit-learn asks for; called only by scikit-learn."""
         from sklearn.utils import Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=True))
@@ -58,7 +58,7 @@ class Estimator:
 
 
 def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """ModelError where a parameter is none of those allowed; numpy's numbers and texts count as Python's."""
+    """ModelError if a parameter has none of the allowed values; numpy's numbers and texts count as Python's."""
     value = value.item() if isinstance(value, np.generic) else value
     if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in allowed):
         raise ModelError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")

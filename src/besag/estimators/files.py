@@ -1,4 +1,4 @@
-"""Fitted estimators on disk: one .npz archive, arrays as such and all else as one text of JSON; nothing is pickled.
+"""Fitted estimators on disk: one .npz archive, with arrays as they are and all else as one JSON text; no pickle.
 
     about      {"format", "estimator": its class, "parameters": of __init__, and what the class itself stores}
     others     arrays, by the names that the class gives them
@@ -30,7 +30,7 @@ STORED = {"ChainCRF": "besag.estimators.chain_crf.estimator"}
 
 
 def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:
-    """Writes a fitted estimator, whole or not at all."""
+    """Write a fitted estimator, whole or not at all."""
     told, arrays = estimator._stored()
     about = {
         "format": FORMAT,
@@ -50,7 +50,7 @@ def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:
 
 
 def _listed(value: Any) -> Any:
-    """What JSON cannot say as what it can, else TypeError: sets as lists, sorted; optimisers as text."""
+    """A value that JSON cannot hold as one that it can: sets as sorted lists, optimisers as text; else TypeError."""
     if isinstance(value, PathLike):
         return fspath(value)
     if isinstance(value, Descending):
@@ -63,7 +63,7 @@ def _listed(value: Any) -> Any:
 
 
 def read_estimator(data: bytes, path: str) -> Any:
-    """The estimator of an archive; ParseError where it is none or is broken."""
+    """The estimator in an archive; ParseError if there is none or it is broken."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays: dict[str, AnyArray] = {name: archive[name] for name in archive.files}

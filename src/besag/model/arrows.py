@@ -1,8 +1,8 @@
 """The text of a directed graph: "A[no,yes] -> B; A -> C[lo,mid,hi] <- B".
 
 Statements are separated by ";" or new lines. A statement is a row of nodes joined by "->" or "<-"; a node is a name,
-bare (states "0", "1"), with states in brackets, or with a cardinality, A[3]. States are given once; order is that of
-appearance.
+bare (states "0", "1"), with states in brackets, or with a cardinality, A[3]. States need to be given only once;
+variables are in order of appearance.
 """
 
 from __future__ import annotations

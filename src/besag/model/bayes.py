@@ -1,8 +1,7 @@
 """Bayesian networks: p(y) = prod_i p(y_i | y_parents(i)), as factors on (parents, child).
 
-The CPT of a variable is a table with axes (parents..., child); each row, over the child, sums to one. CPTs of one
-shape are
-pooled in one Template, energies -log p, with `conditional` set on its group. Factor i is the CPT of variable i.
+The CPT of a variable is a table with axes (parents..., child); each row, over the child, sums to one. CPTs of one shape
+are pooled in one Template, energies -log p, with `conditional` set on its group. Factor i is the CPT of variable i.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ def bayesian_network(
 ) -> Model:
     """A Bayesian network from text, edges or a networkx.DiGraph; CPTs are uniform until they are given.
 
-    structure: "A[no,yes] -> B; A -> C[lo,mid,hi] <- B", a list of (parent, child), or a DiGraph (isolated nodes count).
-    states: {name: states or cardinality}, of variables that are not binary or that have no edge. cpts: {name: table},
-    as `with_cpt` takes them. Parents are in the order in which the structure names them.
+    structure: "A[no,yes] -> B; A -> C[lo,mid,hi] <- B", a list of (parent, child), or a DiGraph (with isolated nodes).
+    states: {name: states or cardinality}, for variables that are not binary or that have no edge. cpts: {name: table},
+    as in `with_cpt`. Parents are in the order in which the structure names them.
 
     >>> import besag
     >>> model = besag.bayesian_network(
@@ -94,7 +93,7 @@ def _structure(structure: Any) -> tuple[dict[str, tuple[str, ...]], list[tuple[s
             twice = next(name for name in nodes if nodes.count(name) > 1)
             raise ModelError(f"names of variables are text, and two nodes have the text {twice!r}; relabel one of them")
         edges = [(str(parent), str(child)) for parent, child in structure.edges()]
-        return dict.fromkeys(nodes, ("0", "1")), list(dict.fromkeys(edges))  # a multigraph has an edge twice
+        return dict.fromkeys(nodes, ("0", "1")), list(dict.fromkeys(edges))  # a multigraph may repeat an edge
     if not isinstance(structure, Iterable):
         raise ModelError(f"structure must be text, edges or a networkx.DiGraph, got {type(structure).__name__}")
     edges = []
@@ -107,7 +106,7 @@ def _structure(structure: Any) -> tuple[dict[str, tuple[str, ...]], list[tuple[s
 
 
 def cpt_scope(model: Model, name: str) -> tuple[slice, list[int]]:
-    """Where in theta the CPT of a variable is, and its scope (parents..., child)."""
+    """The slice of theta of a variable's CPT, and its scope (parents..., child)."""
     child = model.variables.index(name)
     for group in model.groups:
         hit = np.flatnonzero(group.scopes[:, -1] == child) if group.conditional else np.zeros(0, np.int64)
@@ -128,7 +127,7 @@ def cpt(model: Model, name: str) -> Array:
 
 
 def with_cpts(model: Model, cpts: Mapping[str, Any]) -> Model:
-    """The same network with other CPTs; the compiled Graph stays."""
+    """The same network with other CPTs; the compiled Graph is kept."""
     theta = np.array(model.theta)
     support = np.ones(theta.shape, np.bool_) if model.support is None else np.array(model.support)
     for name, given in cpts.items():
@@ -140,7 +139,7 @@ def with_cpts(model: Model, cpts: Mapping[str, Any]) -> Model:
 
 
 def do(model: Model, interventions: Mapping[str, object]) -> Model:
-    """Pearl's intervention: the variables lose their parents and take the given states for certain."""
+    """Pearl's intervention: the variables lose their parents and take the given states with certainty."""
     parents = parents_of(model)
     cpts: dict[str, Any] = {variable.name: cpt(model, variable.name) for variable in model.variables}
     expected = "do takes the states that variables are set to, {name: state}, as in model.do({'A': 'yes'})"

@@ -1,8 +1,8 @@
 """Builders of undirected models: from hand-given factors, and from arrays for grids, chains, trees and Ising models.
 
 Builders pool tables of one shape into one Template with a row of theta for each table, so that F factors become a few
-arrays. Grids, chains and trees are built from arrays with no loop over their variables. `given` says how numbers are
-meant: see `besag.model.given`.
+arrays. Grids, chains and trees are built from arrays with no loop over their variables. `given` says what numbers
+stand for: see `besag.model.given`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_WEIGHTS = "weights multiply one shared table of finite numbers; fold them int
 
 
 class FactorPart(NamedTuple):
-    """Factors of one template and its block of theta, as given: arrays that follow each other, and their hard zeros."""
+    """Factors of one template and its block of theta, as given: arrays to be joined, and their hard zeros."""
 
     group: FactorGroup
     numbers: Sequence[AnyArray]
@@ -39,7 +39,7 @@ class FactorPart(NamedTuple):
         return sum(part.size for part in self.numbers)
 
     def energies(self) -> tuple[Array, BoolArray | None]:
-        """The block of theta and its support; ModelError where a number cannot be one."""
+        """The block of theta and its support; ModelError if a number is not valid there."""
         table = self.numbers[0] if len(self.numbers) == 1 else np.concatenate(self.numbers)
         energies, support = energies_from(table, self.given, where=self.group.template.name)
         return energies, support if self.support is None else self.support
@@ -58,7 +58,7 @@ def assemble(variables: Variables, parts: Sequence[FactorPart], shape: tuple[int
 
 
 def _log_potentials(parts: Sequence[FactorPart]) -> Array | None:
-    """All numbers, one after the other, in the sign of log-potentials; None where there are hard zeros or errors."""
+    """All numbers in one array, in the sign of log-potentials; None if there are hard zeros or errors."""
     if any(part.support is not None for part in parts):
         return None
     block, start = recycled.empty((sum(part.size for part in parts),)), 0
@@ -76,10 +76,10 @@ def table_part(name: str, scopes: IntArray, tables: object, given: Given) -> Fac
 
 
 def _tables_part(name: str, scopes: IntArray, tables: Sequence[AnyArray], given: Given) -> FactorPart:
-    """The same from arrays that follow each other."""
+    """The same from several arrays, to be joined."""
     arity, entry = scopes.shape[1], tables[0].shape
     if len(scopes) == 0:
-        energies_from(tables[0], given, where=name)  # what nobody reads is looked at all the same
+        energies_from(tables[0], given, where=name)  # checked even if no factor reads it
         shape = entry[-arity:]
         return FactorPart(FactorGroup(Template(name, shape), scopes), [np.zeros(shape)])
     if len(tables) == 1 and len(entry) == arity:
@@ -88,7 +88,7 @@ def _tables_part(name: str, scopes: IntArray, tables: Sequence[AnyArray], given:
         group = FactorGroup(Template(name, entry[1:], len(scopes)), scopes, count_up(len(scopes)))
     else:
         raise ModelError(
-            f"{name}: expected {arity} axes for a shared table or ({len(scopes)}, ...) for a table a factor, "
+            f"{name}: expected {arity} axes for a shared table or ({len(scopes)}, ...) for a table per factor, "
             f"got shape {entry}"
         )
     return FactorPart(group, tables, given)
@@ -119,7 +119,7 @@ def chain(unary: object, pairwise: object, given: Given = "log_potential") -> Mo
 def tree(parents: Sequence[int] | IntArray, unary: object, pairwise: object, given: Given = "log_potential") -> Model:
     """A forest from parents (V,), -1 at roots: unary (V, K); pairwise (K, K), axes parent and child, or (edges, K, K).
 
-    Edges are those of the variables that have a parent, in order.
+    There is an edge for each variable that has a parent, in the order of variables.
 
     >>> import besag
     >>> besag.tree([-1, 0, 0], [[0, 0]] * 3, [[1, 0], [0, 1]]).n_factors
@@ -152,8 +152,8 @@ def grid(
 
     pairwise: (K, K) shared; a table for each edge, ((H, W-1, K, K), (H-1, W, K, K)), horizontal edges first; or
     besag.potts(K).
-    weights multiply a shared pairwise term without making a table for each edge: a number or ((H, W-1), (H-1, W)).
-    connectivity 8 adds the diagonals, down-right and down-left, (H-1, W-1) each.
+    weights multiply a shared pairwise term without a table for each edge: a number or ((H, W-1), (H-1, W)).
+    connectivity=8 adds the diagonals, down-right and down-left, (H-1, W-1) each.
 
     >>> import besag
     >>> model = besag.grid((2, 3), 2, unary=[[[0, 1]] * 3] * 2, pairwise=besag.potts(2))
@@ -163,7 +163,7 @@ def grid(
     height, width = _grid_shape(shape)
     variables = Variables.alike(GridNames(height, width), n_states)
     edges, sizes = grid_edges((height, width), connectivity)
-    every = count_up(height * width + sum(map(len, edges)))  # the longest first: those of the parts lie in it
+    every = count_up(height * width + sum(map(len, edges)))  # the longest range: shorter ones are views of it
     alone, *by_direction = _laid_out(every[: height * width, None], *edges)
     scopes = join_views(by_direction).reshape(-1, 2)
     parts = []
@@ -224,7 +224,7 @@ def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -
 
 
 def _parameter_part(name: str, scopes: IntArray, basis: Array, values: Array) -> FactorPart:
-    """Factors of one basis element with a parameter that they share (a number) or have each for themselves (F,)."""
+    """Factors of one basis element, with one shared parameter (a number) or one for each factor (F,)."""
     _finite(values, name)
     if values.ndim == 0 or len(scopes) == 0:
         value = values.reshape(-1) if values.ndim == 0 else np.zeros(1)
@@ -271,7 +271,7 @@ def _alone(n_variables: int) -> IntArray:
 
 
 def _laid_out(*scopes: IntArray) -> list[IntArray]:
-    """The same scopes, one after the other in one array: a Graph can do with that."""
+    """The same scopes as views of one array, which a Graph can use without copying."""
     flat = freeze(concatenate(scopes, np.int64))
     ends = np.cumsum([part.size for part in scopes])[:-1]
     return [part.reshape(like.shape) for part, like in zip(np.split(flat, ends), scopes, strict=True)]
@@ -305,7 +305,7 @@ def _join(values: Any, sizes: Sequence[tuple[int, ...]], where: str) -> Array:
 
 
 def _is_by_direction(pairwise: object, sizes: Sequence[tuple[int, ...]]) -> TypeGuard[Sequence[Any]]:
-    """Whether there is an array of tables for each direction of edges."""
+    """Whether pairwise has an array of tables for each direction of edges."""
     return isinstance(pairwise, (tuple, list)) and len(pairwise) == len(sizes) and np.ndim(pairwise[0]) == 4
 
 
@@ -361,7 +361,7 @@ def lattice_edges(shape: tuple[int, ...]) -> tuple[list[IntArray], list[tuple[in
 
 
 def _refuse_cycle(parent: IntArray) -> None:
-    """Pointer doubling: after log2 V steps every variable of a forest has reached a root."""
+    """ModelError if there is a cycle; by pointer doubling every variable of a forest finds its root in log2 V steps."""
     reach = np.append(np.where(parent < 0, len(parent), parent), len(parent))
     for _ in range(len(parent).bit_length() + 1):
         reach = reach[reach]

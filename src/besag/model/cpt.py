@@ -1,7 +1,7 @@
 """Reading conditional probability tables: from arrays, DataFrames and dicts, with rows that sum to one.
 
-A CPT has axes (parents..., child). A row, over the child, is accepted when it sums to one within 1e-6, as published
-files do, and is then normalised; any other row is an error that names it.
+A CPT has axes (parents..., child). A row, over the child, is accepted if it sums to one within 1e-6, as in published
+files, and is then normalised; any other row is an error that names it.
 """
 
 from __future__ import annotations

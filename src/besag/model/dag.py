@@ -1,4 +1,4 @@
-"""Views of a directed graph: order, blankets, separation. Parents are lists of indices, one for each variable."""
+"""Queries on a directed graph: order, blankets, separation. Parents are lists of indices, one for each variable."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from besag.model.model import Model
 
 
-SHOWN = 20  # variables of a cycle that a message names
+SHOWN = 20  # most variables of a cycle that a message names
 
 
 class CycleError(ModelError):
-    """Edges that have a cycle; `cycle` has the variables on it, each a parent of the next, the last of the first."""
+    """The edges have a cycle; `cycle`: the variables on it, each a parent of the next, the last one of the first."""
 
     def __init__(self, variables: Variables, cycle: list[int]) -> None:
         names = variables.names_at([*cycle, cycle[0]] if len(cycle) < SHOWN else cycle[:SHOWN])
@@ -26,7 +26,7 @@ class CycleError(ModelError):
 
 
 def topological(variables: Variables, parents: list[list[int]]) -> list[int]:
-    """Variables so that parents come first; CycleError where they cannot."""
+    """The variables in an order with parents first; CycleError if there is none."""
     children: list[list[int]] = [[] for _ in parents]
     for child, above in enumerate(parents):
         for parent in above:
@@ -66,7 +66,7 @@ def parents_of(model: Model) -> list[list[int]]:
 
 
 def topological_order(model: Model) -> list[int]:
-    """Variables so that parents come before children."""
+    """The variables in an order with parents before children."""
     return topological(model.variables, parents_of(model))
 
 

@@ -1,9 +1,8 @@
 """Markov networks from hand-given factors, pooled into a few arrays.
 
 A factor is (scope, table): the scope names variables, the table has one axis for each, in that order. A group is
-(scopes (F, n),
-tables (F, K1..Kn) or one shared table). Tables of one shape become one Template "table[K1,..,Kn]" with a row of theta
-for each table; a shared table is one row that many factors read.
+(scopes (F, n), tables (F, K1..Kn) or one shared table). Tables of one shape become one Template "table[K1,..,Kn]" with
+a row of theta for each table; a shared table is one row that many factors read.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from besag.model.variable import RangeNames, Variables, variables_from
 
 @dataclass(slots=True)
 class _Pool:
-    """Tables of one shape, while they are collected."""
+    """Collects the tables of one shape."""
 
     scopes: list[AnyArray] = field(default_factory=list)
     rows: list[AnyArray] = field(default_factory=list)
@@ -49,7 +48,7 @@ def markov_network(
     factors: Iterable[Any] | Mapping[str, Any],
     given: Given = "log_potential",
 ) -> Model:
-    """A Markov network.
+    """Make a Markov network from factors.
 
     variables: {name: states or cardinality}, or a list of cardinalities or state lists, whose variables are named
     "0", "1", ... factors: a list of (scope, table) or groups ((F, n) scopes, tables), or {factor name: (scope, table)};

@@ -1,4 +1,4 @@
-"""How numbers are given: as log-potentials, energies or weights; and how they become energies.
+"""Numbers given as log-potentials, energies or weights, and their conversion to energies.
 
     given = "log_potential":  h = -t        -inf is a hard zero
     given = "energy":         h = t         +inf is a hard zero
@@ -18,11 +18,11 @@ from besag.arrays import LARGEST, AnyArray, Array, BoolArray
 from besag.errors import ModelError
 
 Given: TypeAlias = Literal["log_potential", "energy", "weight"]
-AT_A_TIME = 2**15  # entries, so that what was written is looked at while it is in the caches
+AT_A_TIME = 2**15  # entries, so that results are checked while they are in the cache
 
 
 def energies_from(table: object, given: Given, *, where: str) -> tuple[Array, BoolArray | None]:
-    """Numbers as given -> (energies, finite everywhere; support, False at hard zeros, or None where there is none)."""
+    """Numbers as given -> (energies, finite everywhere; support, False at hard zeros, or None if there are none)."""
     values = _float64(numbers(table, where))
     if given == "weight":
         bad = ~((values >= 0) & (values < np.inf))
@@ -59,7 +59,7 @@ def numbers(table: object, where: str) -> AnyArray:
 
 
 def wrote_log_potentials(table: AnyArray, given: Given, out: Array) -> bool:
-    """Write numbers as given to a flat array, as log-potentials; False where one is no finite energy, or a weight."""
+    """Write numbers to a flat array as log-potentials; False if they are weights, or one is no finite energy."""
     if given not in ("log_potential", "energy"):
         return False
     sign = np.add if given == "log_potential" else np.subtract  # 0 + x and 0 - x: no negative zeros
@@ -72,5 +72,5 @@ def wrote_log_potentials(table: AnyArray, given: Given, out: Array) -> bool:
 
 
 def _float64(values: AnyArray) -> Array:
-    """The numbers, in an array of their own only where they are of another type."""
+    """The numbers as float64, copied only if they have another type."""
     return values if values.dtype == np.float64 else recycled.copy_array(values)

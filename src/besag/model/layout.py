@@ -1,7 +1,7 @@
-"""Layout: which slice of theta belongs to which template.
+"""Layout: the slice of theta that belongs to each template.
 
-theta (P,) is the blocks of all templates one after the other, in the order in which a model names them. A layout
-depends on templates only, so that every instance, batch and shard of a data set shares one theta.
+theta (P,) consists of the blocks of all templates, in the order in which a model first uses them. A layout depends on
+templates only, so that all instances, batches and shards of a data set share one theta.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from besag.model.template import Template
 
 
 class Layout:
-    """Templates by name, and the slice of theta that each has."""
+    """Templates by name, and the slice of theta of each."""
 
     __slots__ = ("_slices", "n_parameters", "templates")
 

@@ -1,15 +1,15 @@
-"""What a file says of a model or a variable besides its numbers: names, places, comments. No engine reads it.
+"""Data of a file about a model or a variable besides its numbers: names, positions, comments. No engine reads them.
 
-Readers and writers of all formats use the same keys, so that what two of them can carry goes from one to the other:
+Readers and writers of all formats use the same keys, so that data which two formats can carry are converted:
 
     name         of the model
     label        a longer name, for people
     comment      text, lines separated by new lines
     position     (x, y) of a variable in a drawing
     properties   texts "key = value", or free text, in order
-    energy_limit of the model: labellings of this energy or more are forbidden; `map` warns where its answer is one
+    energy_limit of the model: labellings of this energy or more are forbidden; `map` warns if its answer is one
 
-What only one format knows is kept under a key of its own, such as "xdsl", for the way back into that format.
+Data that only one format has are kept under a key of its own, such as "xdsl", to be written back to that format.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TEXTS = ("name", "label", "comment")
 
 
 def check_metadata(given: Mapping[str, Any] | None, whose: str) -> Metadata:
-    """Metadata in which the keys that all formats share hold what they are to hold; else a ModelError."""
+    """Checked metadata: the keys that all formats share must have values of the right kind, else ModelError."""
     if given is not None and not isinstance(given, Mapping):
         raise ModelError(f"the metadata of {whose} must be a dict, got {type(given).__name__}")
     try:
@@ -82,7 +82,7 @@ def check_metadata(given: Mapping[str, Any] | None, whose: str) -> Metadata:
 
 
 def is_nothing(value: object) -> bool:
-    """Whether a value says no more than that there is none: None, an empty text, list or dict.
+    """Whether a value is empty: None, or an empty text, list or dict.
 
     >>> is_nothing(""), is_nothing(0)
     (True, False)
@@ -94,13 +94,13 @@ def show_value(value: object) -> str:
     """A value for a message."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits; dicts inside each other
+    except (ValueError, RecursionError):  # an integer of thousands of digits; deeply nested dicts
         text = type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _is_finite(value: object) -> bool:
-    """Whether a value is a number that a double can be."""
+    """Whether a value is a number within the range of doubles."""
     try:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:

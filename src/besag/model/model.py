@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from besag.graph.problem import Problem
 
 
-FEW = 2_000  # variables and factors that are looked at one by one
+FEW = 2_000  # variables and factors up to which a loop in Python is used
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class FactorGroup(Rebuilt):
 
     scopes (F, n): indices of variables, in the order of the table's axes. inputs: see `besag.model.template`.
     conditional: the last scope variable is the child and each row sums to one. positions (F,): the number of each
-    factor in the model's own order; None = they follow those of the groups before. names: of the factors, or None.
+    factor in the model's own order; None = they follow those of the previous groups. names: of the factors, or None.
     """
 
     template: Template
@@ -73,7 +73,7 @@ class FactorGroup(Rebuilt):
 class Model(Queries):
     """Variables, groups of factors and theta; see the module's mathematics.
 
-    shape: the (H, W) of a grid, so that answers come as images; None for other models. metadata: what a file says of
+    shape: the (H, W) of a grid, so that answers come as images; None for other models. metadata: data of a file about
     the model besides its numbers, see `besag.model.metadata`.
     """
 
@@ -185,7 +185,7 @@ class Model(Queries):
         return {name: join_inputs(self.layout.templates[name], own) for name, own in parts.items()}
 
     def _children(self) -> IntArray | None:
-        """(F,), as the Graph numbers factors: the child of a conditional one, else -1; None where there is none."""
+        """(F,), in the Graph's order of factors: the child of a conditional one, else -1; None if there is none."""
         if not any(group.conditional for group in self.groups):
             return None
         parts: dict[str, list[IntArray]] = {name: [] for name in self.layout.templates}
@@ -206,7 +206,7 @@ class Model(Queries):
         return children == self.n_factors == len(self.variables)
 
     def with_theta(self, theta: Array) -> Model:
-        """The same model with other parameters (P,); groups stay conditional only where rows still sum to one.
+        """The same model with other parameters (P,); a group stays conditional only if its rows still sum to one.
 
         >>> import besag
         >>> model = besag.markov_network([2, 2], [((0, 1), [[0.0, 1.0], [2.0, 3.0]])])
@@ -218,7 +218,7 @@ class Model(Queries):
     def with_metadata(
         self, metadata: Mapping[str, Any] | None = None, variables: Mapping[str, Mapping[str, Any]] | None = None
     ) -> Model:
-        """The same model with other metadata: its own, and that of some variables by name; None leaves it as it is.
+        """The same model with other metadata: its own, and that of some variables by name; None leaves it unchanged.
 
         >>> import besag
         >>> model = besag.data.bundled("sprinkler").with_metadata({"name": "lawn"}, {"rain": {"position": (10, 20)}})
@@ -309,7 +309,7 @@ class Model(Queries):
         return self.with_numbers(theta, support)
 
     def _slot(self, key: int | str) -> tuple[slice, tuple[int, ...]]:
-        """Where in theta the table of a factor or of a template is, and its shape."""
+        """The slice of theta of the table of a factor or of a template, and its shape."""
         if isinstance(key, str) and key in self.layout.templates:
             template = self.layout.templates[key]
             check_tabular(template)
@@ -332,7 +332,7 @@ class Model(Queries):
         return slice(start, start + group.template.n_basis), group.template.shape
 
     def locate(self, key: int | str) -> tuple[FactorGroup, int]:
-        """The group of a factor, by number or by name, and its place there."""
+        """The group of a factor, given by number or by name, and its place in the group."""
         start = 0
         for group in self.groups:
             positions = np.arange(start, start + len(group)) if group.positions is None else group.positions
@@ -400,7 +400,7 @@ def check_tabular(template: Template) -> None:
 
 
 def _are_sound(cardinalities: list[int], group: FactorGroup) -> bool:
-    """Whether `check_scopes` has nothing to say: in plain Python, which is quicker where groups are small."""
+    """Whether `check_scopes` would find no error: in plain Python, which is faster for small groups."""
     n, shape = len(cardinalities), list(group.template.shape)
     for scope in group.scopes.tolist():
         if min(scope) < 0 or max(scope) >= n or len(set(scope)) < len(scope):
@@ -414,7 +414,7 @@ def check_scopes(variables: Variables, group: FactorGroup) -> None:
     """ModelError unless every scope names different variables whose cardinalities are the table's shape."""
     scopes, name = group.scopes, group.template.name
     outside = (scopes < 0) | (scopes >= len(variables))
-    if np.count_nonzero(outside):  # here and below: quicker than any() where a model has many small groups
+    if np.count_nonzero(outside):  # here and below: faster than any() if a model has many small groups
         at = int(np.argmax(outside.any(axis=1)))
         raise ModelError(
             f"template {name!r}: factor {at} names variable {scopes[at].tolist()}; there are {len(variables)}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def to_networkx(model: Model, kind: Literal["dag", "moral", "factor", "junction_tree"]) -> nx.Graph[Any]:
-    """The directed graph, that of variables that share a factor, the bipartite factor graph, or the tree of cliques."""
+    """The directed graph, the moral graph (variables that share a factor), the factor graph, or the tree of cliques."""
     require("networkx", "graph", "to_networkx")
     import networkx as nx
 
@@ -46,7 +46,7 @@ def to_networkx(model: Model, kind: Literal["dag", "moral", "factor", "junction_
 
 
 def condition(model: Model, evidence: Any) -> Model:
-    """p(y | evidence) as a Model: every variable stays, and a factor on each observed one holds the evidence."""
+    """p(y | evidence) as a Model: all variables stay, and each observed one gets a factor for its evidence."""
     from besag.graph.evidence import read_evidence
 
     read = read_evidence(model.variables, evidence)

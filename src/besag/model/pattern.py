@@ -1,12 +1,13 @@
 """Pattern: parameters on some (input column, basis element) pairs only, and products with sparse inputs.
 
-A million string features on a hundred labels cost what the pairs seen in training cost. Products with inputs (F, D) are
-done by `besag.kernels.sparse` from the arrays below, which depend on the pattern alone and are made once:
+With a million string features and a hundred labels, only the pairs seen in training cost time and memory. Products with
+inputs (F, D) are done by `besag.kernels.sparse` from the arrays below, which depend on the pattern alone and are made
+once:
 
-    order (nnz,)       parameters sorted by (row, column); None where they are
+    order (nnz,)       the order of parameters by (row, column); None if they are in it already
     starts (D + 1,)    where the parameters of an input column begin
     row_of (D,)        the number of its full row, -1 where it has few parameters
-    places (M,)        where in the full rows, flat, the parameters `kept` (M,) belong
+    places (M,)        the places of the parameters `kept` (M,) in the full rows, flat
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray, Rebuilt, freeze, invert, offsets_of, secure
 from besag.errors import ModelError
 
-FULL_FROM = 3  # parameters of an input column, from which a full row is quicker than single terms
+FULL_FROM = 3  # parameters of an input column from which on a full row is faster than single terms
 
 
 class ProductPlan(NamedTuple):
-    """How parameters are laid out for kernels; see the module."""
+    """The layout of parameters for kernels: the arrays of the module's docstring."""
 
     order: IntArray | None
     starts: IntArray
@@ -36,7 +37,7 @@ class ProductPlan(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pattern(Rebuilt):
-    """Which (input column, basis element) pairs have a parameter: rows (nnz,) and columns (nnz,), in theta's order."""
+    """The (input column, basis element) pairs with a parameter: rows (nnz,) and columns (nnz,), in theta's order."""
 
     rows: IntArray
     columns: IntArray
@@ -57,14 +58,14 @@ class Pattern(Rebuilt):
         return len(self.rows)
 
     def block(self, theta: Array, n_inputs: int, n_basis: int) -> Array:
-        """(D, Q): the parameters in full, 0 where there is none."""
+        """(D, Q): the parameters as a dense block, 0 where there is none."""
         full = np.zeros((n_inputs, n_basis))
         full[self.rows, self.columns] = theta
         return full
 
     def plan(self, n_inputs: int, width: int) -> ProductPlan:
-        """The layout for D input columns and full rows of so many basis elements or more, made at the first call."""
-        held = self._plan  # looked at once: another thread may ask for another width
+        """The layout for D input columns and full rows of at least `width` basis elements, made at the first call."""
+        held = self._plan  # read once: another thread may replace it by one of another width
         if held is None or held[0] != (n_inputs, width):
             held = ((n_inputs, width), _plan_of(self.rows, self.columns, n_inputs, width))
             object.__setattr__(self, "_plan", held)
@@ -104,7 +105,7 @@ class ThetaColumns(NamedTuple):
     n_basis: int
 
     def products(self, first: IntArray, columns: AnyArray, values: Array) -> Array:
-        """(F, Q): CSR inputs times the block; values () where all are one."""
+        """(F, Q): CSR inputs times the block; values () if all are one."""
         out = np.empty((len(first) - 1) * self.n_basis)
         plan, kernel = self.plan, _kernel("make_products", len(columns), self.n_basis, len(values))
         kernel(first, columns, values, plan.row_of, self.rows, plan.starts, plan.elements, self.theta, out)
@@ -139,7 +140,7 @@ def _plan_of(rows: IntArray, columns: IntArray, n_inputs: int, n_basis: int) -> 
 
 
 def csr_parts(inputs: Any) -> tuple[IntArray, AnyArray, Array]:
-    """Offsets (F + 1,), columns (nnz,) and values (nnz,) of a CSR matrix, () where all values are one."""
+    """Offsets (F + 1,), columns (nnz,) and values (nnz,) of a CSR matrix, () if all values are one."""
     values = np.zeros(0) if inputs.dtype == np.bool_ else np.asarray(inputs.data, np.float64)
     return freeze(inputs.indptr.astype(np.int64, copy=False)), freeze(inputs.indices), freeze(values)
 

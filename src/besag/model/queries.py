@@ -1,4 +1,4 @@
-"""What a Model can be asked: one-line delegations to the verbs, imported inside the method.
+"""The query methods of a Model: one-line delegations to the verbs, imported inside the method.
 
 All verbs take the same options: see `besag.query.run.Options`.
 """
@@ -87,7 +87,7 @@ class Queries:
         return log_partition(self._model(), evidence, options)
 
     def log_probability(self, assignment_or_frame: Any, **options: Unpack[Options]) -> Any:
-        """log p of an assignment, or of every row of a frame; what is not given is summed out.
+        """log p of an assignment, or of every row of a frame; variables that are not given are summed out.
 
         Where inference is approximate, p of up to 16 variables is a product of marginals, each under the states before
         it, so that it sums to one; else it is the difference of two estimates of log Z, or 0 where that is above 0.
@@ -125,7 +125,7 @@ class Queries:
     def to_frame(self, evidence: Any = None, **options: Unpack[Options]) -> pd.DataFrame:
         """Every labelling with its energy H and probability p; TooLargeError above 2**16 of them.
 
-        Beside variables of these names the columns are H_ and p_.
+        The columns are named H_ and p_ if there are variables named H or p.
         """
         from besag.query.verbs import to_frame
 
@@ -166,7 +166,7 @@ class Queries:
         return entropy(self._model(), evidence, options)
 
     def information(self, target: str, evidence: Any = None, **options: Unpack[Options]) -> pd.DataFrame:
-        """What observing each other variable X would tell of the target: I(target; X | evidence), in nats.
+        """How much observing each other variable X would tell about the target: I(target; X | evidence), in nats.
 
         I = sum_t P(t | e) sum_x P(x | t, e) log(P(x | t, e) / P(x | e)). A row for every unobserved X, largest first:
         information, entropy H(target | e), expected_entropy once X is known, and the share I / H (0 where H is).
@@ -184,7 +184,7 @@ class Queries:
         return information(self._model(), target, evidence, options)
 
     def impact(self, target: str, evidence: Any, **options: Unpack[Options]) -> pd.DataFrame:
-        """What each observation o has done to the target, and whether it agrees with the rest of the evidence.
+        """How much each observation o has changed the target, and whether it agrees with the rest of the evidence.
 
         kl = KL(P(target | e) || P(target | e without o)) in nats and total_variation of the two; kl_alone and
         total_variation_alone of P(target | o) against P(target); conflict = log(P(o) P(e without o) / P(e)), positive
@@ -206,11 +206,10 @@ class Queries:
     def sensitivity(self, target: str, state: str, evidence: Any = None, **options: Unpack[Options]) -> pd.DataFrame:
         """How P(target = state | evidence) of a Bayesian network changes with each CPT entry theta_{x|u}.
 
-        A row for each entry: variable and state (x), given (u), value (theta), and two derivatives. `derivative`, by
-        this entry with all others fixed: (P(s, x, u, e) - P(s | e) P(x, u, e)) / (theta P(e)), and its limit where
-        theta = 0. `covaried`, the entry moves and the others of its row shrink in proportion, so that it still sums to
-        one; evenly where they are all 0. Sorted by the size of `covaried`, largest first. Takes one more propagation
-        for each CPT with zeros.
+        A row for each entry: variable and state (x), given (u), value (theta), and two derivatives. `derivative`: by
+        this entry with all others fixed, (P(s, x, u, e) - P(s | e) P(x, u, e)) / (theta P(e)), or its limit if theta =
+        0. `covaried`: the others of its row shrink in proportion, so that the row still sums to one; evenly if they are
+        all 0. Sorted by the size of `covaried`, largest first. Takes one more propagation for each CPT with zeros.
 
         >>> import besag
         >>> besag.data.bundled("sprinkler").sensitivity("rain", "yes", {"wet_grass": "yes"}).round(4).head(3)
@@ -224,9 +223,9 @@ class Queries:
         return sensitivity(self._model(), target, state, evidence, options)
 
     def cost(self, evidence: Any = None, **options: Unpack[Options]) -> Cost:
-        """What all marginals would take: width, table entries, bytes, seconds, the order, the engine, and why.
+        """The cost of all marginals: width, table entries, bytes, seconds, the order, the engine, and why.
 
-        Nothing large is allocated, and nothing is refused: what does not fit says so. print() shows a table.
+        Nothing large is allocated, and nothing is refused: the answer says what does not fit. print() shows a table.
 
         >>> import besag
         >>> grid = besag.ising((6, 6))
@@ -252,18 +251,18 @@ class Queries:
         return junction_tree(self._model(), evidence)
 
     def steps(self, evidence: Any = None, **options: Unpack[Options]) -> Iterator[Result]:
-        """A Result for each step of an engine that works in steps; for the tree engine a step is a message.
+        """A Result for each step of an iterative engine; for the tree engine a step is a message.
 
-        Each has what trace=True would give, r.trace so far and, with engine tree or bp, r.messages.
+        Each has the data of trace=True: r.trace so far and, with engine tree or bp, r.messages.
         """
         from besag.query.verbs import steps
 
         return steps(self._model(), evidence, options)
 
     def session(self, evidence: Any = None, **options: Unpack[Options]) -> Session:
-        """Evidence that changes: observe, forget, ask again; only messages that changed are made again.
+        """A session of changing evidence: observe, forget, ask again; only messages that change are computed again.
 
-        evidence: what is known to begin with, {name: state}.
+        evidence: the initial evidence, {name: state}.
 
         >>> import besag
         >>> s = besag.data.bundled("sprinkler").session()
@@ -303,8 +302,8 @@ class Queries:
         """The same network with another CPT, from an array, a DataFrame or a dict; rows must sum to one within 1e-6.
 
         A DataFrame has the parents' states as index (a MultiIndex for several parents) and the states as columns. A
-        dict is {states of
-        the parents: row}, or {state: probability} where there are none; a row is a list or {state: probability}.
+        dict is {states of the parents: row}, or {state: probability} without parents; a row is a list or {state:
+        probability}.
 
         >>> import besag
         >>> model = besag.bayesian_network("A -> B").with_cpt("B", {"0": [0.9, 0.1], "1": {"0": 0.3, "1": 0.7}})
@@ -349,7 +348,7 @@ class Queries:
         return self._model().variables.names_at(topological_order(self._model()))
 
     def markov_blanket(self, name: str) -> list[str]:
-        """The variables that make `name` independent of all others: those it shares a factor with.
+        """The variables given which `name` is independent of all others: those it shares a factor with.
 
         >>> import besag
         >>> besag.bayesian_network("A -> C <- B; C -> D").markov_blanket("A")

@@ -13,7 +13,7 @@ SHOWN = 20
 
 
 def model_line(model: Model) -> str:
-    """One line: what it is and how large."""
+    """One line: the kind of model and its size."""
     kind = "Bayesian network" if model.is_bayesian_network else "Markov network"
     cards = model.variables.cardinalities
     states = f"{cards.min()}" if cards.min() == cards.max() else f"{cards.min()} to {cards.max()}"

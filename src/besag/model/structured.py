@@ -1,11 +1,11 @@
 """Structured factors: a factor whose table is a formula of a few numbers and is never stored.
 
-A Structured stands where a Template has its basis. Its energy is still linear in its weights,
+A Structured takes the place of a Template's basis. Its energy is still linear in its weights,
 
     h(y) = sum_q weights_q basis_q(y),        basis (Q, K1..Kn),
 
-but only the weights (T, Q) are kept, and engines that know its `kind` send its messages without the table. `dense()`
-gives the basis to those that do not: the brute-force oracle, and tests.
+but only the weights (T, Q) are stored, and engines that know its `kind` send its messages without the table. `dense()`
+gives the basis to engines that do not.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from besag.errors import ModelError
 
 
 class Structured(Protocol):
-    """What a Template asks of a structured factor."""
+    """The interface of a structured factor."""
 
     kind: ClassVar[int]
-    """The number by which kernels know it."""
+    """The number that identifies it in kernels."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,7 +77,7 @@ class Potts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scaled(Rebuilt):
-    """One shared table times a weight of each factor: energy weight * table[y]; no table a factor."""
+    """One shared table times a weight of each factor: energy weight * table[y]; no table per factor."""
 
     kind: ClassVar[int] = Kind.SCALED
     table: Array

@@ -4,20 +4,20 @@ A Template is one block of theta that all factors of one kind share. With inputs
 
     phi_f(x_f, y) = x_f (x) basis[:, y]            features, (D, Q)
     h_f(y)        = sum_dq theta_dq x_fd basis_q(y)   energies, 002 (5)
-    moments       = sum_f  x_f (x) sum_y mu_f(y) basis[:, y]      (D, Q), the adjoint: <theta, moments(mu)> =
-    <energies(theta), mu>
+    moments       = sum_f  x_f (x) sum_y mu_f(y) basis[:, y]      (D, Q), the adjoint:
+                    <theta, moments(mu)> = <energies(theta), mu>
 
-for marginals mu (F, K1..Kn). A labelling is a one-hot marginal, so the statistics of data and of a model are the same
-map.
+for marginals mu (F, K1..Kn). A labelling is a one-hot marginal, so the statistics of data and of a model come from the
+same map.
 
-Inputs come in four forms. Factors that read the same numbers share a table, so the tables of F factors are T of them:
+Inputs come in four forms. Factors that read the same numbers share a table, so F factors have T distinct tables:
 
     None            every factor reads theta's only row: one table, T = 1
     (F,) integers   factor f reads row inputs[f] of theta: a gather, never a product; T = min(D, F)
     (F, D) dense    one matrix product, T = F
     (F, D) CSR      one sparse product, T = F
 
-With a Structured basis the tables stay (T, Q) weights. A Pattern leaves parameters only on some (d, q) pairs.
+With a Structured basis the tables stay (T, Q) weights. With a Pattern only some (d, q) pairs have parameters.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from besag.errors import ModelError
 from besag.model.pattern import Pattern
 from besag.model.structured import Structured
 
-# None, (F,) integers, (F, D) floats or a scipy CSR array; Any, because scipy is imported only where there is one.
+# None, (F,) integers, (F, D) floats or a scipy CSR array; Any, because scipy is imported only if needed.
 Inputs: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Template(Rebuilt):
-    """One shared block of theta; see the module's mathematics.
+    """One block of theta that factors share: how their energies depend on parameters and inputs.
 
     basis: (Q, *shape), a Structured, or None = one parameter for each table entry. support (*shape): False is a hard
     zero in every factor; theta stays finite there.
@@ -99,12 +99,12 @@ class Template(Rebuilt):
 
     @property
     def structured(self) -> Structured | None:
-        """The structured basis, or None where tables are stored."""
+        """The structured basis, or None if tables are stored."""
         return None if self.basis is None or isinstance(self.basis, np.ndarray) else self.basis
 
     @property
     def kind(self) -> int:
-        """The number by which kernels know its factors."""
+        """The number that identifies the kind of its factors in kernels."""
         return Kind.TABLE if self.structured is None else self.structured.kind
 
     @property
@@ -121,11 +121,11 @@ class Template(Rebuilt):
 
     @property
     def entry_shape(self) -> tuple[int, ...]:
-        """What one stored table is: K1..Kn, or (Q,) where it is structured."""
+        """The shape of one stored table: K1..Kn, or (Q,) if it is structured."""
         return self.shape if self.structured is None else (self.n_basis,)
 
     def table_of_factor(self, inputs: Inputs, n_factors: int) -> IntArray:
-        """(F,): which of the T tables each factor reads."""
+        """(F,): the number of the table, of T, that each factor reads."""
         if inputs is None:
             return np.zeros(n_factors, np.int64)
         if self._reads_rows(inputs) and self.n_inputs <= n_factors:
@@ -139,7 +139,7 @@ class Template(Rebuilt):
         return min(self.n_inputs, n_factors) if self._reads_rows(inputs) else n_factors
 
     def is_theta(self, inputs: Inputs, n_factors: int) -> bool:
-        """Whether the T tables of F factors, one after the other, are its block of theta as it stands."""
+        """Whether the T tables of F factors, one after the other, are exactly its block of theta."""
         if self.basis is not None or self.support is not None or self.pattern is not None:
             return False
         return inputs is None or (self._reads_rows(inputs) and self.n_inputs <= n_factors)
@@ -203,7 +203,7 @@ class Template(Rebuilt):
         return self.moments(inputs, marginals.reshape(-1, *self.shape))
 
     def _adjoint(self, inputs: Inputs, statistics: Array) -> Array:
-        """sum_f x_f (x) statistics_f of inputs (F, D): (F, Q) -> (n_parameters,)."""
+        """sum_f x_f (x) statistics_f for inputs (F, D): (F, Q) -> (n_parameters,)."""
         if self.pattern is not None and hasattr(inputs, "tocsr"):
             return self.pattern.moments(inputs, statistics)
         return self._on_pattern(inputs.T @ statistics)
@@ -262,7 +262,7 @@ class Template(Rebuilt):
 
     def _check_rows(self, rows: AnyArray) -> None:
         outside = (rows < 0) | (rows >= self.n_inputs)
-        if np.count_nonzero(outside):  # quicker than any() on few rows
+        if np.count_nonzero(outside):  # faster than any() on few rows
             at = int(np.argmax(outside))
             raise ModelError(
                 f"template {self.name!r}: factor {at} reads row {rows[at]} of theta, which has {self.n_inputs} rows"
@@ -321,7 +321,7 @@ def join_inputs(template: Template, parts: Sequence[Inputs]) -> Inputs:
 
 
 def sum_rows(values: Any, rows: IntArray, n_rows: int) -> Array:
-    """Adds the rows of `values` (F, Q), dense or CSR, that have one number in `rows` (F,): -> (n_rows, Q)."""
+    """Add up those rows of `values` (F, Q), dense or CSR, that have the same number in `rows` (F,): -> (n_rows, Q)."""
     sparse = hasattr(values, "tocsr")
     if n_rows == 1 and not sparse:
         return np.asarray(values.sum(axis=0, keepdims=True))

@@ -1,9 +1,8 @@
-"""Variables with names and named states, kept as arrays so that a million of them cost nothing.
+"""Variables with names and named states, kept as arrays so that a million of them cost little.
 
 `Variables` is a lazy sequence: it stores one tuple of state names for each distinct state space and one integer for
-each
-variable; a `Variable` object is made only when somebody asks for it. Names are a sequence that can find a name again:
-a list (`NameList`), "0".."n-1" (`RangeNames`), or "row,column" of a grid (`GridNames`).
+each variable; a `Variable` object is made only on demand. Names are a sequence that can look up a name: a list
+(`NameList`), "0".."n-1" (`RangeNames`), or "row,column" of a grid (`GridNames`).
 
 A state is matched by name, str(value). Where no state has that name, 1.0 and the text "1.0" match "1", because pandas
 makes floats of integers beside NaN, and True and the text "true", in any case of letters, match the one state that is
@@ -30,7 +29,7 @@ WHOLE = re.compile(r"(-?[0-9]+)\.0+")  # a whole number as a float is written
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A discrete variable: its name, the names of its states, in order, and what files say of it besides."""
+    """A discrete variable: its name, the names of its states, in order, and its metadata."""
 
     name: str
     states: tuple[str, ...]
@@ -43,7 +42,7 @@ class Variable:
 
 
 class Names(Protocol):
-    """A sequence of distinct names that can find one again."""
+    """A sequence of distinct names that can look up a name."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> str: ...
@@ -52,7 +51,7 @@ class Names(Protocol):
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text is a number that can be an index; Python refuses to read thousands of digits."""
+    """Whether a text is a number that can be an index; not one of thousands of digits, which int() refuses."""
     return text.isdecimal() and text.isascii() and len(text) < 20
 
 
@@ -153,9 +152,9 @@ class UnionNames:
 class Variables(Sequence[Variable]):
     """All variables of a model, in order: a lazy sequence over arrays.
 
-    names: V of them. spaces: the distinct state spaces. space_of (V,): which one each variable has.
+    names: V of them. spaces: the distinct state spaces. space_of (V,): the number of each variable's space.
     cardinalities (V,); state_offsets (V + 1,): where a variable's states begin on the flat axis of S states.
-    metadata: of the variables that have some, by index.
+    metadata: of the variables that have any, by index.
     """
 
     __slots__ = ("_codes", "cardinalities", "metadata", "names", "space_of", "spaces", "state_offsets")
@@ -244,14 +243,14 @@ class Variables(Sequence[Variable]):
         return [self.names[int(i)] for i in indices]
 
     def index(self, name: object, start: int = 0, stop: int | None = None) -> int:
-        """The index of a name; ModelError that proposes near names where there is none."""
+        """The index of a name; ModelError with suggestions if there is none."""
         found = self.names.find(str(name.name if isinstance(name, Variable) else name))
         if found is None:
             raise ModelError(self.unknown(str(name)))
         return found
 
     def unknown(self, name: str) -> str:
-        """What to say of a name that is no variable."""
+        """The message for a name that is no variable."""
         known = [self.names[i] for i in range(min(len(self), 10_000))]
         hint = did_you_mean(name, known) or f"there are {', '.join(map(repr, known[:6]))}"
         return f"no variable is named {name!r}; {hint} ({len(self)} variables in all)"
@@ -272,13 +271,13 @@ class Variables(Sequence[Variable]):
 
     @property
     def common_cardinality(self) -> int | None:
-        """K where all variables have K states, else None."""
+        """K if all variables have K states, else None."""
         first = int(self.cardinalities[0])
         return first if len(self.spaces) == 1 or bool((self.cardinalities == first).all()) else None
 
 
 def number_states(n: int) -> tuple[str, ...]:
-    """The states "0".."n-1" of a variable that is given by its cardinality."""
+    """The states "0".."n-1" of a variable given by its cardinality."""
     return tuple(str(i) for i in range(n))
 
 
@@ -313,7 +312,7 @@ class SliceNames:
 
 
 def mapping_from(given: Any, expected: str) -> Mapping[Any, Any]:
-    """What was given, where it is a dict; ModelError that says what is expected."""
+    """The given value if it is a dict; else a ModelError that says what was expected."""
     if not isinstance(given, Mapping):
         raise ModelError(f"{expected}, got {type(given).__name__} {reprlib.repr(given)}")
     return given
@@ -338,7 +337,7 @@ def variables_from(variables: Variables | Mapping[str, Any] | Sequence[Any]) -> 
 
 
 def _refuse_tuples(names: Iterable[object]) -> None:
-    """In a scope, a tuple would be several variables."""
+    """ModelError for names that are tuples, since a tuple in a scope would mean several variables."""
     for name in names:
         if isinstance(name, tuple):
             text = ",".join(map(str, name))

@@ -76,7 +76,7 @@ def test_files_do_not_end_at_a_sequence_that_is_none(items: Any, labels: Any, tm
 @pytest.mark.parametrize(
     ("given", "fitted", "error", "match"),
     [
-        ({"scratch": 3}, {}, ModelError, "scratch must be a folder that is there, got 3"),
+        ({"scratch": 3}, {}, ModelError, "scratch must be an existing folder, got 3"),
         ({}, {"on_step": 3}, CapabilityError, "on_step must be a function"),
         ({"forbidden": [(["N"], "V")]}, {}, ModelError, r"forbidden: no label is \['N'\]"),
     ],

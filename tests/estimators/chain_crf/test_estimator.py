@@ -240,7 +240,7 @@ def test_training_from_files_is_training_from_memory(hidden: bool, tmp_path: Pat
         ChainCRF(scratch=str(tmp_path)).fit(X, [*Y, ["N"]])
     with pytest.raises(ModelError, match="X has 4 sequences, and y has 3"):
         ChainCRF(scratch=str(tmp_path)).fit(X, Y[:3])
-    with pytest.raises(ModelError, match="scratch must be a folder that is there"):
+    with pytest.raises(ModelError, match="scratch must be an existing folder"):
         ChainCRF(scratch=str(tmp_path / "none")).fit(X, Y)
     assert list(tmp_path.iterdir()) == []
 

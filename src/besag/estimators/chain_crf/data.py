@@ -1,4 +1,4 @@
-"""Data of a chain CRF: vectorised in memory, or in the files of a scratch folder; and what is seen in them."""
+"""Data of a chain CRF: vectorised in memory, or in files of a scratch folder; and the pairs that occur in them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from besag.estimators.chain_crf.schemes import Allowed
 from besag.learn.objective import Instances
 from besag.model.pattern import Pattern
 
-BLOCK = 1 << 16  # tokens that are looked at together
-DENSE_PAIRS = 1 << 28  # (attribute, label) pairs up to which those seen are marked in an array of all
+BLOCK = 1 << 16  # tokens at a time
+DENSE_PAIRS = 1 << 28  # up to so many (attribute, label) pairs, those seen are marked in an array of all pairs
 
 Data: TypeAlias = Sequences | StreamedSequences
 
@@ -43,7 +43,7 @@ class Training(NamedTuple):
 
 @contextmanager
 def training_data(X: Iterable[Any], y: Iterable[Any], weights: Any, scratch: Any) -> Iterator[Training]:
-    """Sequences and labels as arrays; files live as long as the context."""
+    """Sequences and labels as arrays; their files, if any, are removed at the end of the context."""
     if scratch is None:
         attributes, features = Attributes.fit(X)
         _refuse_empty(features)
@@ -51,13 +51,13 @@ def training_data(X: Iterable[Any], y: Iterable[Any], weights: Any, scratch: Any
         yield Training(attributes, labels, sequences_of(features, codes, weights))
         return
     if not isinstance(scratch, (str, PathLike)) or not Path(scratch).is_dir():
-        raise ModelError(f"scratch must be a folder that is there, got {scratch!r}")
+        raise ModelError(f"scratch must be an existing folder, got {scratch!r}")
     with TemporaryDirectory(prefix="besag", dir=scratch) as folder:
         yield Training(*stream(X, y, Path(folder), weights))
 
 
 def read_held_out(given: Any, attributes: Attributes, classes: tuple[Any, ...], allowed: Allowed | None) -> Sequences:
-    """Sequences to watch, read as those to label are; ModelError where they are not (X, y)."""
+    """Sequences whose loss is watched, read as those to label are; ModelError if they are not (X, y)."""
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise ModelError(f"held_out must be a pair (X, y) of sequences and labels, got {show_value(given)}")
     try:
@@ -79,7 +79,7 @@ def _refuse_empty(features: Features) -> None:
 
 
 def dataset_of(templates: ChainTemplates, data: Data) -> Instances:
-    """Sequences as the objective takes them: second-order chains as a Graph."""
+    """Sequences in the form that the objective takes: second-order chains as a Graph."""
     if templates.triple is None:
         return data
     assert isinstance(data, Sequences)
@@ -90,7 +90,7 @@ def dataset_of(templates: ChainTemplates, data: Data) -> Instances:
 
 
 def find_pairs(parts: Iterable[Sequences], n_attributes: int, n_labels: int) -> Pattern:
-    """The (attribute, label) pairs that occur; tokens whose label is not known count for every label."""
+    """The (attribute, label) pairs that occur; a token with unknown label counts for every label."""
     dense = n_attributes * n_labels <= DENSE_PAIRS
     seen = np.zeros(n_attributes * n_labels if dense else 0, np.bool_)
     found = np.zeros(0, np.int64)
@@ -107,7 +107,7 @@ def find_pairs(parts: Iterable[Sequences], n_attributes: int, n_labels: int) -> 
 
 
 def _pairs_of(part: Sequences, n_labels: int, start: int, stop: int) -> IntArray:
-    """attribute K + label, of tokens [start, stop)."""
+    """The pairs of tokens [start, stop), each as attribute K + label."""
     first = part.features.indptr[start : stop + 1]
     attributes = part.features.indices[first[0] : first[-1]].astype(np.int64)
     labels = np.repeat(part.codes[start:stop], np.diff(first))
@@ -118,7 +118,7 @@ def _pairs_of(part: Sequences, n_labels: int, start: int, stop: int) -> IntArray
 
 
 def refuse_forbidden(parts: Iterable[Sequences], allowed: Allowed, classes: Sequence[Any]) -> None:
-    """ModelError where a label is one that the constraints rule out; unknown labels are possible."""
+    """ModelError if the constraints rule out a label; unknown labels are possible."""
     before = 0
     for part in parts:
         where = _forbidden(allowed, part.codes, part.offsets)

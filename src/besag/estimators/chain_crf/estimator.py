@@ -59,13 +59,13 @@ if TYPE_CHECKING:
 class ChainCRF(Estimator):
     """A linear-chain CRF on attributes: lists of strings or dicts, as CRFsuite reads them, or arrays (T, D).
 
-    l1, l2: penalties, summed over instances. pairs: "seen" in training, or "all", of attributes and labels that have a
-    weight; a token of a dense array has all columns, so that all pairs are seen. order: 1, or 2 for weights of three
-    neighbours too. constraint: "BIO", "BIOES" or None; forbidden: pairs of labels that may not follow each other; both
-    are hard zeros. decode: "map", the most probable labelling, or "marginal", the most probable label of each token.
-    optimizer: text such as "lbfgs", whose options max_iter and tol fill, or an object, which has its own. n_jobs:
-    threads, None = all cores; answers do not depend on it. scratch: a folder for training data that do not fit into
-    memory: X and y are read once, in parts, and kept there until fit ends.
+    l1, l2: penalties, to a loss that is summed over instances. pairs: which pairs of attributes and labels have a
+    weight, those "seen" in training or "all"; a token of a dense array has all columns, so that all pairs are seen.
+    order: 1, or 2 for weights of three neighbours too. constraint: "BIO", "BIOES" or None; forbidden: pairs (label,
+    next label) that are ruled out; both are hard zeros. decode: "map", the most probable labelling, or "marginal", the
+    most probable label of each token. optimizer: text such as "lbfgs", with max_iter and tol, or an object with its own
+    options. n_jobs: threads, None = all cores; answers do not depend on it. scratch: a folder for training data that do
+    not fit into memory: X and y are read once, in parts, and kept there until fit ends.
 
     >>> crf = ChainCRF(l2=0.1).fit([[["w=the"], ["w=dog"]], [["w=dogs"]]], [["D", "N"], ["N"]])
     >>> crf.predict([[["w=the"], ["w=dogs"]]])
@@ -104,12 +104,12 @@ class ChainCRF(Estimator):
         checkpoint: str | PathLike[str] | None = None,
         on_step: OnIteration | None = None,
     ) -> Self:
-        """Learns from sequences X and their labels y; None is a label that is not known.
+        """Learn from sequences X and their labels y; None stands for an unknown label.
 
         Both may be generators. sample_weight (N,): of the sequences. held_out: (X, y) whose loss is watched; the fit
-        ends when it grows, with the weights where it was least. checkpoint: a file in which the fit leaves where it
-        stands when it ends, be it by time_limit or Ctrl-C, and from which it goes on where there is one, on the same
-        data. on_step is called with each row of the history and the parameters, and ends the fit by returning True.
+        ends when it grows, with the weights for which it was least. checkpoint: a file to which the fit saves its state
+        when it ends, even by time_limit or Ctrl-C, and from which it continues if the file exists, on the same data.
+        on_step is called with each row of the history and the parameters, and ends the fit by returning True.
         """
         self._check_parameters()
         if checkpoint is not None:
@@ -133,7 +133,7 @@ class ChainCRF(Estimator):
 
     @classmethod
     def from_crfsuite(cls, path: str | PathLike[str]) -> ChainCRF:
-        """A tagger from a model file of CRFsuite: its labels, in its order, its weights and its answers."""
+        """A tagger from a CRFsuite model file, with the same labels in the same order, weights and answers."""
         from besag.io.sequences.crfsuite_model import read_crfsuite_model
 
         file = read_crfsuite_model(path)
@@ -154,7 +154,7 @@ class ChainCRF(Estimator):
             raise ModelError("order=2 learns in memory: leave scratch out")
 
     def _total(self, templates: ChainTemplates, data: Data) -> Total:
-        """What is to be minimised: by a kernel of its own for first-order chains."""
+        """The function to be minimised, for first-order chains by a kernel of its own."""
         loss: Objective = ChainLikelihood(templates)
         if templates.triple is not None:
             loss = Likelihood(chain_engine(templates, n_threads=1))
@@ -187,7 +187,7 @@ class ChainCRF(Estimator):
         return np.asarray(found.theta)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes what was learnt to one file, without pickle; `besag.load` reads it."""
+        """Write the fitted estimator to one file, without pickle; `besag.load` reads it."""
         self._check_fitted()
         save_estimator(self, path)
 
@@ -224,7 +224,7 @@ class ChainCRF(Estimator):
     @classmethod
     def _restored(cls, parameters: Mapping[str, Any], told: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainCRF:
         crf = cls(**parameters)
-        if crf.forbidden is not None:  # JSON knows no tuples
+        if crf.forbidden is not None:  # JSON has no tuples
             crf.forbidden = [tuple(pair) for pair in crf.forbidden]
         crf._check_parameters()
         classes = tuple(told["classes"])
@@ -249,7 +249,7 @@ class ChainCRF(Estimator):
 
     @property
     def history_(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step, and held_out where there are such data."""
+        """Columns iteration, seconds, value, grad_norm, step, and held_out if such data were given."""
         self._check_fitted()
         return self._history.to_frame()
 
@@ -288,14 +288,14 @@ class ChainCRF(Estimator):
 
     @property
     def transition_features_(self) -> dict[tuple[Any, Any], float]:
-        """{(label, next label): weight}, -inf where it is ruled out."""
+        """{(label, next label): weight}, -inf if it is ruled out."""
         model = self._model()
         weights = model.transition_weights.tolist()
         return {(i, j): weights[a][b] for a, i in enumerate(model.classes) for b, j in enumerate(model.classes)}
 
     @property
     def triple_features_(self) -> dict[tuple[Any, Any, Any], float]:
-        """{(label, next label, the one after): weight}; empty where order is 1."""
+        """{(label, next label, the one after): weight}; empty if order is 1."""
         model = self._model()
         if model.templates.triple is None:
             return {}
@@ -356,7 +356,7 @@ class ChainCRF(Estimator):
         return model.log_partitions(features, codes, n_threads) - free
 
     def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Any = None) -> float:
-        """The share of tokens that are labelled right; labels that are None do not count."""
+        """The share of tokens that are labelled correctly; labels that are None do not count."""
         found = self.predict(X)
         right = [labels for _, labels in sequences_of_labels(y, np.array([len(labels) for labels in found], np.int64))]
         weights = np.ones(len(found)) if sample_weight is None else check_weights(sample_weight, len(found))
@@ -376,8 +376,8 @@ def _plain(value: Any) -> Any:
 
 
 def _check_file(path: Any) -> None:
-    """ModelError, before any work is done, where a checkpoint could not be written."""
+    """ModelError, before any work is done, if a checkpoint could not be written."""
     if not isinstance(path, (str, PathLike)):
         raise ModelError(f"checkpoint must be the path of a file, got {path!r}")
     if Path(path).is_dir() or not Path(path).parent.is_dir():
-        raise ModelError(f"checkpoint must be a file in a folder that is there, got {str(path)!r}")
+        raise ModelError(f"checkpoint must be a file in an existing folder, got {str(path)!r}")

@@ -34,7 +34,7 @@ NO_PARAMETERS = Pattern(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def chain_templates(n_attributes: int, n_labels: int, pattern: Pattern, order: int, allowed: Allowed | None) -> Any:
-    """The templates of a chain with so many attributes and labels."""
+    """The templates of a chain with these numbers of attributes and labels."""
     k = n_labels
     ends: list[Template | None] = [None, None]
     if allowed is not None:
@@ -107,7 +107,7 @@ class ChainModel(Rebuilt):
         return self._rows.products(features.indptr, features.indices, values)
 
     def _with_ends(self, unary: Array, features: Features) -> Array:
-        """-inf for labels that may not begin or end a sequence."""
+        """unary, with -inf for labels that may not begin or end a sequence."""
         if self.templates.begin is not None or self.templates.end is not None:
             filled = features.lengths > 0
             _rule_out(unary, self.templates.begin, features.offsets[:-1][filled])
@@ -143,7 +143,7 @@ class ChainModel(Rebuilt):
         return probabilities
 
     def log_partitions(self, features: Features, codes: IntArray | None = None, n_threads: int | None = None) -> Array:
-        """(N,): log Z of each sequence, 0 of those without tokens; codes (T,): labels that are known, -1 = free.
+        """(N,): log Z of each sequence, 0 without tokens; codes (T,): known labels, -1 = free.
 
         Without codes a sequence that has no labelling is an error; with them its log Z is -inf.
         """
@@ -161,7 +161,7 @@ class ChainModel(Rebuilt):
         return log_z
 
     def _checked_unary(self, features: Features) -> Array:
-        """As unary; ModelError where products are too large to be added up."""
+        """As unary; ModelError if the log-potentials are too large to be added up."""
         with np.errstate(over="ignore", invalid="ignore"):
             unary = self._products(features)
         if not (unary.max(initial=0.0) <= LARGEST and unary.min(initial=0.0) >= -LARGEST):
@@ -177,7 +177,7 @@ class ChainModel(Rebuilt):
     def infer(
         self, features: Features, *want: Want, evidence: Evidence | None = None, n_threads: int | None = None
     ) -> Result:
-        """Any answer, by the exact engine for chains; sequences without tokens are left out."""
+        """Answer any query, by the exact engine for chains; sequences without tokens are left out."""
         problem = self.graph(features).bind(self.theta, evidence=evidence)
         result = chain_engine(self.templates, n_threads=n_threads).infer(problem, frozenset({*want, "log_partition"}))
         assert result.log_partitions is not None

@@ -1,7 +1,7 @@
 """The k most probable labellings of chains: by their own kernel, or by the junction tree's search for the k best.
 
-The kernel keeps k ways to each label of each token. Chains of the second order, and what would take more memory than
-MOST of them, go through the junction tree, which keeps what it needs.
+The kernel keeps k paths to each label of each token. Second-order chains, and sequences that would need more than MOST
+paths, go through the junction tree, which keeps only what it needs.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from besag.estimators.chain_crf.inference import ChainModel, labels_of
 from besag.infer.chains.best import best_of_chain
 from besag.infer.engine import ENGINES
 
-MOST = 1 << 26  # ways that are kept of one sequence, 8 bytes each
+MOST = 1 << 26  # paths kept for one sequence, 8 bytes each
 
 
 def best_labellings(model: ChainModel, features: Features, k: Any) -> list[list[tuple[list[Any], float]]]:
-    """(labels, probability) of the k best of each sequence, best first; fewer where there are fewer."""
+    """(labels, probability) of the k best labellings of each sequence, best first; all if there are fewer."""
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise ModelError(f"k must be a whole number of at least 1, got {k!r}")
     if not features.lengths.any():
@@ -41,7 +41,7 @@ def best_labellings(model: ChainModel, features: Features, k: Any) -> list[list[
 
 
 def _only(features: Features, n: int) -> Features:
-    """One sequence."""
+    """The features of sequence n alone."""
     start, stop = features.offsets[n : n + 2]
     first, last = features.indptr[[start, stop]]
     values = None if features.values is None else features.values[first:last]

@@ -1,9 +1,10 @@
-"""Which labels may follow which: BIO and BIOES schemes, and transitions that a user forbids.
+"""Which label may follow which: BIO and BIOES schemes, and transitions that a user forbids.
 
     BIO      O | B-x I-x* ...            I-x follows B-x or I-x only, and begins no sequence
     BIOES    O | S-x | B-x I-x* E-x ...  a span is S-x, or begins with B-x and ends with E-x; none is left open
 
-A label is "O", or a letter, a dash and a type. What is ruled out is a hard zero, in training and in decoding.
+A label is "O", or a letter, a dash and a type. Labels and transitions ruled out are hard zeros, in training and in
+decoding.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Allowed(NamedTuple):
 def allow_transitions(
     classes: Sequence[Any], constraint: str | None, forbidden: Iterable[tuple[Any, Any]] | None
 ) -> Allowed | None:
-    """What a scheme and a list of forbidden transitions leave; None where nothing is ruled out."""
+    """What a scheme and a list of forbidden transitions allow; None if nothing is ruled out."""
     pairs = _pairs(forbidden)
     if constraint is None and not pairs:
         return None
@@ -48,7 +49,7 @@ def allow_transitions(
 
 
 def _pairs(forbidden: Any) -> list[tuple[Any, Any]]:
-    """Pairs of labels, which may be read again when the estimator is fitted again."""
+    """Pairs of labels, as a list."""
     if forbidden is None:
         return []
     if isinstance(forbidden, (str, bytes, Iterator)) or not isinstance(forbidden, Iterable):
@@ -70,7 +71,7 @@ def _apply_scheme(allowed: Allowed, classes: Sequence[Any], scheme: str) -> None
 
 
 def split_label(label: object, scheme: str) -> tuple[str, str]:
-    """("B", "NP") of "B-NP", ("O", "") of "O"; ModelError for what is no label of the scheme."""
+    """("B", "NP") for "B-NP", ("O", "") for "O"; ModelError if it is no label of the scheme."""
     letter, dash, kind = str(label).partition("-")
     if (letter == "O" and not dash) or (len(letter) == 1 and letter in SCHEMES[scheme] and dash and kind):
         return letter, kind

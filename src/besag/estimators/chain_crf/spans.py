@@ -13,7 +13,7 @@ from besag.graph.evidence import Evidence
 
 
 def span_evidence(classes: Sequence[Any], length: int, start: Any, stop: Any, kind: str) -> Evidence:
-    """Evidence that tokens [start, stop) are one span: in BIOES where there are labels of E or S, else in BIO."""
+    """Evidence that tokens [start, stop) are one span: in BIOES if there are labels with E or S, else in BIO."""
     whole = all(isinstance(place, (int, np.integer)) and not isinstance(place, bool) for place in (start, stop))
     if not (whole and 0 <= start < stop <= length):
         raise ModelError(f"a span needs whole numbers 0 <= start < stop <= {length}, got {start!r}, {stop!r}")
@@ -32,5 +32,5 @@ def span_evidence(classes: Sequence[Any], length: int, start: Any, stop: Any, ki
 
 def _only(names: list[str], label: str) -> BoolArray:
     if label not in names:
-        raise ModelError(f"no label is {label!r}; give the kind of the span, of labels {', '.join(map(repr, names))}")
+        raise ModelError(f"no label is {label!r}; give the kind of a span among labels {', '.join(map(repr, names))}")
     return np.array([name == label for name in names])

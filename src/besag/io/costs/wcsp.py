@@ -233,8 +233,11 @@ class _Reader:
             message = f"the file ends in the {table.n_tuples} tuples of cost function {table.owner}"
             raise self.numbers.fail(len(self.numbers), message)
         if not self.room.holds(table.shape):
-            message = f"the table of cost function {table.owner} has {prod(table.shape)} entries, "
-            raise self.numbers.fail(table.start - 1, f"{message}too many for so short a file")
+            message = (
+                f"the table of cost function {table.owner} has {prod(table.shape)} entries, "
+                "too many for so short a file"
+            )
+            raise self.numbers.fail(table.start - 1, message)
         self.at = table.end
         self.sparse.append(table)
         return len(self.sparse) - 1

@@ -1,5 +1,5 @@
-"""Losses: what learning makes small, one file each.
+"""Losses, which learning minimises, one module each.
 
-Read `besag.learn.objective` for what a loss has to offer; `likelihood` works with any engine, `chains` says the same
+Read `besag.learn.objective` for the interface of a loss; `likelihood` works with any engine, `chains` computes the same
 for first-order chains by one kernel.
 """

@@ -2,14 +2,14 @@
 
     L(theta)      = sum_n w_n (log Z_n(theta) - log Z_n(theta; labels))
     gradient      = moments(data) - moments(model)                                              002 (19), (20)
-    Hessian       = Cov(phi) of the model, 002 (21); less that of the hidden variables given the labels
+    Hessian       = Cov(phi) of the model, 002 (21), minus that of the hidden variables given the labels
 
-Where all labels are known, log Z_n(theta; labels) = -H(x_n, y_n) = -<theta, phi(x_n, y_n)>: the statistics of the data
-are one vector, summed once. Unknown labels are summed out by inference with the known ones as evidence.
+If all labels are known, log Z_n(theta; labels) = -H(x_n, y_n) = -<theta, phi(x_n, y_n)>: the statistics of the data are
+one vector, summed once. Unknown labels are summed out by inference with the known ones as evidence.
 
 Products with the Hessian are central differences of the gradient: two more inferences each, with any engine.
 
-With an engine that is not exact, value and gradient are those of its approximation, and `is_exact` turns False.
+With an engine that is not exact, value and gradient are those of its approximation, and `is_exact` becomes False.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from besag.infer.result import Result
 from besag.learn.objective import Product, add_each
 from besag.learn.optimisers.hessian import hessian_product
 
-WARMED = ("bp", "trw")  # others might stay where they were: mean field at a saddle
+WARMED = ("bp", "trw")  # others might get stuck where they were, such as mean field at a saddle point
 WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
 
 
 class Carried(NamedTuple):
-    """What one call leaves to the next on the same batch: the instances with unknown labels, and the last answers."""
+    """The state between calls on the same batch: the instances with unknown labels, and the last answers."""
 
     hidden: Batch | None
     free: Result | None
@@ -50,7 +50,7 @@ class Likelihood:
 
     engine: Engine
     support: BoolArray | None = None
-    bounds: set[str] = field(default_factory=set)  # what the engine said of its answers
+    bounds: set[str] = field(default_factory=set)  # the kinds of bounds that the engine's answers were
 
     @property
     def is_exact(self) -> bool:
@@ -68,7 +68,7 @@ class Likelihood:
         return label_moments(batch.take(np.flatnonzero(complete)))
 
     def _refuse_impossible(self, batch: Batch, complete: BoolArray) -> None:
-        """EvidenceError where labels that are known meet a hard zero; others are found by inference."""
+        """EvidenceError if a completely labelled instance meets a hard zero; inference finds the others."""
         graph = batch.graph
         if self.support is None and all(block.template.support is None for block in graph.blocks):
             return
@@ -91,7 +91,7 @@ class Likelihood:
         return add_each(partial(self.value_and_grad, theta), batches, states, gradient, n_threads)
 
     def value_and_grad(self, theta: Array, batch: Batch, state: Carried | None) -> tuple[float, Array, Carried]:
-        """sum_n w_n log Z_n, less that of the clamped phase where labels are unknown; its gradient (P,); the state."""
+        """sum_n w_n log Z_n, minus that of the clamped phase if labels are unknown; its gradient (P,); the state."""
         hidden = _hidden(batch) if state is None else state.hidden
         value, moments, free = self._phase(
             theta, batch.graph, _phase_weights(batch), None, state and state.free, batch.numbers
@@ -145,13 +145,13 @@ class Likelihood:
 
 
 def largest_change(graph: Graph, theta: Array) -> float:
-    """Of the log-potentials of a graph, by theta; those that are ruled out do not change."""
+    """The largest change of a log-potential of a graph by theta; those that are ruled out do not change."""
     logs = np.abs(graph.bind(theta).log_potentials)
     return float(logs.max(initial=0.0, where=logs < np.inf))
 
 
 def impossible(n: int) -> str:
-    """What to say of an instance."""
+    """The message for an instance without a possible labelling."""
     return f"instance {n} has no labelling of positive probability: its labels meet hard zeros"
 
 
@@ -181,7 +181,7 @@ def _hidden(batch: Batch) -> Batch | None:
 
 
 def _merged(batch: Batch) -> Batch:
-    """Rows that are alike as one, with their weights added up."""
+    """Equal rows merged into one, with their weights added up."""
     rows, first, which = np.unique(batch.labels, axis=0, return_index=True, return_inverse=True)
     weights = np.bincount(which.reshape(-1), weights=batch.weights).astype(np.float64)
     return Batch(batch.graph, rows, weights, None if batch.numbers is None else batch.numbers[first])

@@ -1,5 +1,5 @@
-"""The likelihood of first-order chains: what training a ChainCRF costs.
+"""The likelihood of first-order chains: the bulk of training a ChainCRF.
 
-Read `likelihood`; `shards` are data compiled for the kernel in `besag.infer.chains.kernels.gradient`, `occurrences`
-says where each parameter occurs in them.
+Read `likelihood`; `shards` prepares data for the kernel in `besag.infer.chains.kernels.gradient`, `occurrences` lists
+where each parameter occurs in them.
 """

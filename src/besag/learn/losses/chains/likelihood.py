@@ -1,13 +1,13 @@
 """The negative log-likelihood of first-order chains, by one kernel from features to gradient.
 
-`besag.learn.losses.likelihood` on a union of chains says the same in half again the time: there, log-potentials,
-marginals and gradients of all tokens are arrays of their own, here they live as long as their sequence is in the cache.
-Where the range of floating-point numbers does not suffice, a shard goes through the general way.
+`besag.learn.losses.likelihood` on a union of chains gives the same in half again the time: there, log-potentials,
+marginals and gradients of all tokens are arrays of their own, here they exist only while their sequence is in the
+cache. If the range of floating-point numbers does not suffice, a shard is evaluated by that general loss.
 
-What a thread reads and writes token by token is its own, at its Desk: caches that have to agree on who has written a
-line last cost two threads a third of their time. M parameters are in full rows, the same for all shards; a shard has S
-single ones. Its gradient leaves the desk as a Slope of M + S numbers, and slopes are taken off in the order of shards:
-threads decide who makes them, and nothing else.
+Each thread has a work space of its own, its Desk, for all that is read and written token by token: cache lines that two
+threads write to cost them a third of their time. M parameters are in full rows, the same for all shards; a shard has S
+single ones. Its gradient is a Slope of M + S numbers, and slopes are subtracted in the order of shards, so that the
+result does not depend on the threads.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Pooled = TypeVar("Pooled")
 
 
 class Desk(NamedTuple):
-    """Where a thread works: log-potentials of full rows (R W,) and of single parameters; the gradient of rows."""
+    """Work space of a thread: log-potentials of full rows (R W,) and of single parameters; the gradient of rows."""
 
     weight_rows: Array
     weight_singles: Array
@@ -50,8 +50,8 @@ class Desk(NamedTuple):
 class Slope(NamedTuple):
     """The gradient of sum_n w_n log Z_n of a shard by its log-potentials.
 
-    room: of the parameters in rows (M,), then of the single ones (S,) of its Work, with their cuts. pairs (W, W): of
-    transitions.
+    room: for the parameters in rows (M,), then for the single ones (S,) of its ShardWork, with their cuts. pairs
+    (W, W): for transitions.
     """
 
     room: Array
@@ -62,7 +62,7 @@ class Slope(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transitions:
-    """exp(transition - shift) and its transpose, (2, W, W); the log-potentials of ends, (2, W); the shift."""
+    """exp(transition - shift) and its transpose, (2, W, W); log-potentials of ends, (2, W); the shift."""
 
     tables: Array
     ends: Array
@@ -74,13 +74,13 @@ class ChainLikelihood:
     """An Objective on Sequences, for templates without triples whose pattern is sorted."""
 
     templates: ChainTemplates
-    # Nobody sits at these desks, and nobody needs these (M + S,): fresh pages take as long as their use.
+    # Idle desks, and idle rooms (M + S,), kept for reuse: touching fresh pages takes as long as the work in them.
     desks: list[Desk] = field(default_factory=list)
     rooms: list[Array] = field(default_factory=list)
 
     @property
     def pattern(self) -> Pattern:
-        """Which (attribute, label) pairs have a parameter."""
+        """The (attribute, label) pairs that have a parameter."""
         assert self.templates.state.pattern is not None
         return self.templates.state.pattern
 
@@ -90,7 +90,7 @@ class ChainLikelihood:
         return self.templates.state.shape[0]
 
     def statistics(self, batch: Shard) -> Array:
-        """(P,): how often attributes and labels, and labels and labels, are seen together, in complete sequences."""
+        """(P,): how often attributes and labels, and labels and next labels, occur together in complete sequences."""
         batch = load_shard(batch)
         k, layout, plan, features = self.n_labels, self.templates.layout(), self._plan(), batch.features
         offsets = batch.offsets[batch.start : batch.stop + 1]
@@ -117,13 +117,13 @@ class ChainLikelihood:
         gradient: Array,
         n_threads: int | None,
     ) -> tuple[list[float], list[Kept]]:
-        """sum_n w_n log Z_n of each batch, less that of the known labels where some are unknown, and the gradients."""
+        """sum_n w_n log Z_n of each batch, minus that with the known labels if some are unknown, and the gradients."""
         kept, transitions = self._all_kept(batches, states, n_threads), self._transitions(theta)
         values, slopes = [math.nan] * len(kept), dict[int, Slope]()
         if transitions is not None:
             values, slopes = self._evaluated(theta, transitions, kept, n_threads)
         others = self._generally(theta, batches, values, n_threads)
-        # One by one where some went the general way: all are added in order.
+        # If some were evaluated by the general loss, one by one, so that all are added in order.
         n_runs = len(kept) if others else 1
         for run in np.split(np.arange(len(kept)), n_runs):
             if run[0] in others:
@@ -135,7 +135,7 @@ class ChainLikelihood:
     def _evaluated(
         self, theta: Array, transitions: Transitions, kept: list[Kept], n_threads: int | None
     ) -> tuple[list[float], dict[int, Slope]]:
-        """Value and slope of each shard; NaN where numbers do not suffice."""
+        """Value and slope of each shard; NaN if the range of numbers does not suffice."""
         own, order = freeze(theta[self.templates.layout()["state"]]), _folded(len(kept))
         values, slopes = [math.nan] * len(kept), dict[int, Slope]()
         desks = dict[int, Desk]()  # by thread
@@ -151,7 +151,7 @@ class ChainLikelihood:
         return values, slopes
 
     def _desk(self, theta: Array) -> Desk:
-        """A desk where the log-potentials of rows are laid out."""
+        """A desk with the log-potentials of rows laid out."""
         plan, width = self._plan(), pad_columns(self.n_labels)
         desk = _taken(self.desks)
         if desk is None:
@@ -164,7 +164,7 @@ class ChainLikelihood:
         kernel_of(make_laid_out, compile=worth_compiling(float(len(which))))(which, place, theta, out)
 
     def _evaluate(self, desk: Desk, theta: Array, transitions: Transitions, work: ShardWork) -> tuple[float, Slope]:
-        """The value of a shard, NaN where numbers do not suffice, and its gradient."""
+        """The value of a shard, NaN if the range of numbers does not suffice, and its gradient."""
         plan, width, n_singles = self._plan(), pad_columns(self.n_labels), len(work.singles)
         room, n_rows = _taken(self.rooms), len(plan.kept)
         if room is None:
@@ -179,7 +179,7 @@ class ChainLikelihood:
         return value, Slope(room, work.singles, work.cuts, pairs[0])
 
     def _add_phase(self, desk: Desk, transitions: Transitions, phase: Phase, of_singles: Array, pairs: Array) -> float:
-        """sum_n w_n log Z_n, NaN where numbers do not suffice, with known labels as evidence; adds marginals."""
+        """sum_n w_n log Z_n, NaN if the range does not suffice, with known labels as evidence; adds marginals."""
         k, log_z, tables = self.n_labels, np.zeros(len(phase.weights)), transitions.tables
         free = len(phase.known) == 0 and (tables[:, :k, :k] > 0).all() and (transitions.ends == 0).all()
         compile = worth_compiling(float(len(phase.occurrences.row) + phase.offsets[-1] * k) * k)
@@ -195,7 +195,7 @@ class ChainLikelihood:
     def _take_off(
         self, slopes: Sequence[Slope], transitions: Transitions, gradient: Array, n_threads: int | None
     ) -> None:
-        """The gradient by theta, which is minus that by log-potentials; the rooms of the slopes are free again."""
+        """Subtract slopes from the gradient by theta, minus that by log-potentials, and release their rooms."""
         k, layout, n, in_rows = self.n_labels, self.templates.layout(), len(self.pattern), self._plan().kept
         own = gradient[layout["state"]]
         cuts, parts = cuts_of(in_rows, n), list[tuple[IntArray, IntArray, Array]]()
@@ -216,7 +216,7 @@ class ChainLikelihood:
     def _generally(
         self, theta: Array, batches: Sequence[Shard], values: list[float], n_threads: int | None
     ) -> dict[int, Array]:
-        """The gradients of shards for which the range of numbers did not suffice; their values, NaN before."""
+        """Evaluate by the general loss the shards whose values are NaN: sets these, and returns the gradients."""
         failed, slopes = [i for i, value in enumerate(values) if math.isnan(value)], dict[int, Array]()
 
         def evaluate(n: int) -> None:
@@ -241,7 +241,7 @@ class ChainLikelihood:
     def _sizes(self, batch: Sequences) -> Array | float:
         """(P,) or one number: the largest change of a log-potential by each parameter alone.
 
-        Those of the attributes of a token add up: all together may change it by more, but not by orders of magnitude.
+        The parameters of a token's attributes together may change it by more, but not by orders of magnitude.
         """
         values, layout = batch.features.values, self.templates.layout()
         if values is None:
@@ -270,7 +270,7 @@ class ChainLikelihood:
         return compile_shard(batch, self._plan(), pad_columns(self.n_labels))
 
     def _transitions(self, theta: Array) -> Transitions | None:
-        """None where numbers do not suffice."""
+        """The transitions at theta; None if the range of numbers does not suffice."""
         k, support = self.n_labels, self.templates.transition.support
         allowed = np.ones((k, k), np.bool_) if support is None else support
         logs = np.where(allowed, -theta[self.templates.layout()["transition"]].reshape(k, k), -np.inf)
@@ -290,7 +290,7 @@ class ChainLikelihood:
         return Likelihood(ENGINES.read("tree", n_threads=1))
 
     def _batch(self, shard: Shard) -> Batch:
-        """The same on a Graph."""
+        """The shard as a Batch on a Graph, for the general loss."""
         batch = load_shard(shard)
         part = batch.batch(np.arange(len(batch)))
         names = [str(k) for k in range(self.n_labels)]
@@ -301,12 +301,12 @@ class ChainLikelihood:
 
 
 def _folded(n: int) -> list[int]:
-    """0, n - 1, 1, n - 2, ..: threads take neighbours, and late shards, whose attributes lie far apart, take longer."""
+    """0, n - 1, 1, n - 2, ..: balances the load, since late shards, whose attributes lie far apart, take longer."""
     return [n - 1 - i // 2 if i % 2 else i // 2 for i in range(n)]
 
 
 def _taken(pool: list[Pooled]) -> Pooled | None:
-    """What was put aside last; None where there is nothing."""
+    """The last item of a pool, taken out; None if it is empty."""
     try:
         return pool.pop()
     except IndexError:

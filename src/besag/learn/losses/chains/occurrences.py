@@ -1,12 +1,12 @@
-"""Where parameters occur in the data: sparse features and a Pattern, compiled for passes that are made a hundred times.
+"""Where parameters occur in the data: sparse features and a Pattern, compiled once for hundreds of passes.
 
     first_row (T + 1,), row (A,)           the attributes of token t that have full rows of parameters, by their number
     first_single (T + 1,), single (B,)     single parameters of token t: number W + label
-    row_value (A,), single_value (B,)      their values, () where all are one
+    row_value (A,), single_value (B,)      their values, () if all are one
 
-Rows are numbered as in the Plan. Single parameters have numbers of their own in each shard: most of them are rare, and
-occur in one shard only. W is the width of a row. Looking up attribute after attribute in tables of all of them, pass
-after pass, takes as long as the arithmetic.
+Rows are numbered as in the ProductPlan. Single parameters have numbers of their own in each shard, since most of them
+are rare and occur in one shard only. W is the width of a row. Looking up every attribute in tables of all of them, in
+every pass, would take as long as the arithmetic.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from besag.model.pattern import ProductPlan
 
 
 class Occurrences(NamedTuple):
-    """See the module."""
+    """The parameters of each token, as in the module's docstring."""
 
     first_row: AnyArray
     row: AnyArray
@@ -32,7 +32,7 @@ class Occurrences(NamedTuple):
 
 
 class Singles(NamedTuple):
-    """The single parameters of a shard: which (S,) in theta; from which number on an attribute has its own, (D,)."""
+    """The single parameters of a shard: their places (S,) in theta; the first number (D,) of each attribute."""
 
     which: IntArray
     first: IntArray
@@ -73,7 +73,7 @@ def occurrences_of(batch: Sequences, plan: ProductPlan, singles: Singles, width:
 
 
 def _entries(batch: Sequences) -> tuple[IntArray, slice]:
-    """Where the attributes of each token begin, (T + 1,), and all of them in the features."""
+    """Where the attributes of each token begin, (T + 1,), and the slice of all of them in the features."""
     tokens = batch.offsets[[batch.start, batch.stop]]
     first = batch.features.indptr[tokens[0] : tokens[1] + 1]
     return first - first[0], slice(int(first[0]), int(first[-1]))

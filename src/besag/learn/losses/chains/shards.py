@@ -15,11 +15,11 @@ from besag.model.pattern import ProductPlan
 
 Shard: TypeAlias = Sequences | StoredSequences
 NOTHING = freeze(np.zeros(0, np.int64))
-CHUNK = 1 << 16  # parameters whose slopes a thread takes off at a time
+CHUNK = 1 << 16  # parameters whose slopes a thread subtracts at a time
 
 
 class Phase(NamedTuple):
-    """Sequences as the kernel reads them: occurrences, offsets (N + 1,), weights (N,), and known labels or ()."""
+    """Sequences in the form that the kernel reads: occurrences, offsets (N + 1,), weights (N,), known labels or ()."""
 
     occurrences: Occurrences
     offsets: IntArray
@@ -28,7 +28,7 @@ class Phase(NamedTuple):
 
 
 class ShardWork(NamedTuple):
-    """What a shard keeps between calls: all of its sequences, and those with unknown labels.
+    """The compiled data of a shard, kept between calls: all of its sequences, and those with unknown labels.
 
     singles (S,): its single parameters, sorted; cuts: where in them each CHUNK of all parameters begins.
     """
@@ -39,7 +39,7 @@ class ShardWork(NamedTuple):
     cuts: IntArray
 
     def load(self) -> ShardWork:
-        """It is here."""
+        """This object, which is in memory."""
         return self
 
 
@@ -49,7 +49,7 @@ class StoredWork(NamedTuple):
     path: Path
 
     def load(self) -> ShardWork:
-        """From the file."""
+        """Read it from the file."""
         with np.load(self.path, allow_pickle=False) as file:
             free, clamped = (_unpacked(file, prefix) for prefix in ("free", "clamped"))
             singles, cuts = (freeze(file[name]) for name in ("singles", "cuts"))
@@ -98,7 +98,7 @@ def _phase(batch: Sequences, plan: ProductPlan, singles: Singles, width: int, kn
 
 
 def _with_unknown_labels(batch: Sequences) -> Sequences | None:
-    """The sequences of a batch with unknown labels; None where there is none."""
+    """The sequences of a batch with unknown labels; None if there are none."""
     offsets = batch.offsets
     unknown = np.concatenate([[0], np.cumsum(batch.codes < 0)])
     count = unknown[offsets[1:]] - unknown[offsets[:-1]]
