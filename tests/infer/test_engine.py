@@ -43,7 +43,12 @@ def test_a_root_may_be_named_as_grids_name_their_variables() -> None:
 @pytest.mark.parametrize(
     ("engine", "match"),
     [
-        ("brut", "no engine is named 'brut'; there are .*auto, .*brute, .*exact, .*junction_tree, .*tree"),
+        ("bp(damping=0.5)", r"named 'bp\(damping=0.5\)'; options are in brackets, bp\[damping=0.5\]. There are ais"),
+        (
+            "brut",
+            r"no engine is named 'brut'; did you mean 'brute'\? There are .*auto, .*brute, .*junction_tree, .*tree",
+        ),
+        ("trv", "did you mean 'trw'"),
         ("", "no engine is named ''"),
         ("brute[k=1", r"'brute\[k=1' opens a bracket and does not close it"),
         ("brute[k]", "expected option=value, got 'k'"),
@@ -112,8 +117,13 @@ def test_engines_are_public_by_class() -> None:
     ],
 )
 def test_an_unknown_option_is_refused(call: Callable[[], Any]) -> None:
-    with pytest.raises(TypeError, match=r"unknown options \['speed'\]; there are engine, init"):
+    with pytest.raises(TypeError, match=r"unknown options \['speed'\]; .*here are engine, init"):
         call()
+
+
+def test_who_can_serve_a_want_includes_those_who_choose() -> None:
+    with pytest.raises(CapabilityError, match="engine 'trw' cannot give map; auto, exact, bp, brute, junction_tree"):
+        MODEL.map(engine="trw")
 
 
 # brute ---------------------------------------------------------------------------------------------------------------

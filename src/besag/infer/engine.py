@@ -28,6 +28,7 @@ import numpy as np
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.result import Result
+from besag.text import did_you_mean
 
 Want: TypeAlias = Literal["log_partition", "variables", "factors", "moments", "map", "samples", "messages", "trace"]
 Bound: TypeAlias = Literal["exact", "lower", "upper", "estimate"]
@@ -102,7 +103,12 @@ CHOOSERS = ("auto", "exact")  # engines that only choose another
 def engine_class(name: str) -> type[Any]:
     """The class of an engine by its name."""
     if name not in REGISTRY:
-        raise CapabilityError(f"no engine is named {name!r}; there are {', '.join(sorted(REGISTRY))}")
+        word, parenthesis, options = name.partition("(")
+        hint = did_you_mean(word, REGISTRY)
+        if parenthesis and word in REGISTRY:
+            hint = f"options are in brackets, {word}[{options.rstrip(')')}]."
+        known = f"there are {', '.join(sorted(REGISTRY))}"
+        raise CapabilityError(f"no engine is named {name!r}; {hint + ' T' + known[1:] if hint else known}")
     module, attribute = REGISTRY[name]
     found: type[Any] = getattr(importlib.import_module(module), attribute)
     return found
@@ -211,7 +217,9 @@ def check_wants(engine: Engine, want: frozenset[Want]) -> None:
     """CapabilityError where the engine cannot serve what is asked."""
     missing = want - engine.capabilities.wants
     if missing:
-        able = [name for name in REGISTRY if name not in CHOOSERS and missing <= engine_class(name).capabilities.wants]
+        able = [name for name in REGISTRY if missing <= engine_class(name).capabilities.wants]
+        if missing & SHOWS:  # of the engine itself, not of one that it chooses
+            able = [name for name in able if name not in CHOOSERS]
         raise CapabilityError(
             f"engine {engine_name(engine)!r} cannot give {', '.join(sorted(missing))}; "
             f"{', '.join(able) or 'no engine'} can"
