@@ -190,7 +190,7 @@ def _how(result: Result, seconds: float) -> str:
     wrong = " and ".join(result.diagnostics.get("disproved", ()))
     left_out = f"; bounds on log Z have disproved what {wrong} said" if wrong else ""
     more = "" if result.log_partitions is None else f" after {seconds:.2g} s, and a longer time_limit may buy accuracy"
-    return f"Answered by {used}; {interval_text(result)}{left_out}{more}. "
+    return f"Answered by {used}; {interval_text(result)}{more}{left_out}. "
 
 
 def _instead(refusal: TooLargeError, time_limit: float | None) -> str:
