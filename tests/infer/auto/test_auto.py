@@ -275,7 +275,7 @@ def test_an_estimate_outside_of_its_bounds_is_no_answer(
 
     monkeypatch.setattr(Propagation, "answer", wrong)
     with pytest.warns(ApproximationWarning, match="; bounds on log Z have disproved what join_graph said"):
-        result = approximated(model, time_limit=time_limit)
+        result = model.marginals(memory_limit=40_000, time_limit=time_limit)
     bp = model.marginals(engine="bp[damping=adaptive]")
     assert result.diagnostics.engines["estimate"] == "bp"
     assert list(result.diagnostics.disproved) == ["join_graph"]
