@@ -318,7 +318,7 @@ def grid(n: int) -> str:
 def test_auto_answers_what_exact_inference_cannot(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["infer", write("grid.uai", grid(60)), "--task", "PR", "--format", "json"]) == 0
     out, err = capsys.readouterr()
-    assert err.startswith("besag: exact inference does not fit")
+    assert err.startswith("besag: exact inference would be too large")
     assert "a longer --time-limit may buy accuracy. --engine exact " in err
     assert "_limit" not in err
     assert err.count("\n") == 1

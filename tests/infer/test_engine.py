@@ -120,8 +120,13 @@ def test_engines_are_public_by_class() -> None:
     ],
 )
 def test_an_unknown_option_is_refused(call: Callable[[], Any]) -> None:
-    with pytest.raises(TypeError, match=r"unknown options \['speed'\]; there are engine, init"):
+    with pytest.raises(TypeError, match=r"unknown options \['speed'\]; .*here are engine, init"):
         call()
+
+
+def test_who_can_serve_a_want_includes_those_who_choose() -> None:
+    with pytest.raises(CapabilityError, match="engine 'trw' cannot give map; auto, exact, bp, brute, junction_tree"):
+        MODEL.map(engine="trw")
 
 
 # brute ---------------------------------------------------------------------------------------------------------------

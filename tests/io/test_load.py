@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,6 +70,13 @@ def test_a_model_that_packs_well_is_no_bomb(write: Write, pack: Callable[[bytes]
     data = pack(UAI.encode() + b"\n" * (1 << 25))
     assert len(data) < 1 << 16
     assert len(load(write("a.uai.gz", data)).variables) == 1
+
+
+def test_an_archive_of_something_else(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.txt", "hello")
+    with pytest.raises(ParseError, match=r"a\.zip: this archive is neither a model nor an estimator of besag"):
+        load(tmp_path / "a.zip")
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

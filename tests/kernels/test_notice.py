@@ -132,7 +132,7 @@ def test_later_kernels_are_told_of_in_the_same_way(
     ]
     with told.compiling():
         clock.pass_(2.0)
-        assert caplog.messages[3:] == [BEGINS]
+        assert caplog.messages[4:] == [BEGINS]
 
 
 def test_an_error_while_compiling_is_the_end_of_it(

@@ -204,6 +204,21 @@ def test_ising_with_a_coupling_for_each_edge_of_a_lattice() -> None:
     assert model.layout.n_parameters == 7 + 1
 
 
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (((4, 4), "a"), "coupling: expected an array of numbers, got str"),
+        (((4, 4), 0.3, "a"), "field: expected an array of numbers, got str"),
+        (([(0, 1)], "a"), "coupling: expected an array of numbers, got str"),
+        (("a", 0.3), r"ising takes the shape of a lattice, a tuple, or edges \(E, 2\); got 'a'"),
+        ((("a", 2), 0.3), "ising takes the shape of a lattice"),
+    ],
+)
+def test_ising_takes_numbers(given: Any, match: str) -> None:
+    with pytest.raises(ModelError, match=match):
+        besag.ising(*given)
+
+
 def test_ising_in_one_and_three_dimensions() -> None:
     j = RNG.normal(size=3)
 

@@ -342,7 +342,9 @@ def test_bad_questions_are_refused(verb: str) -> None:
         ask(ASIA, "long", {"xray": "yes"})
     with pytest.raises(EvidenceError, match="the target is itself observed, lung=yes; drop it"):
         ask(ASIA, "lung", {"xray": "yes", "lung": "yes"})
-    with pytest.raises(EvidenceError, match=f"{verb} takes one row of evidence, a dict, got 2 rows"):
+    with pytest.raises(
+        EvidenceError, match=f"{verb} takes one row of evidence, a dict, got a table of 2 rows; ask for one"
+    ):
         ask(ASIA, "lung", pd.DataFrame({"xray": ["yes", "no"]}))
     with pytest.raises(EvidenceError, match="'xray' has no state 'maybe'"):
         ask(ASIA, "lung", {"xray": "maybe"})

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import besag
-from besag.errors import ModelError
+from besag.errors import CapabilityError, ModelError
 from besag.infer.brute import Brute
 from besag.model.model import Model
 from tests.conformance.test_invariance import shuffled
@@ -59,6 +59,17 @@ def test_kl_of_models_with_other_numbers(model: Model, rng: np.random.Generator)
     free = np.ones(model.theta.shape, bool) if model.support is None else model.support
     q = model.with_theta(np.where(free, model.theta + rng.normal(size=model.theta.shape), 0.0))
     np.testing.assert_allclose(besag.kl(model, q), true_kl(model, q), rtol=1e-8, atol=1e-8)
+
+
+def test_compare_takes_one_engine_and_looks_at_all_names_before_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = besag.bayesian_network("A -> B")
+    assert besag.compare(model, "bp").index.tolist() == ["bp"]
+    assert besag.compare(model, besag.infer.BP(damping=0.5)).index.tolist() == ["bp[damping=0.5]"]
+    asked = list[Any]()
+    monkeypatch.setattr("besag.query.compare.marginals", lambda *given: asked.append(given))
+    with pytest.raises(CapabilityError, match="no engine is named 'nope'"):
+        besag.compare(model, ["bp", "nope"])
+    assert asked == []
 
 
 def test_kl_is_infinite_where_q_rules_out_what_p_allows() -> None:

@@ -7,6 +7,7 @@ import contextlib
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -330,6 +331,8 @@ def test_a_wrong_observation_changes_nothing() -> None:
     for wrong, match in cases:
         with pytest.raises(EvidenceError, match=match):
             session.observe(wrong)
+    with pytest.raises(EvidenceError, match=r"got DataFrame; a row of a DataFrame is frame.iloc\[0\].to_dict\(\)"):
+        besag.data.bundled("asia").session(pd.DataFrame({"smoke": ["yes"]}))
     with pytest.raises(EvidenceError, match=r"must be a dict .* got list"):
         session.observe([("smoke", "yes")])  # type: ignore[arg-type]
     assert session.evidence == {"xray": "no"}

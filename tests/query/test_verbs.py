@@ -345,6 +345,7 @@ def test_a_frame_of_many_variables_of_one_state() -> None:
         (lambda: RAIN.expect(lambda y: 1.0, FRAME), "expect"),
         (lambda: RAIN.covariance(FRAME), "covariance"),
         (lambda: RAIN.entropy(FRAME), "entropy"),
+        (lambda: RAIN.entropy(FRAME[:1]), "entropy"),
         (lambda: RAIN.condition(FRAME), "condition"),
     ],
 )
@@ -354,8 +355,34 @@ def test_verbs_that_take_one_row_refuse_a_batch(ask: Any, verb: str) -> None:
 
 
 def test_steps_need_an_engine_that_works_in_steps() -> None:
-    with pytest.raises(CapabilityError, match=r"engine 'brute' does not work in steps; there are .*tree"):
-        next(RAIN.steps(engine="brute"))
+    with pytest.raises(
+        CapabilityError, match=r"engine 'brute' does not work in steps; name one that does, .*'bp'.*tree"
+    ):
+        RAIN.steps(engine="brute")
+    with pytest.raises(CapabilityError, match="name one that does"):
+        besag.ising((3, 3), 0.1).steps()
+    with pytest.raises(EvidenceError, match=r"evidence must be a dict .* got str"):
+        RAIN.steps("bp")
+
+
+def test_an_expectation_is_of_a_function() -> None:
+    with pytest.raises(ModelError, match=r"expect takes a function of an assignment .* got str 'rain'"):
+        RAIN.expect("rain")  # type: ignore[arg-type]
+
+
+def test_a_misspelt_option_is_known() -> None:
+    with pytest.raises(
+        TypeError, match=r"\['time_limt'\]; did you mean 'time_limit', 'memory_limit'\? There are engine, init"
+    ):
+        RAIN.marginals(time_limt=3)  # type: ignore[call-arg]
+
+
+def test_a_row_of_a_batch_is_not_an_instance() -> None:
+    frame = pd.DataFrame({"rain": ["yes", "no"]}, index=["a", "b"])
+    result = RAIN.marginals(evidence=frame)
+    with pytest.raises(ModelError, match=r"got 5; a row of evidence of a batch is r.to_frame\(name\).loc\[label\]"):
+        result[5]
+    assert result.to_frame("rain").loc["a"].tolist() == [0, 1]
 
 
 def test_k_below_one_is_refused() -> None:

@@ -40,6 +40,7 @@ WORDS = {
     ": format='": ": --input-format '",
     "model.cost(evidence)": "besag info --evidence",
     "; r.diagnostics has more": "; --format json tells more",
+    "k=1 has": "-k 1 has",
     "Several rows: a DataFrame": "Several rows: a list of objects",
     ". Allowed states: a set": "",
     "a likelihood is a dict or an array of floats": 'a likelihood is an object, {"state": number, ...}',

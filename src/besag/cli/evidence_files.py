@@ -37,7 +37,7 @@ from besag.model.variable import Variables
 if TYPE_CHECKING:
     import _csv
 
-SEPARATORS = (",", "\t", ";")
+SEPARATORS = {",": "a comma", "\t": "a tab", ";": "a semicolon"}
 _SPACE = re.compile(r"\s*")
 
 
@@ -112,14 +112,17 @@ def _begin(text: str, at: int) -> int:
 
 def _from_csv(variables: Variables, text: str, path: str) -> EvidenceRows:
     """Column by column: each distinct cell of one is looked up once."""
-    header, records, lines = _records(text, path, _separator(variables, text.lstrip("\r\n")))
+    separator = _separator(variables, text.lstrip("\r\n"))
+    header, records, lines = _records(text, path, separator)
     labelled = header[0] == ""
     columns = list(zip(*records, strict=True))
     observed = np.full((len(records), len(variables)), -1, np.int64)
     for name, column in list(zip(header, columns, strict=True))[labelled:]:
         v = variables.names.find(name)
         if v is None:
-            hint = "take the column out, or make it the first and its name empty, where it labels the rows"
+            hint = (
+                f"take the column out, or start the header line with {SEPARATORS[separator]} where it labels the rows"
+            )
             raise ParseError(f"{variables.unknown(name)}; {hint}", path=path, line=1)
         observed[:, v] = _codes(variables, v, column, path, lines)
     labels = columns[0] if labelled else [str(row) for row in range(len(records))]

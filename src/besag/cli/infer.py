@@ -129,7 +129,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if task != "MAP" and arguments.k is not None:
         arguments.refuse(f"-k goes with MAP, not with {task}")
     if task != "SAMPLE" and arguments.samples is not None:
-        arguments.refuse(f"--samples goes with SAMPLE, not with {task}")
+        arguments.refuse(f"-n (--samples) goes with SAMPLE, not with {task}")
     if task == "SAMPLE" and arguments.format == "uai":
         arguments.refuse("the UAI competitions have no form for samples: take --format table or json")
     if task == "MAR" and arguments.format == "uai" and arguments.query is not None:

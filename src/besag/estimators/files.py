@@ -62,10 +62,16 @@ def _listed(value: Any) -> Any:
     raise TypeError(f"{value!r} is of type {type(value).__name__}")
 
 
+class _NotOurs(Exception):
+    """An archive that says nothing about an estimator."""
+
+
 def read_estimator(data: bytes, path: str) -> Any:
     """The estimator in an archive; ParseError if there is none or it is broken."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            if "about" not in archive.files:
+                raise _NotOurs
             arrays: dict[str, AnyArray] = {name: archive[name] for name in archive.files}
         about: Mapping[str, Any] = json.loads(str(arrays.pop("about")))
         if about["format"] != FORMAT:
@@ -73,5 +79,7 @@ def read_estimator(data: bytes, path: str) -> Any:
         name = about["estimator"]
         made = getattr(importlib.import_module(STORED[name]), name)
         return made._restored(about["parameters"], about, arrays)
+    except _NotOurs:
+        raise ParseError("this archive is neither a model nor an estimator of besag", path=path) from None
     except (*BROKEN, IndexError, BesagError) as error:
         raise ParseError(f"expected an estimator of besag, but it cannot be read: {error}", path=path) from None

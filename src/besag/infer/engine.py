@@ -95,7 +95,9 @@ def check_wants(engine: Engine, want: frozenset[Want]) -> None:
     """CapabilityError where the engine cannot serve what is asked."""
     missing = want - engine.capabilities.wants
     if missing:
-        able = [name for name in ENGINES if name not in CHOOSERS and missing <= ENGINES.find(name).capabilities.wants]
+        able = [name for name in ENGINES if missing <= ENGINES.find(name).capabilities.wants]
+        if missing & SHOWS:  # of the engine itself, not of one that it chooses
+            able = [name for name in able if name not in CHOOSERS]
         raise CapabilityError(
             f"engine {ENGINES.name_of(engine)!r} cannot give {', '.join(sorted(missing))}; "
             f"{', '.join(able) or 'no engine'} can"

@@ -347,6 +347,8 @@ class Result(Rebuilt):
         graph = self.graph
         if not 0 <= i < graph.n_instances:
             hint = f"; the variable is r['{i}']" if graph.variables.names.find(str(i)) is not None else ""
+            if self.batched:
+                hint += "; a row of evidence of a batch is r.to_frame(name).loc[label]"
             raise ModelError(f"r[i] is instance i of a union, from 0 to {graph.n_instances - 1}, got {i}{hint}")
         if graph.n_instances == 1:
             return self

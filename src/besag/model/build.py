@@ -184,6 +184,9 @@ def grid(
     return assemble(variables, parts, (height, width))
 
 
+SHAPE_OR_EDGES = "ising takes the shape of a lattice, a tuple, or edges (E, 2)"
+
+
 def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -> Model:
     """The Ising model H = -sum J s s' - sum h s with spins s = -1, +1, states "-1" and "1".
 
@@ -196,17 +199,17 @@ def ising(shape_or_edges: object, coupling: object = 1.0, field: object = 0.0) -
     3.297642
     """
     lattice = shape_or_edges if isinstance(shape_or_edges, tuple) and np.ndim(shape_or_edges) == 1 else None
-    h = np.asarray(field, np.float64)
+    h = np.asarray(numbers(field, "field"), np.float64)
     if lattice is not None:
-        shape = tuple(int(n) for n in lattice)
+        shape = tuple(int(n) for n in _integers(lattice))
         edges, sizes = lattice_edges(shape)
         scopes, n = freeze(np.concatenate(edges)), int(np.prod(shape))
         names = GridNames(*shape) if len(shape) == 2 else RangeNames(n)
         j = _join(coupling, sizes, "coupling")
     else:
-        scopes = np.asarray(shape_or_edges, np.int64)
+        scopes = _integers(shape_or_edges)
         if scopes.size and (scopes.ndim != 2 or scopes.shape[1] != 2):
-            raise ModelError(f"ising takes the shape of a lattice, a tuple, or edges (E, 2); got {shape_or_edges!r}")
+            raise ModelError(f"{SHAPE_OR_EDGES}; got {shape_or_edges!r}")
         scopes = scopes.reshape(-1, 2)
         n = max(int(scopes.max(initial=-1)) + 1, h.size if h.ndim else 0)
         shape, names = None, RangeNames(n)
@@ -297,7 +300,7 @@ def _unary(unary: object, where: str, shape: tuple[int, ...] | None = None) -> t
 def _join(values: Any, sizes: Sequence[tuple[int, ...]], where: str) -> Array:
     """Numbers of all edges, from a number or one array for each direction: () or (E,)."""
     if not isinstance(values, (tuple, list)):
-        values = np.asarray(values, np.float64)
+        values = np.asarray(numbers(values, where), np.float64)
         if values.ndim == 0:
             return _finite(values, where)
     arrays = [values] if len(sizes) == 1 and np.shape(values) == sizes[0] else list(values)
@@ -319,6 +322,13 @@ def _by_direction(
             f"{where}: expected arrays of shapes {expected}, one for each direction of edges, got {shapes}"
         )
     return [numbers(array, where).reshape(-1, *entry) for array in values]
+
+
+def _integers(shape_or_edges: Any) -> IntArray:
+    try:
+        return np.asarray(shape_or_edges, np.int64)
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(f"{SHAPE_OR_EDGES}; got {shape_or_edges!r}") from None
 
 
 def _finite(values: Array, where: str) -> Array:

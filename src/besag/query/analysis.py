@@ -45,7 +45,10 @@ def one_row(model: Model, evidence: Any, verb: str) -> Evidence:
     """Evidence for one query; EvidenceError for a batch."""
     read = read_evidence(model.variables, evidence)
     if read.batched:
-        raise EvidenceError(f"{verb} takes one row of evidence, a dict, got {read.n_rows} rows; ask for each of them")
+        rows = f"{read.n_rows} row{'s' * (read.n_rows > 1)}"
+        raise EvidenceError(
+            f"{verb} takes one row of evidence, a dict, got a table of {rows}; ask for one at a time, frame.iloc[0]"
+        )
     return read
 
 

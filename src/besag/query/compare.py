@@ -11,7 +11,7 @@ import numpy as np
 from besag.errors import ModelError
 from besag.infer.engine import ENGINES, Engine
 from besag.infer.result import Result
-from besag.query.run import Options, evidence_for
+from besag.query.run import Options, engine_from, evidence_for
 from besag.query.verbs import entropy, joint, marginals
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def compare(
-    model: Model, engines: Sequence[str | Engine], evidence: Any = None, **options: Unpack[Options]
+    model: Model, engines: Sequence[str | Engine] | str | Engine, evidence: Any = None, **options: Unpack[Options]
 ) -> pd.DataFrame:
-    """Engines side by side on one question: log Z, bound, largest marginal error, seconds, converged.
+    """Engines, or one of them, side by side on one question: log Z, bound, largest marginal error, seconds, converged.
 
     The error is against the first engine that is exact; NaN where there is none, and where an engine gives no log Z.
 
@@ -33,8 +33,11 @@ def compare(
     """
     import pandas as pd
 
+    listed: list[Any] = list(engines) if isinstance(engines, Sequence) and not isinstance(engines, str) else [engines]
+    for engine in listed:  # before the first of them runs
+        engine_from(Options({**options, "engine": engine}))
     rows, answers, read = [], [], evidence_for(model, evidence)
-    for engine in engines:
+    for engine in listed:
         began = time.perf_counter()
         result = marginals(model, None, read, Options({**options, "engine": engine}))
         seconds = time.perf_counter() - began

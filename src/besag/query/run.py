@@ -18,6 +18,7 @@ from besag.infer.result import Result
 from besag.query.conflict import refuse_impossible
 from besag.query.progress import Progress
 from besag.registry import is_number, is_whole
+from besag.text import did_you_mean
 
 if TYPE_CHECKING:
     from besag.model.model import Model
@@ -52,7 +53,9 @@ def check_options(options: Options) -> None:
     """TypeError for an option that does not exist, CapabilityError for one that cannot be."""
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
-        raise TypeError(f"unknown options {sorted(unknown)}; there are {', '.join(Options.__annotations__)}")
+        near = did_you_mean(min(unknown), Options.__annotations__)
+        known = f"there are {', '.join(Options.__annotations__)}"
+        raise TypeError(f"unknown options {sorted(unknown)}; {near + ' T' + known[1:] if near else known}")
     for key in ("time_limit", "memory_limit"):
         value: Any = options.get(key)
         if value is not None and not (is_number(value) and value > 0):

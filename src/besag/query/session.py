@@ -82,7 +82,8 @@ class Session:
         """
         if evidence is not None:
             if not isinstance(evidence, Mapping):
-                raise EvidenceError(f"evidence must be a dict {{name: state}}, got {type(evidence).__name__}")
+                row = "; a row of a DataFrame is frame.iloc[0].to_dict()" if hasattr(evidence, "iloc") else ""
+                raise EvidenceError(f"evidence must be a dict {{name: state}}, got {type(evidence).__name__}{row}")
             states = {**{str(name): value for name, value in evidence.items()}, **states}
         found = [self._read(name, value) for name, value in states.items()]
         with self._lock:

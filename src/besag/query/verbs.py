@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import Array, IntArray
-from besag.errors import CapabilityError, EvidenceError, LossWarning, ModelError, TooLargeError, warn
+from besag.errors import CapabilityError, LossWarning, ModelError, TooLargeError, warn
 from besag.graph.evidence import Evidence, read_evidence
 from besag.infer.auto.engine import Auto
 from besag.infer.engine import ENGINES, Want, check_wants
@@ -25,6 +25,7 @@ from besag.infer.iterate import clear_interrupts
 from besag.infer.memory import refuse
 from besag.infer.result import Result
 from besag.query import eliminated
+from besag.query.analysis import one_row
 from besag.query.chain_rule import chain
 from besag.query.conflict import refuse_impossible
 from besag.query.labels import configurations, labels_frame, read_labels
@@ -263,9 +264,7 @@ def energy(model: Model, given: Any) -> Any:
 def to_frame(model: Model, evidence: Any, options: Options) -> pd.DataFrame:
     """Every labelling with H and p, in the order of enumeration."""
     codes = configurations(model.variables, list(range(len(model.variables))), MAX_ROWS)
-    read = read_evidence(model.variables, evidence)
-    if read.batched:
-        raise EvidenceError("to_frame takes one row of evidence, a dict")
+    read = one_row(model, evidence, "to_frame")
     energies = model.problem.with_evidence(read).energy(codes)
     frame = labels_frame(model.variables, codes)
     p = np.exp(-energies - run(model, {"log_partition"}, read, options).log_partition)
@@ -281,9 +280,9 @@ def expect(model: Model, h: Callable[[dict[str, str]], Any], evidence: Any, opti
 
     h takes an assignment {name: state} and returns a number or an array.
     """
-    read = read_evidence(model.variables, evidence)
-    if read.batched:
-        raise EvidenceError("expect takes one row of evidence, a dict")
+    read = one_row(model, evidence, "expect")
+    if not callable(h):
+        raise ModelError(f"expect takes a function of an assignment {{name: state}}, got {type(h).__name__} {h!r}")
     check_options(options)
     engine = engine_from(options)
     can = engine.capabilities
@@ -323,9 +322,7 @@ def moments(model: Model, evidence: Any, options: Options) -> Array:
 
 def entropy(model: Model, evidence: Any, options: Options) -> float:
     """-sum p log p of p(y | evidence), in nats."""
-    read = read_evidence(model.variables, evidence)
-    if read.batched:
-        raise EvidenceError("entropy takes one row of evidence, a dict")
+    read = one_row(model, evidence, "entropy")
     result = run(model, {"log_partition", "variables", "moments"}, read, options)
     weights = read.log_weights
     total = float(result.log_partition) - _expected(result.moments, model.problem.log_potentials)
@@ -348,10 +345,15 @@ def steps(model: Model, evidence: Any, options: Options) -> Iterator[Result]:
         engine = engine.choose(model.graph)[0]
     if not hasattr(engine, "steps"):
         able = [name for name in ENGINES if hasattr(ENGINES.find(name), "steps")]
-        raise CapabilityError(f"engine {ENGINES.name_of(engine)!r} does not work in steps; there are {', '.join(able)}")
-    read = read_evidence(model.variables, evidence)
-    problem, want = model.problem.with_evidence(read), LOG_PARTITION
-    rng = generator_for(engine, want, options)
+        raise CapabilityError(
+            f"engine {ENGINES.name_of(engine)!r} does not work in steps; name one that does, as in engine='bp': "
+            f"{', '.join(able)}"
+        )
+    return _steps(model, engine, read_evidence(model.variables, evidence), options)
+
+
+def _steps(model: Model, engine: Any, read: Evidence, options: Options) -> Iterator[Result]:
+    problem, rng = model.problem.with_evidence(read), generator_for(engine, LOG_PARTITION, options)
     for result in engine.steps(problem, warm=options.get("init"), rng=rng, time_limit=options.get("time_limit")):
         refuse_impossible(model, engine, read, result)
         yield result

@@ -77,7 +77,7 @@ def always(monkeypatch: pytest.MonkeyPatch, forced: Forced) -> list[Any]:
         found.append(narrowing.narrow_states(*arguments, **options))
         return found[-1]
 
-    monkeypatch.setattr(few_states, "narrowed", spy)
+    monkeypatch.setattr(few_states, "narrow_states", spy)
     return found
 
 

@@ -33,6 +33,7 @@ ALL_WANTS: frozenset[Want] = frozenset(
 )
 PATIENCE = 60.0
 EXACT_SHARE = 0.7
+ONE_LABELLING = "k=1 has an approximate answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class Auto(Exact):
                 known = self._best_by_bounds(problem, patience)
         except TooLargeError as error:
             if self.k > 1:
-                raise
+                raise TooLargeError(f"{error}; {ONE_LABELLING}", seconds=error.seconds) from error
             refusal = error
         if known and want - SHOWS == {"map"}:
             return known["map"]
@@ -139,7 +140,8 @@ class Auto(Exact):
         run = JunctionRun(JunctionTree(memory_limit=self.memory_limit, targets=self.targets), problem, dense=False)
         hopeless = is_hopeless(run, run.asked(want - SHOWS), HOPELESS * patience / SECONDS_AN_ENTRY)
         if hopeless and self.k > 1:
-            raise TooLargeError(f"{HOPELESS_REASON}, to find the {self.k} best labellings in {time_limit:.3g} s")
+            which = f"to find the {self.k} best labellings in {time_limit:.3g} s"
+            raise TooLargeError(f"{HOPELESS_REASON}, {which}; give it more time, or engine='exact'")
         return hopeless
 
     def _best_by_bounds(self, problem: Problem, patience: float) -> dict[str, Result]:
@@ -188,7 +190,7 @@ def _how(result: Result, seconds: float) -> str:
     wrong = " and ".join(result.diagnostics.get("disproved", ()))
     left_out = f"; bounds on log Z have disproved what {wrong} said" if wrong else ""
     more = "" if result.log_partitions is None else f" after {seconds:.2g} s, and a longer time_limit may buy accuracy"
-    return f"Answered by {used}; {interval_text(result)}{left_out}{more}. "
+    return f"Answered by {used}; {interval_text(result)}{more}{left_out}. "
 
 
 def _instead(refusal: TooLargeError, time_limit: float | None) -> str:

@@ -8,9 +8,9 @@
 Words are separated by white space of any kind; "#" begins a comment. Variables are named "0".."n-1", their states
 "0".."K-1". MARKOV: weights, a Markov network; constants are folded into factor 0, or into a new unary factor on
 variable 0 where there is no other. BAYES: a Bayesian network; the last variable of each scope is the child, and rows
-that sum to one within 1e-3 are normalised. If a row is further off, as in some published pedigrees, the file is read as
-a Markov network with its numbers unchanged, as solvers do; a LossWarning says so. Factors keep the order of the file.
-Anything after the last table, be it numbers or words, is ignored with a LossWarning.
+that sum to one within 1e-3 are normalised. If a row is further off, as in some published pedigrees, or an entry is
+above 1, the file is read as a Markov network with its numbers unchanged, as solvers do; a LossWarning says so. Factors
+keep the order of the file. Anything after the last table, be it numbers or words, is ignored with a LossWarning.
 """
 
 from __future__ import annotations
