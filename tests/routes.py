@@ -292,7 +292,7 @@ SETTLED: dict[str, str] = {  # names by module
     "plot": "GAP HEAD MAX_LETTERS MAX_STATES MAX_VARIABLES PAD ROW",
     "query.analysis": "ROUNDING",
     "query.cost": "SECONDS_A_CALL SECONDS_A_FACTOR SECONDS_A_LABELLING",
-    "query.covariance": "MAX_CELLS MAX_PARAMETERS",
+    "query.covariance": "FEW MAX_CELLS MAX_PARAMETERS",
     "query.progress": "SECONDS",
     "query.sensitivity": "ROUNDING SMALLEST",
     "query.session": "MAX_SHOWN",

@@ -1,5 +1,6 @@
 """The query verbs against enumeration, on random models and on small ones whose answers are known."""
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import besag
 from besag.errors import CapabilityError, EvidenceError, ModelError, TooLargeError
 from besag.infer.bp.engine import BP
+from besag.infer.iterate import Clock
 from besag.model.model import Model
+from besag.query.covariance import _parts
 from tests.oracle import Enumeration, log_sum
 from tests.strategies import evidence_for, examples, frame_for, models, rows_of
 
@@ -256,6 +259,18 @@ def test_covariance_of_more_labellings_than_can_be_listed() -> None:
         shift[i] = step
         up, down = (model.with_theta(model.theta + sign * shift).moments() for sign in (1, -1))
         assert_allclose(covariance[i], -(up - down) / (2 * step), atol=1e-7)
+
+
+@pytest.mark.parametrize(("limit", "given"), [(None, [50, 50]), (1000.0, [16, 50, 34]), (20.0, [16])])
+def test_covariance_sees_early_that_its_time_does_not_suffice(limit: float | None, given: list[int]) -> None:
+    """Each part takes a second or more of this clock."""
+    ticks = count()
+    clock = Clock(limit, now=lambda: float(next(ticks)))
+    parts = _parts(np.arange(100), 50, clock)
+    assert [len(next(parts)) for _ in given] == given
+    refused = pytest.raises(TooLargeError, match="about [0-9.]+ s more, and time_limit leaves")
+    with refused if limit == 20.0 else pytest.raises(StopIteration):
+        next(parts)
 
 
 def test_covariance_refuses_what_takes_too_many_propagations() -> None:

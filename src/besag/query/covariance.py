@@ -13,6 +13,7 @@ expectations.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from besag.arrays import Array, IntArray
 from besag.errors import EvidenceError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.infer.engine import Want
-from besag.infer.iterate import clear_interrupts
+from besag.infer.iterate import Clock, clear_interrupts
 from besag.infer.result import factor_offsets
 from besag.query.run import Options, check_options, engine_from, generator_for, run_engine
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 MAX_CELLS = 2**15  # each is a row of evidence
 MAX_PARAMETERS = 2**13  # 512 MiB of covariance
 CHUNK = 2**23  # marginals of cells at a time
+FEW = 16  # cells whose time tells how long all of them take
 CELLS: frozenset[Want] = frozenset({"log_partition", "factors"})
 
 
@@ -47,21 +49,36 @@ def covariance(model: Model, evidence: Any, options: Options) -> Array:
             f"the covariance takes a propagation for each of {offsets[-1]} table entries and {size} x {size} numbers; "
             f"at most {MAX_CELLS} entries and {MAX_PARAMETERS} parameters are taken"
         )
-    engine, problem = engine_from(options), model.problem
+    engine, clock = engine_from(options), Clock(options.get("time_limit"))
     p = run_engine(model, engine, read, CELLS, options).factor_marginals
     assert p is not None
     of_cells = _statistics(model)
     mean = p[0] @ of_cells
     second = np.zeros((size, size))
-    positive = np.flatnonzero(p[0] > 0)
-    step = max(1, CHUNK // max(int(offsets[-1]), 1))
-    for cells in (positive[start : start + step] for start in range(0, len(positive), step)):
-        rows = problem.with_evidence(_clamped(model, read, offsets, cells))
-        marginals = engine.infer(rows, CELLS, rng=generator_for(engine, CELLS, options)).factor_marginals
+    for cells in _parts(np.flatnonzero(p[0] > 0), max(1, CHUNK // max(int(offsets[-1]), 1)), clock):
+        rows = model.problem.with_evidence(_clamped(model, read, offsets, cells))
+        rng, limit = generator_for(engine, CELLS, options), clock.left if clock.end < np.inf else None
+        marginals = engine.infer(rows, CELLS, rng=rng, time_limit=limit).factor_marginals
         weighted = of_cells[cells].multiply(p[0][cells][:, None]).tocsr()
         second += weighted.T @ (marginals @ of_cells)
     centred = second - np.outer(mean, mean)
     return np.asarray((centred + centred.T) / 2)
+
+
+def _parts(cells: IntArray, step: int, clock: Clock) -> Iterator[IntArray]:
+    """The cells in parts; TooLargeError where the first FEW show that the time does not suffice for all."""
+    began, start = clock.now(), 0
+    while start < len(cells):
+        stop = start + (min(FEW, step) if start == 0 and clock.end < np.inf else step)
+        yield cells[start:stop]
+        start = min(stop, len(cells))
+        seconds = (clock.now() - began) / start * (len(cells) - start)
+        if seconds > max(clock.left, 0.0):
+            raise TooLargeError(
+                f"the covariance takes a propagation for each of {len(cells)} table entries, about {seconds:.2g} s "
+                f"more, and time_limit leaves {max(clock.left, 0.0):.2g} s; give it more time",
+                seconds=seconds,
+            )
 
 
 def _clamped(model: Model, evidence: Evidence, offsets: IntArray, cells: IntArray) -> Evidence:
