@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     chosen = format_to_write(arguments.target, arguments.output_format)  # before a large file is read
     piped = arguments.target == "-"
-    if piped and chosen.where == "native":
+    if piped and chosen.where == "native.form":
         arguments.refuse("the native format may take two files: give OUT a name")
     model, _ = read_model(arguments)
     if piped:
