@@ -116,7 +116,7 @@ def test_engines_are_public_by_class() -> None:
         lambda: MODEL.log_probability({}, speed=9),
         lambda: MODEL.sample(1, speed=9),
         lambda: MODEL.cost(speed=9),
-        lambda: next(MODEL.steps(speed=9)),
+        lambda: MODEL.steps(speed=9),
     ],
 )
 def test_an_unknown_option_is_refused(call: Callable[[], Any]) -> None:

@@ -268,7 +268,7 @@ def test_covariance_sees_early_that_its_time_does_not_suffice(limit: float | Non
     clock = Clock(limit, now=lambda: float(next(ticks)))
     parts = _parts(np.arange(100), 50, clock)
     assert [len(next(parts)) for _ in given] == given
-    refused = pytest.raises(TooLargeError, match="about [0-9.]+ s more, and time_limit leaves")
+    refused = pytest.raises(TooLargeError, match=r"about [0-9.]+ s more, and time_limit leaves")
     with refused if limit == 20.0 else pytest.raises(StopIteration):
         next(parts)
 
