@@ -34,7 +34,6 @@ CHUNK = 2**23  # marginals of cells at a time
 CELLS: frozenset[Want] = frozenset({"log_partition", "factors"})
 
 
-@clear_interrupts()
 def covariance(model: Model, evidence: Any, options: Options) -> Array:
     """Cov(phi) under p(y | evidence), (P, P)."""
     read = read_evidence(model.variables, evidence)
@@ -57,7 +56,8 @@ def covariance(model: Model, evidence: Any, options: Options) -> Array:
     step = max(1, CHUNK // max(int(offsets[-1]), 1))
     for cells in (positive[start : start + step] for start in range(0, len(positive), step)):
         rows = problem.with_evidence(_clamped(model, read, offsets, cells))
-        marginals = engine.infer(rows, CELLS, rng=generator_for(engine, CELLS, options)).factor_marginals
+        with clear_interrupts():
+            marginals = engine.infer(rows, CELLS, rng=generator_for(engine, CELLS, options)).factor_marginals
         weighted = of_cells[cells].multiply(p[0][cells][:, None]).tocsr()
         second += weighted.T @ (marginals @ of_cells)
     centred = second - np.outer(mean, mean)

@@ -102,7 +102,6 @@ def log_partition(model: Model, evidence: Any, options: Options) -> Any:
     return run(model, {"log_partition"}, evidence, options).log_partition
 
 
-@clear_interrupts()
 def clamp(model: Model, indices: list[int], base: Evidence, options: Options) -> tuple[Array, IntArray, Result]:
     """log Z of every joint state of some variables, (B, C), the states (C, n), and the last Result."""
     states = configurations(model.variables, indices, MAX_ROWS)
@@ -117,7 +116,8 @@ def clamp(model: Model, indices: list[int], base: Evidence, options: Options) ->
     problem = model.problem.with_evidence(Evidence(observed[agrees], weights, batched=True))
     engine, want = engine_from(options), LOG_PARTITION
     rng, time_limit = generator_for(engine, want, options), options.get("time_limit")
-    result = engine.infer(problem, want, rng=rng, time_limit=time_limit)
+    with clear_interrupts():
+        result = engine.infer(problem, want, rng=rng, time_limit=time_limit)
     values = np.full(len(rows), -np.inf)
     values[agrees] = result.log_partitions
     told = result.diagnostics.extended(rows=base.n_rows)
@@ -187,7 +187,6 @@ def _best_states(model: Model, indices: list[int], read: Evidence, options: Opti
     return replace(result, log_partitions=None, codes=codes, energies=energies, targets=names)
 
 
-@clear_interrupts()
 def log_probability(model: Model, given: Any, options: Options) -> Any:
     """log p of an assignment or of the rows of a frame, the rest summed out; -inf where it is impossible."""
     check_options(options)
@@ -200,12 +199,9 @@ def log_probability(model: Model, given: Any, options: Options) -> Any:
     else:
         problem = model.problem.with_evidence(evidence)
         engine = engine_from(options)
-        answer = engine.infer(
-            problem,
-            LOG_PARTITION,
-            rng=generator_for(engine, LOG_PARTITION, options),
-            time_limit=options.get("time_limit"),
-        ).log_partitions
+        rng, time_limit = generator_for(engine, LOG_PARTITION, options), options.get("time_limit")
+        with clear_interrupts():
+            answer = engine.infer(problem, LOG_PARTITION, rng=rng, time_limit=time_limit).log_partitions
         assert answer is not None
         values = answer
     return values - log_z if evidence.batched else float(values[0] - log_z)
