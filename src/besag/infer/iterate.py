@@ -154,7 +154,10 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 @contextmanager
 def clear_interrupts() -> Iterator[None]:
-    """Ctrl-C comes out of the block, or of the function that this decorates, as what it is."""
+    """Ctrl-C comes out of the block as what it is.
+
+    No function is decorated with this: frames of contextlib would hide from warnings where the user's own code is.
+    """
     try:
         yield
     except SystemError as error:

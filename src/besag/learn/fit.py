@@ -19,6 +19,7 @@ from besag.data.dataset import Dataset
 from besag.data.structured import StructuredData
 from besag.errors import ApproximationWarning, CapabilityError, ModelError, warn
 from besag.infer.engine import ENGINES, Engine
+from besag.infer.iterate import clear_interrupts
 from besag.learn.checkpoint import Checkpoint
 from besag.learn.history import History, OnIteration
 from besag.learn.losses.likelihood import Likelihood
@@ -124,7 +125,8 @@ def fit(
     start = np.zeros(model.layout.n_parameters) if theta is None else model.layout.check_theta(theta)
     method = OPTIMIZERS.read(optimizer)
     others = None if held_out is None else read_data(model, held_out, None)
-    found = minimum(total, method, start, held_out=others, time_limit=time_limit, on_step=on_step, resume=resume)
+    with clear_interrupts():
+        found = minimum(total, method, start, held_out=others, time_limit=time_limit, on_step=on_step, resume=resume)
     likelihood = total.objective
     assert isinstance(likelihood, Likelihood)
     result = Fit(

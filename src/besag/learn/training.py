@@ -34,7 +34,6 @@ class Minimum(NamedTuple):
     checkpoint: Checkpoint
 
 
-@clear_interrupts()
 def minimum(
     total: Total,
     method: Optimizer,

@@ -71,13 +71,13 @@ def with_states(evidence: Evidence, v: int, codes: IntArray) -> Evidence:
     return Evidence(observed, evidence.log_weights)
 
 
-@clear_interrupts()
 def infer_rows(model: Model, rows: Evidence, want: set[Want], options: Options) -> Result:
     """All rows in one call. Row 0 is the user's own, an error where it is impossible; others may have log Z = -inf."""
     check_options(options)
     problem, engine = model.problem.with_evidence(rows), engine_from(options)
     rng = generator_for(engine, want, options)
-    result = engine.infer(problem, frozenset(want), rng=rng, time_limit=options.get("time_limit"))
+    with clear_interrupts():
+        result = engine.infer(problem, frozenset(want), rng=rng, time_limit=options.get("time_limit"))
     if result.log_partitions is not None and result.log_partitions[0] == -np.inf:
         run(model, {"log_partition"}, rows.row(0), options)
     return result

@@ -58,7 +58,6 @@ def _impossible_rows(result: Result) -> np.ndarray[tuple[int], np.dtype[np.bool_
     return np.zeros(1, np.bool_)
 
 
-@clear_interrupts()
 def minimal_conflict(model: Model, engine: Engine | None, evidence: Evidence) -> list[int] | None:
     """The variables of a minimal impossible set of observations; None where the model itself is impossible.
 
@@ -69,7 +68,8 @@ def minimal_conflict(model: Model, engine: Engine | None, evidence: Evidence) ->
         problem = model.problem.with_evidence(_restricted(model, evidence, kept))
         if engine is None:
             return bool(Prepared(problem, frozenset(), None).possible.all())
-        answer = engine.infer(problem, frozenset({"log_partition"})).log_partitions
+        with clear_interrupts():
+            answer = engine.infer(problem, frozenset({"log_partition"})).log_partitions
         return answer is not None and float(answer[0]) > -np.inf
 
     left = _informative(model, evidence)

@@ -36,7 +36,6 @@ FEW = 16  # cells whose time tells how long all of them take
 CELLS: frozenset[Want] = frozenset({"log_partition", "factors"})
 
 
-@clear_interrupts()
 def covariance(model: Model, evidence: Any, options: Options) -> Array:
     """Cov(phi) under p(y | evidence), (P, P)."""
     read = read_evidence(model.variables, evidence)
@@ -58,7 +57,8 @@ def covariance(model: Model, evidence: Any, options: Options) -> Array:
     for cells in _parts(np.flatnonzero(p[0] > 0), max(1, CHUNK // max(int(offsets[-1]), 1)), clock):
         rows = model.problem.with_evidence(_clamped(model, read, offsets, cells))
         rng, limit = generator_for(engine, CELLS, options), clock.left if clock.end < np.inf else None
-        marginals = engine.infer(rows, CELLS, rng=rng, time_limit=limit).factor_marginals
+        with clear_interrupts():
+            marginals = engine.infer(rows, CELLS, rng=rng, time_limit=limit).factor_marginals
         weighted = of_cells[cells].multiply(p[0][cells][:, None]).tocsr()
         second += weighted.T @ (marginals @ of_cells)
     centred = second - np.outer(mean, mean)

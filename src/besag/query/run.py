@@ -128,17 +128,17 @@ class Question:
     problem: Problem
     options: Options
 
-    @clear_interrupts()
     def __call__(self, want: frozenset[Want], on_step: Progress | None = None) -> Result:
         """The answer; the generator is made anew each time, so that the same question has the same answer."""
-        return self.engine.infer(
-            self.problem,
-            want,
-            rng=generator_for(self.engine, want, self.options),
-            warm=self.options.get("init"),
-            time_limit=self.options.get("time_limit"),
-            on_step=on_step,
-        )
+        with clear_interrupts():
+            return self.engine.infer(
+                self.problem,
+                want,
+                rng=generator_for(self.engine, want, self.options),
+                warm=self.options.get("init"),
+                time_limit=self.options.get("time_limit"),
+                on_step=on_step,
+            )
 
 
 def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:

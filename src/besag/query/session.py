@@ -61,7 +61,6 @@ class Session:
     {'wet_grass': 'yes'}
     """
 
-    @clear_interrupts()
     def __init__(self, model: Model, options: Options) -> None:
         check_options(options)
         engine = engine_from({"engine": "junction_tree", **options})
@@ -70,7 +69,8 @@ class Session:
                 f"engine {ENGINES.name_of(engine)!r} has no sessions; only junction_tree has, and it needs no naming"
             )
         self.model, self.engine = model, engine
-        self._tree = Incremental(engine, model.problem)
+        with clear_interrupts():
+            self._tree = Incremental(engine, model.problem)
         self._known: dict[str, _Known] = {}
         self._evidence: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -148,7 +148,6 @@ class Session:
             value = self._tree.log_partition()
         return value if value > -math.inf else self._refuse()
 
-    @clear_interrupts()
     def marginals(self) -> Result:
         """The marginals of all variables, as `model.marginals` gives them."""
         with self._lock:

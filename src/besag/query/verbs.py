@@ -105,7 +105,6 @@ def log_partition(model: Model, evidence: Any, options: Options) -> Any:
     return run(model, {"log_partition"}, evidence, options).log_partition
 
 
-@clear_interrupts()
 def clamp(model: Model, indices: list[int], base: Evidence, options: Options) -> tuple[Array, IntArray, Result]:
     """log Z of every joint state of some variables, (B, C), the states (C, n), and the last Result."""
     states = configurations(model.variables, indices, MAX_ROWS)
@@ -120,7 +119,8 @@ def clamp(model: Model, indices: list[int], base: Evidence, options: Options) ->
     problem = model.problem.with_evidence(Evidence(observed[agrees], weights, batched=True))
     engine, want = engine_from(options), LOG_PARTITION
     rng, time_limit = generator_for(engine, want, options), options.get("time_limit")
-    result = engine.infer(problem, want, rng=rng, time_limit=time_limit)
+    with clear_interrupts():
+        result = engine.infer(problem, want, rng=rng, time_limit=time_limit)
     values = np.full(len(rows), -np.inf)
     values[agrees] = result.log_partitions
     told = result.diagnostics.extended(rows=base.n_rows)

@@ -43,6 +43,7 @@ from besag.estimators.chain_crf.inference import (
 from besag.estimators.chain_crf.schemes import SCHEMES, Allowed, allow_transitions
 from besag.estimators.files import save_estimator
 from besag.graph.evidence import is_missing
+from besag.infer.iterate import clear_interrupts
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.losses.chains.likelihood import ChainLikelihood
 from besag.learn.losses.likelihood import Likelihood
@@ -171,15 +172,16 @@ class ChainCRF(Estimator):
         is_named = isinstance(self.optimizer, str)  # an object has its own
         fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)} if is_named else {}
         method = OPTIMIZERS.read(self.optimizer, **fill)
-        found = minimum(
-            total,
-            method,
-            np.zeros(len(total.statistics)),
-            held_out=held_out,
-            time_limit=self.time_limit,
-            on_step=on_step,
-            resume=checkpoint if checkpoint is not None and Path(checkpoint).exists() else None,
-        )
+        with clear_interrupts():
+            found = minimum(
+                total,
+                method,
+                np.zeros(len(total.statistics)),
+                held_out=held_out,
+                time_limit=self.time_limit,
+                on_step=on_step,
+                resume=checkpoint if checkpoint is not None and Path(checkpoint).exists() else None,
+            )
         if checkpoint is not None:
             found.checkpoint.save(checkpoint)
         self._history: History = found.history
