@@ -276,11 +276,11 @@ def test_python_kernels_do_not_need_numba() -> None:
         sys.modules["numba"] = None
         import numpy as np
         from besag.infer.trees import pairs, sums
-        from besag.infer.trees.plan import plan
+        from besag.infer.trees.plan import plan_forest
         from besag.kernels.factors import Factors
         offsets, scopes, zero = np.array([0, 2, 4]), np.array([0, 1]), np.zeros(1, np.int64)
         factors = Factors(offsets, np.array([0, 2]), scopes, zero, zero, np.array([0, 4]), np.zeros(4))
-        forest = plan(offsets, np.array([0, 2]), scopes)
+        forest = plan_forest(offsets, np.array([0, 2]), scopes)
         assert abs(sums.sum_product(factors, forest, np.zeros((1, 4))).log_partition[0, 0] - np.log(4)) < 1e-15
     """
     environ = {**os.environ, "PYTHONPATH": str(SOURCE)}

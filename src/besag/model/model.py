@@ -144,7 +144,8 @@ class Model(Queries):
         return freeze(np.subtract(0.0, self._log_potentials))  # no negative zeros
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.variables, self.groups, self._log_potentials, self.support, self.shape, self.metadata)
+        kept = (self.variables, self.groups, self._log_potentials, self.support, self.shape, self.metadata, self._graph)
+        return _rebuild, kept
 
     def _check_scopes(self) -> None:
         few = len(self.variables) < FEW
@@ -383,13 +384,14 @@ def _rebuild(
     support: BoolArray | None,
     shape: tuple[int, ...] | None,
     metadata: Mapping[str, Any],
+    graph: Graph | None,
 ) -> Model:
     """A pickled model."""
     model, layout = Model.__new__(Model), Layout(group.template for group in groups)
     for array in (log_potentials, support):
         if array is not None:
             array.flags.writeable = False
-    model._fill(variables, groups, log_potentials, support, shape, metadata, layout)
+    model._fill(variables, groups, log_potentials, support, shape, metadata, layout, graph)
     return model
 
 

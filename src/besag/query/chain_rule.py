@@ -38,7 +38,7 @@ def chain(
     model: Model, base: Evidence, items: IntArray, codes: IntArray, rows: IntArray, options: Options
 ) -> tuple[Array, Result]:
     """log p of each row of codes, (R,), and what the engine answers to the evidence alone."""
-    work = _Chain(model, base, options, [_prefixes(rows, codes[:, :i]) for i in range(max(len(items), 1))])
+    work = _Questions(model, base, options, [_prefixes(rows, codes[:, :i]) for i in range(max(len(items), 1))])
     first = work.ask_first()
     total = np.zeros(len(codes))
     for i, v in enumerate(items.tolist()):
@@ -60,7 +60,7 @@ def _prefixes(rows: IntArray, codes: IntArray) -> tuple[IntArray, IntArray]:
     return distinct, place.reshape(-1)
 
 
-class _Chain:
+class _Questions:
     """The questions of one chain: one engine, one clock, one warning."""
 
     def __init__(

@@ -1,7 +1,6 @@
 """Barren and separated factors: the targets' marginals and log Z without them are those of the whole model."""
 
 import pickle
-from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -174,7 +173,7 @@ def test_children_follow_the_numbering_of_factors(model: Model) -> None:
 def mixed() -> Model:
     """A -> B -> C, and a Potts factor on A and C."""
     potts = FactorGroup(Template("potts", (2, 2), basis=Potts(2)), np.array([[0, 2]]))
-    return replace(CHAIN, groups=(potts, *CHAIN.groups), theta=np.concatenate([[0.7], CHAIN.theta]), _graph=None)
+    return CHAIN.with_parts(groups=(potts, *CHAIN.groups), theta=np.concatenate([[0.7], CHAIN.theta]))
 
 
 def test_problems_made_from_a_problem_keep_the_children() -> None:

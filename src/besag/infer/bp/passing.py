@@ -195,6 +195,7 @@ class Passing:
 
     def synchronous(self, damping: float) -> float:
         """All messages at once; the largest change."""
+        look = self.look if self.updates else lambda: None  # once through all messages, whatever the time
         self.updates += len(self.links.variables)
         if self._takes_ratios and damping == 0.0:
             change = self._by_ratios()
@@ -209,7 +210,7 @@ class Passing:
         sent, new = freeze(self.gathered), self.room.new
 
         def work(start: int, stop: int) -> float:
-            self.look()
+            look()
             digits = np.zeros(self.domain.arity, np.int64)
             return float(send(self.links, self.numbers, sent, damping, start, stop, self.messages, new, digits))
 
