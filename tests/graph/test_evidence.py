@@ -410,3 +410,15 @@ def test_likelihoods_as_arrays_in_cells() -> None:
     evidence = read_evidence(VARIABLES, pd.DataFrame({"A": [np.array([0.5, 1.0]), "yes"]}))
     assert evidence.observed[:, 0].tolist() == [-1, 1]
     assert_allclose(evidence.log_weights, [[np.log(0.5), 0, 0, 0, 0, 0, 0], [0] * 7])
+
+
+def test_an_array_without_axes_is_its_value() -> None:
+    model = besag.bayesian_network("x[0,1,2] -> s[FALSE,TRUE]")
+    assert model.log_partition({"x": np.array(1)}) == model.log_partition({"x": "1"})
+
+
+@pytest.mark.parametrize(("value", "missing"), [({True: 0.3}, r"\['FALSE'\]$"), ({"FALSE": 0.3}, r"\['TRUE'\]$")])
+def test_only_states_that_a_likelihood_leaves_out_are_named(value: dict[object, float], missing: str) -> None:
+    model = besag.bayesian_network("x[0,1,2] -> s[FALSE,TRUE]")
+    with pytest.raises(EvidenceError, match=f"it does not name {missing}"):
+        model.log_partition({"s": value})

@@ -149,6 +149,7 @@ def read_doubting(variables: Variables, given: Any) -> tuple[Evidence, dict[int,
             continue
         if hasattr(value, "to_dict"):  # a Series over the states is a likelihood
             value = value.to_dict()
+        value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
         if isinstance(value, SEVERAL):
             if weights is None:
                 weights = np.zeros(int(variables.state_offsets[-1]))
@@ -289,7 +290,7 @@ def _log_weights(variables: Variables, v: int, value: Any) -> Array:
         except (TypeError, ValueError):
             raise EvidenceError(f"the likelihood of {name!r} must be numbers, got {dict(value)}") from None
         if len(value) != len(weights):
-            missing = [state for state in variables.states(v) if state not in {str(given) for given in value}]
+            missing = [state for code, state in enumerate(variables.states(v)) if code not in named]
             raise EvidenceError(f"the likelihood of {name!r} must name every state; it does not name {missing}")
         if not ((weights >= 0) & (weights < np.inf)).all() or not weights.any():
             raise EvidenceError(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -61,8 +62,7 @@ class Domain:
             if semiring == Semiring.SUM
             else freeze(factors.log_potentials.astype(dtype))
         )
-        stored = np.diff(factors.table_offsets)[tables_read]
-        self.work = np.maximum(np.where(self.kinds == Kind.TABLE, stored, 0) * np.diff(links.link_offsets), LEAST_WORK)
+        self.table_offsets, self.tables_read = factors.table_offsets, tables_read
         self.has_zeros = semiring == Semiring.SUM and float(self.tables.min(initial=1.0)) == 0.0
         sizes = np.diff(factors.state_offsets)
         self.n_states = int(sizes.max(initial=0))
@@ -74,6 +74,13 @@ class Domain:
             self.reads_own = counts_up(self.pairs_read)
             self.pair_links = (links.first, links.links_of_variable)
 
+    @cached_property
+    def work(self) -> IntArray:
+        """(G,): entries that are gone through when a factor sends; only schedules in pieces ask for it."""
+        stored = np.diff(self.table_offsets)[self.tables_read]
+        work = np.where(self.kinds == Kind.TABLE, stored, 0) * np.diff(self.links.link_offsets)
+        return np.asarray(np.maximum(work, LEAST_WORK), np.int64)
+
     def _weights(self, factors: Factors, tables_read: IntArray) -> AnyArray:
         potts = np.zeros(len(factors.table_offsets) - 1, np.bool_)
         potts[tables_read[self.kinds == Kind.POTTS]] = True
@@ -82,7 +89,7 @@ class Domain:
         return values
 
     def weights(self, logs: Array, offsets: IntArray, kept: BoolArray) -> tuple[Array, bool, AnyArray]:
-        """Shifts, whether the range is too wide, and weights; see `bp_weights`."""
+        """Shifts, whether the range is too wide, and weights; see `make_weights`."""
         shifts, out = np.zeros(len(kept)), recycled.empty((len(logs),), self.dtype)
         kernel = kernel_of(make_weights, int(self.dtype == np.float32), compile=self.compile)
         fine = kernel(freeze(logs), freeze(offsets), freeze(kept), RANGE[self.dtype], shifts, out)
@@ -394,7 +401,7 @@ class Passing:
         return codes
 
 
-def _parts(work: Array) -> list[tuple[int, int]]:
+def _parts(work: AnyArray) -> list[tuple[int, int]]:
     """Ranges of neighbours, each of about LOOK_EVERY entries of work."""
     number = (np.cumsum(work) - work) // LOOK_EVERY
     cuts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
