@@ -36,7 +36,7 @@ CALLS = {
     "moments": "model.moments()",
     "map": "model.map()",
     "samples": "model.sample(n)",
-    "messages": "model.marginals(trace=True) with an engine that sends messages, tree or bp,",
+    "messages": "model.marginals(trace=True) with an engine that sends messages, tree, junction_tree or bp,",
     "trace": "trace=True with an iterative engine",
 }
 

@@ -43,6 +43,16 @@ def base_rows(problem: Problem, start: int, stop: int) -> Array:
     return base
 
 
+def evidence_at(problem: Problem, v: int) -> Array:
+    """The evidence on one variable in the first row, as log-weights (K,): zeros where there is none."""
+    offsets, evidence = problem.graph.state_offsets, problem.evidence
+    values = np.zeros(int(offsets[v + 1] - offsets[v]))
+    if evidence.log_weights is not None:
+        values += evidence.log_weights[0, offsets[v] : offsets[v + 1]]
+    code = int(evidence.observed[0, v])
+    return values if code < 0 else np.where(np.arange(len(values)) == code, values, -np.inf)
+
+
 def base_blocks(problem: Problem, row: int) -> Callable[[int, int], Array]:
     """(first, last) -> (last - first, K), the base of these variables in one row, where all have K states.
 

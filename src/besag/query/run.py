@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
@@ -35,18 +35,19 @@ class Options(TypedDict, total=False):
 
     engine: "auto", "exact", "tree[root=A]", ... or an engine object. memory_limit in bytes. seed of all randomness.
     n_threads: None is every core that the process may use; answers do not depend on it. trace: keep messages and
-    iterations. Only iterative engines heed init, a Result to start from; time_limit in seconds; and progress, to show
-    how they get on. An option in the engine's text overrides the keyword of the same name.
+    iterations; "messages" keeps the messages of every iteration. Only iterative engines heed init, a Result to start
+    from, for bp also messages; time_limit in seconds; and progress, to show how they get on. An option in the engine's
+    text overrides the keyword of the same name.
     """
 
     engine: str | Engine
-    init: Result | None
+    init: Any
     time_limit: float | None
     memory_limit: int | None
     seed: int
     n_threads: int | None
     progress: bool
-    trace: bool
+    trace: bool | Literal["messages"]
 
 
 def check_options(options: Options) -> None:
@@ -66,8 +67,20 @@ def check_options(options: Options) -> None:
     seed: Any = options.get("seed", 0)
     if not (is_whole(seed) and seed >= 0):
         raise CapabilityError(f"seed must be a whole number of at least 0, got {seed!r}")
-    if not isinstance(options.get("init"), (Result, type(None))):
-        raise TypeError(f"init must be a Result to start from, got {type(options['init']).__name__}")
+    trace: Any = options.get("trace", False)
+    if trace not in (True, False, None, "messages"):
+        raise CapabilityError(f"trace must be True, False or 'messages', got {trace!r}")
+    _check_init(options)
+
+
+def _check_init(options: Options) -> None:
+    """TypeError unless init is a Result or what else the engine can start from."""
+    given: Any = options.get("init")
+    if given is None or isinstance(given, Result):
+        return
+    more = engine_from(options).capabilities.starts_from
+    if not more:
+        raise TypeError(f"init must be a Result to start from, got {type(given).__name__}")
 
 
 def engine_from(options: Options, **more: Any) -> Engine:
@@ -75,6 +88,8 @@ def engine_from(options: Options, **more: Any) -> Engine:
     fill: dict[str, Any] = {key: options.get(key) for key in ("memory_limit", "n_threads", "seed")}
     if isinstance(fill["memory_limit"], float):  # as in 2e9
         fill["memory_limit"] = int(fill["memory_limit"])
+    if options.get("trace") == "messages":
+        fill["keep_messages"] = True
     return ENGINES.read(options.get("engine", "auto"), **fill, **more)
 
 
@@ -103,6 +118,8 @@ def add_trace(engine: Engine, want: frozenset[Want], evidence: Evidence, options
     if not options.get("trace"):
         return want
     shown = (engine.capabilities.wants & SHOWS) or SHOWS
+    if options["trace"] == "messages":  # refused where there are none
+        return want | shown | {"messages"}
     return want | (shown - {"messages"} if evidence.batched and "trace" in shown else shown)
 
 

@@ -32,13 +32,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Kind, Semiring, dot, freeze, norm
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, dot, freeze, norm
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.answers import make_marginals, with_factors
 from besag.infer.bp.kernels.links import MessageLinks, links_of
 from besag.infer.bp.log import PassedMessages
 from besag.infer.bp.passing import Domain, Passing
+from besag.infer.bp.start import read_messages
 from besag.infer.engine import ENGINES, SHOWS, Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Clock, Limits, each_step, iterate, no_look, warm_state
 from besag.infer.memory import count_linked, message_entries, refuse
@@ -68,10 +69,10 @@ class BP:
 
     schedule: "synchronous", "sequential" or "residual". order: of the variables in the sequential schedule, "fixed" or
     "random". damping: from 0 to below 1, or "adaptive", which begins at 0 and grows where messages do not settle.
-    dtype: "float64" or "float32".
+    dtype: "float64" or "float32". keep_messages: of every iteration; trace="messages" sets it.
     """
 
-    capabilities: ClassVar[Capabilities] = Capabilities(SUMS | {"map"}, "estimate")
+    capabilities: ClassVar[Capabilities] = Capabilities(SUMS | {"map"}, "estimate", starts_from="messages")
     schedule: str = "synchronous"
     damping: float | str = 0.0
     order: str = "fixed"
@@ -81,8 +82,11 @@ class BP:
     n_threads: int | None = None
     memory_limit: int | None = None
     k: int = 1
+    keep_messages: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.keep_messages, bool):
+            raise CapabilityError(f"bp: keep_messages must be true or false, got {self.keep_messages!r}")
         for option, allowed in (("schedule", SCHEDULES), ("order", ORDERS), ("dtype", tuple(FINEST))):
             ENGINES.check_choice(self, option, allowed)
         if self.damping != "adaptive" and not (isinstance(self.damping, (int, float)) and 0 <= self.damping < 1):
@@ -118,7 +122,7 @@ class BP:
         process = MessagePassing(self, setting, Semiring.SUM, rng, warm, clock)
         answer = iterate("bp", process, want & SUMS, limits, began, on_step)
         if "map" in want:
-            process = MessagePassing(self, setting, Semiring.MAX, rng, None, clock)
+            process = MessagePassing(replace(self, keep_messages=False), setting, Semiring.MAX, rng, None, clock)
             best = iterate("bp", process, frozenset({"map"}), limits, began)
             answer = _with_map(answer, best)
         return answer
@@ -170,8 +174,9 @@ class MessagePassing:
         self.least, self.waited, self.diverges, self.finished, self.updates = math.inf, 0, False, False, 0
         self.iterations, self.order = 0, count_up(graph.n_variables)
         self.tolerance = engine.limits(None).tolerance or 0.0
+        self.kept: list[AnyArray] = []
+        self.start = self._start(warm)
         self._begin_all()
-        self._warm(warm)
 
     def _first_damping(self) -> float:
         """None on a forest, whose messages settle by themselves: damped, small ones change little long before that."""
@@ -184,6 +189,7 @@ class MessagePassing:
         """TooLargeError where links, tables, messages with their copies, and the answer would not fit."""
         graph, rows = self.setting.graph, self.setting.n_rows
         links, copies = count_linked(graph), 5 if self.engine.schedule == "residual" else 4
+        copies += int(np.diff(graph.scope_offsets).max(initial=0) > 2)
         of_row = self.dtype.itemsize * copies * message_entries(graph) + 8 * (
             4 * int(graph.state_offsets[-1]) + graph.n_factors + graph.n_variables
         )
@@ -194,6 +200,15 @@ class MessagePassing:
         advice = "ask for fewer rows at a time" if rows > 1 else smaller
         least = self.dtype.itemsize * (3 * rows * message_entries(graph) + len(self._tables()))
         refuse("bp: messages and tables", needed, self.setting.limit, advice, least=least)
+        if self.keeps:
+            needed = self.dtype.itemsize * self.engine.max_iterations * message_entries(graph)
+            advice = "ask for fewer, as in bp[max_iterations=20], or for the last ones, trace=True"
+            refuse("bp: the messages of every iteration", needed, self.setting.limit, advice, least=needed)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the messages of every iteration are kept; those of a batch are not shown."""
+        return self.engine.keep_messages and not self.setting.given.evidence.batched
 
     def _tables(self) -> Array:
         return self.setting.problem.log_potentials
@@ -225,17 +240,18 @@ class MessagePassing:
         passing = Passing(self._domain(semiring), self.setting.base[row], threads, self.clock.look)
         if passing.narrow and semiring == Semiring.SUM:
             return self._begin(row, Semiring.LOG_SUM)
+        if self.start is not None and not passing.begin_at(self.start[row]):
+            return self._begin(row, Semiring.LOG_SUM)
         return passing
 
-    def _warm(self, warm: Result | None) -> None:
-        shape = (self.setting.n_rows, int(self.links.message_offsets[-1]))
-        state = warm_state("bp", warm, {"messages": shape})
-        if state is None:
-            return
-        for row, passing in enumerate(self.passing):
-            logs = state["messages"][row]
-            with np.errstate(under="ignore"):
-                passing.messages[:] = np.exp(logs) if passing.domain.semiring == Semiring.SUM else logs
+    def _start(self, warm: Any) -> AnyArray | None:
+        """(R, M): the logarithms of the messages to begin with; None for constant ones."""
+        if warm is None:
+            return None
+        if not isinstance(warm, Result):
+            return read_messages(warm, self.setting, self.links, self.semiring)
+        state = warm_state("bp", warm, {"messages": (self.setting.n_rows, int(self.links.message_offsets[-1]))})
+        return None if state is None else state["messages"]
 
     def step(self) -> float:
         """One iteration of every row that has not converged."""
@@ -252,6 +268,8 @@ class MessagePassing:
         self.iterations += 1
         worst = float(self.residuals.max(initial=0.0))
         self._adapt(worst)
+        if self.keeps:
+            self.kept.append(self.passing[0].log_messages())
         self.finished = self.diverges and worst <= self.tolerance
         return math.inf if self.finished else worst
 
@@ -304,6 +322,7 @@ class MessagePassing:
             self.least, self.waited = worst, 0
             if anew:
                 self.updates += sum(passing.updates for passing in self.passing)
+                self.start = None
                 self._begin_all()
                 self.least = math.inf
 
@@ -411,11 +430,11 @@ class MessagePassing:
     def _messages(self) -> PassedMessages:
         if self.setting.given.evidence.batched:
             raise EvidenceError("messages are traced for one row of evidence, a dict")
-        passing = self.passing[0]
-        passing.gather()
-        return PassedMessages(
-            self.setting.graph, self.links, passing.domain.semiring, np.array(passing.messages), passing.gathered.copy()
-        )
+        setting, passing = self.setting, self.passing[0]
+        logs = (*self.kept[:-1], passing.log_messages())  # the last ones may have been taken to logarithms since
+        first = min(1, len(self.kept)) if self.keeps else None
+        semiring = Semiring.MAX if passing.domain.semiring == Semiring.MAX else Semiring.LOG_SUM
+        return PassedMessages(setting.problem, self.links, setting.base[0], semiring, logs, first)
 
     def details(self) -> Mapping[str, Any]:
         """How messages were sent, and whether they move back and forth."""

@@ -156,6 +156,16 @@ class Passing:
             self._ratios = None
         return self._messages
 
+    def begin_at(self, logs: AnyArray) -> bool:
+        """Sets the messages to these logarithms (M,); False where weights cannot hold them."""
+        if self.domain.semiring != Semiring.SUM:
+            self.messages[:] = logs
+            return True
+        if logs.min(initial=0.0, where=logs > -np.inf) < -RANGE[self.domain.dtype]:
+            return False
+        np.exp(logs, out=self.messages, dtype=self.domain.dtype, casting="same_kind")
+        return True
+
     def _write_pairs(self, ratios: Ratios, out: AnyArray) -> None:
         kernel_of(bp_ratios.make_pairs, self.semiring, compile=True)(freeze(ratios.messages), out)
 
@@ -234,6 +244,15 @@ class Passing:
             return 0.0 if fine else math.inf
 
         return self._over(len(self.links.first) - 1, len(self.messages), work) == 0.0
+
+    def gathered_now(self) -> AnyArray:
+        """What variables say, (M,); the sequential schedule goes on from what its variables had gathered in turn."""
+        held = self.gathered
+        if self.domain.arity > 2:
+            self.gathered = np.empty_like(held)
+        self.gather()
+        found, self.gathered = freeze(self.gathered), held
+        return found
 
     def _by_ratios(self) -> float | None:
         """All messages at once, as ratios; None, and nothing sent, where these are too wide from now on."""
@@ -381,22 +400,19 @@ class Passing:
 
     def of_factors(self, out: Array, out_starts: IntArray, weights: Array, *, stored: bool) -> Array:
         """log Z_f, less log Z_e of its links, (G,); the beliefs are added to out, nothing where that is empty."""
-        self.gather()
-        log_z = np.zeros(len(self.links.factors))
+        log_z, gathered = np.zeros(len(self.links.factors)), self.gathered_now()
         kernel = kernel_of(make_factors, self.semiring, int(stored), compile=self.domain.compile)
-        messages, gathered = freeze(self.messages), freeze(self.gathered)
-        digits = np.zeros(self.domain.arity, np.int64)
+        messages, digits = freeze(self.messages), np.zeros(self.domain.arity, np.int64)
         kernel(self.links, self.numbers, messages, gathered, out_starts, weights, log_z, out, digits)
         return log_z + self.domain.shifts
 
     def decoded(self, order: IntArray) -> IntArray:
         """The labelling that the messages of MAX speak for, (V,)."""
-        if self.domain.arity > 2:
-            self.gather()
+        gathered = self.gathered_now() if self.domain.arity > 2 else freeze(self.gathered)
         codes = np.full(len(self.links.first) - 1, -1, np.int64)
         digits, room, best = np.empty(self.domain.arity, np.int64), *np.empty((2, self.domain.n_states))
         decode = kernel_of(make_decode, compile=self.domain.compile)
-        messages, gathered = freeze(self.messages), freeze(self.gathered)
+        messages = freeze(self.messages)
         decode(self.links, self.numbers, messages, gathered, order, codes, digits, room, best)
         return codes
 

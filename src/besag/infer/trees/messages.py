@@ -18,6 +18,7 @@ import numpy as np
 from besag.arrays import Array, Semiring
 from besag.graph.problem import Problem
 from besag.infer.trees.plan import Forest
+from besag.infer.unary import evidence_at
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,22 +102,13 @@ class _Post:
             if len(scope := graph.scope(f)) == 1:
                 self.leaves[int(scope[0])].append(f)
         for v in range(graph.n_variables):
-            if (self.evidence(v) != 0).any():
+            if (evidence_at(problem, v) != 0).any():
                 self.leaves[v].append(-1 - v)
-
-    def evidence(self, v: int) -> Array:
-        """The evidence on variable v as log-weights, (K,)."""
-        offsets, evidence = self.problem.graph.state_offsets, self.problem.evidence
-        values = np.zeros(int(offsets[v + 1] - offsets[v]))
-        if evidence.log_weights is not None:
-            values = values + evidence.log_weights[0, offsets[v] : offsets[v + 1]]
-        code = int(evidence.observed[0, v])
-        return values if code < 0 else np.where(np.arange(len(values)) == code, values, -np.inf)
 
     def from_factor(self, f: int, target: int) -> None:
         """Formula (35): the table times what the other variables sent, summed over all variables but the target."""
         if f < 0:
-            values = self.evidence(target)
+            values = evidence_at(self.problem, target)
         else:
             values = self.problem.table(f)
             scope = self.problem.graph.scope(f)
