@@ -218,6 +218,7 @@ SETTLED: dict[str, str] = {  # names by module
         "SECONDS_AN_ENTRY SECONDS_A_LINK SHARE STEP_BITS TABLES_AT_ONCE WORK"
     ),
     "infer.junction.run": "SECONDS_AN_ENTRY WORK_OF_STATE WORK_OF_VARIABLE",
+    "infer.junction.shown": "OF_VALUE",
     "infer.mean_field.engine": "RISEN SECONDS_A_LINK SECONDS_A_STATE SETTLED STIR TILT",
     "infer.mean_field.starts": "LOWEST",
     "infer.memory": "BYTES_PER_CODE FRACTION",
@@ -293,6 +294,7 @@ SETTLED: dict[str, str] = {  # names by module
     "query.analysis": "ROUNDING",
     "query.cost": "SECONDS_A_CALL SECONDS_A_FACTOR SECONDS_A_LABELLING",
     "query.covariance": "FEW MAX_CELLS MAX_PARAMETERS",
+    "query.merged": "OF_ENTRY OF_STATE",
     "query.progress": "SECONDS",
     "query.sensitivity": "ROUNDING SMALLEST",
     "query.session": "MAX_SHOWN",

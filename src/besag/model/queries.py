@@ -251,9 +251,19 @@ class Queries:
         return junction_tree(self._model(), evidence)
 
     def steps(self, evidence: Any = None, **options: Unpack[Options]) -> Iterator[Result]:
-        """A Result for each step of an iterative engine; for the tree engine a step is a message.
+        """A Result for each step of an iterative engine; for tree and junction_tree a step is a message.
 
-        Each has the data of trace=True: r.trace so far and, with engine tree or bp, r.messages.
+        Each has the data of trace=True: r.trace so far and, with engine tree, junction_tree or bp, r.messages. With
+        trace="messages" those of bp are of all iterations so far.
+
+        >>> import besag
+        >>> step = next(besag.data.bundled("sprinkler").steps(engine="junction_tree"))
+        >>> step.messages[["source", "state", "value"]].round(4)
+                          source    state  value
+        0  cloudy,sprinkler,rain   off,no   0.29
+        1  cloudy,sprinkler,rain  off,yes   0.41
+        2  cloudy,sprinkler,rain    on,no   0.21
+        3  cloudy,sprinkler,rain   on,yes   0.09
         """
         from besag.query.verbs import steps
 
@@ -275,6 +285,27 @@ class Queries:
         session = Session(self._model(), options)
         session.observe(evidence)
         return session
+
+    def merged(self, groups: Sequence[Sequence[str]], memory_limit: int | None = None) -> Model:
+        """The same distribution with each group of variables made into one, 001: Y = (Y_i, Y_j, Y_m).
+
+        Its states are all joint states, "a,b,c", the last variable fastest, so that r["i,j,m"].reshape(K_i, K_j, K_m)
+        is p(y_i, y_j, y_m). A variable may be in several groups, such as the cliques of a junction tree: hard zeros
+        between them then make its copies agree.
+
+        >>> import besag
+        >>> ring = besag.data.bundled("misconception")
+        >>> chain = ring.merged([["A", "B", "C"]])
+        >>> [variable.name for variable in chain.variables], chain.variable("A,B,C").states[:3]
+        (['A,B,C', 'D'], ('0,0,0', '0,0,1', '0,1,0'))
+        >>> chain.marginals(engine="tree")["A,B,C"].reshape(2, 2, 2).sum(axis=(1, 2)).round(4)
+        array([0.8194, 0.1806])
+        >>> ring.marginals()["A"].round(4)
+        array([0.8194, 0.1806])
+        """
+        from besag.query.merged import merged
+
+        return merged(self._model(), groups, memory_limit)
 
     def condition(self, evidence: Any) -> Model:
         """p(y | evidence) as a Model of its own, on the same variables."""

@@ -12,7 +12,6 @@ states that hard zeros rule out. The tree that messages run on has further nodes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +20,7 @@ import numpy as np
 from besag.errors import require
 from besag.graph.evidence import read_evidence
 from besag.infer.junction.engine import JunctionTree
-from besag.infer.junction.run import JunctionRun
-from besag.infer.orders.triangulation import Triangulation, triangulate
+from besag.infer.junction.shown import draw_tree
 from besag.text import shorten, table
 
 if TYPE_CHECKING:
@@ -48,13 +46,15 @@ class JunctionTreeView:
     """Cliques and separators by name.
 
     cliques: names in the model's order; children come before parents. separators: (clique, parent, names); a model in
-    several parts has a tree for each. fill_in: pairs of variables that elimination joined. width: variables of the
-    largest clique, less one. order: of elimination. known: variables that are in no clique, because evidence and hard
-    zeros leave them one state.
+    several parts has a tree for each. factors: names of those that each clique multiplies, the first that has all of
+    their variables. fill_in: pairs of variables that elimination joined. width: variables of the largest clique, less
+    one. order: of elimination. known: variables that are in no clique, because evidence and hard zeros leave them one
+    state.
     """
 
     cliques: list[Names]
     separators: list[Separator]
+    factors: list[Names]
     fill_in: list[tuple[str, str]]
     width: int
     order: Names
@@ -88,27 +88,15 @@ class JunctionTreeView:
 
 def junction_tree(model: Model, evidence: Any) -> JunctionTreeView:
     """The tree of cliques that exact inference would take under this evidence."""
-    problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
-    _, drawn = JunctionRun(JunctionTree(), problem, dense=False).drawn(frozenset({"log_partition", "variables"}))
-    found = triangulate(model.graph, drawn.order.variables, drawn.counts > 1)
+    tree = draw_tree(JunctionTree(), model.problem.with_evidence(read_evidence(model.variables, evidence)))
     names = model.variables.names_at(range(len(model.variables)))
-    cliques, separators = _named(found, names)
+    parents = [(c, clique.parent) for c, clique in enumerate(tree.cliques) if clique.parent >= 0]
     return JunctionTreeView(
-        cliques=cliques,
-        separators=separators,
-        fill_in=[(names[a], names[b]) for a, b in found.fill_in.tolist()],
-        width=max((len(clique) for clique in cliques), default=1) - 1,
-        order=tuple(names[v] for v in drawn.order.variables.tolist()),
-        known=tuple(names[v] for v in np.flatnonzero(drawn.counts <= 1).tolist()),
+        cliques=[tuple(names[v] for v in clique.variables) for clique in tree.cliques],
+        separators=[Separator(c, parent, tuple(names[v] for v in tree.separator(c, parent))) for c, parent in parents],
+        factors=[tuple(model.graph.factor_name(f) for f in clique.factors) for clique in tree.cliques],
+        fill_in=[(names[a], names[b]) for a, b in tree.fill_in.tolist()],
+        width=max((len(clique.variables) for clique in tree.cliques), default=1) - 1,
+        order=tuple(names[v] for v in tree.order.tolist()),
+        known=tuple(names[v] for v in np.flatnonzero(tree.known >= 0).tolist()),
     )
-
-
-def _named(found: Triangulation, names: Sequence[str]) -> tuple[list[Names], list[Separator]]:
-    offsets, members = found.member_offsets.tolist(), found.members.tolist()
-    cliques, separators = [], []
-    for c, (n_separator, parent) in enumerate(zip(found.n_separator.tolist(), found.parent.tolist(), strict=True)):
-        clique = members[offsets[c] : offsets[c + 1]]
-        cliques.append(tuple(names[v] for v in sorted(clique)))
-        if parent >= 0:
-            separators.append(Separator(c, parent, tuple(names[v] for v in sorted(clique[:n_separator]))))
-    return cliques, separators

@@ -27,7 +27,7 @@ EVIDENCE = "evidence"  # what its node is called
 
 
 class End(NamedTuple):
-    """One end at a variable: the name of the node, its factor, -1 for evidence, and its link, -1 for a fixed message."""
+    """One end at a variable: the node's name, its factor, -1 for evidence, and its link, -1 for a fixed message."""
 
     name: str
     factor: int
@@ -80,5 +80,5 @@ def _supported_states(graph: Graph, f: int, table: BoolArray, allowed: BoolArray
         kept = table
         for other, keep in enumerate(keeps):
             kept = kept & keep if other != axis else kept
-        found.append(kept.any(axis=tuple(other for other in range(len(scope)) if other != axis)))
+        found.append(np.asarray(kept.any(axis=tuple(other for other in range(len(scope)) if other != axis))))
     return found

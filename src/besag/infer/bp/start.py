@@ -113,12 +113,12 @@ def _listed(given: Any) -> dict[tuple[str, str], list[Given]]:
             if not isinstance(key, tuple) or len(key) != 2:
                 raise CapabilityError(f"init: messages are given by (source, target), got {key!r}")
         return {(str(s), str(t)): [Given([f"{(s, t)}"], None, values)] for (s, t), values in given.items()}
-    missing = [column for column in COLUMNS if column not in getattr(given, "columns", ())]
+    if not hasattr(given, "columns"):
+        expected = "a Result, a DataFrame of messages or {(source, target): values}"
+        raise CapabilityError(f"init must be {expected}, got {type(given).__name__}")
+    missing = [column for column in COLUMNS if column not in given.columns]
     if missing:
-        raise CapabilityError(
-            "init must be a Result, a DataFrame of messages with columns source, target, state and value, or "
-            f"{{(source, target): values}}; {f'{missing} missing' if hasattr(given, 'columns') else type(given).__name__}"
-        )
+        raise CapabilityError(f"init must have columns {', '.join(COLUMNS)}, as r.messages has; {missing} missing")
     return _rows(given)
 
 
@@ -178,7 +178,7 @@ def _scaled(values: Array, message: Given, semiring: Semiring) -> Array:
     finite = logs > -np.inf
     if not finite.any():
         raise CapabilityError(f"init {message.where}: a message must leave at least one state, got {values.tolist()}")
-    return np.where(finite, logs, logs[finite].min() + LEAST) - logs.max()
+    return np.asarray(np.where(finite, logs, logs[finite].min() + LEAST) - logs.max())
 
 
 def _filled(found: dict[int, Array], setting: Prepared, links: MessageLinks) -> Array:

@@ -15,14 +15,18 @@ never stored, so the memory needed is that of the messages.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from besag.arrays import Semiring
+from besag.errors import EvidenceError
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.junction.run import EVERYTHING, JunctionRun
+from besag.infer.junction.shown import CliqueMessages
 from besag.infer.memory import refuse_samples
 from besag.infer.result import Result
 
@@ -35,7 +39,7 @@ class JunctionTree:
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({"log_partition", "variables", "factors", "moments", "map", "samples"}),
+        frozenset({"log_partition", "variables", "factors", "moments", "map", "samples", "messages"}),
         "exact",
         "cliques that fit in memory",
     )
@@ -65,11 +69,34 @@ class JunctionTree:
         run = JunctionRun(self, problem, time_limit=time_limit)
         answers: dict[str, Any] = {}
         if want & {"log_partition", "variables", "factors", "moments"}:
-            answers |= run.sums(want)
+            answers |= run.sums(want - {"messages"})
         if "map" in want:
             answers |= run.best(self.k)
         if "samples" in want:
             refuse_samples(problem, self.n_samples, self.memory_limit)
             answers |= run.draws(np.random.default_rng(0) if rng is None else rng, self.n_samples)
+        if "messages" in want:
+            answers["message_log"] = self._messages(problem, Semiring.MAX if "map" in want else Semiring.LOG_SUM)
         limited = None if want & EVERYTHING else self.targets
         return run.result("junction_tree", began, targets=limited, **answers)
+
+    def steps(
+        self,
+        problem: Problem,
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Iterator[Result]:
+        """A Result for each message that is sent: `messages` so far, and all marginals with the last one."""
+        log = self._messages(problem, Semiring.LOG_SUM).sent()
+        last = self.infer(problem, frozenset({"log_partition", "variables"}), time_limit=time_limit)
+        for n in range(1, len(log.messages)):
+            yield replace(last, log_partitions=None, probabilities=None, message_log=log.first(n))
+        yield replace(last, message_log=log)
+
+    def _messages(self, problem: Problem, semiring: Semiring) -> CliqueMessages:
+        """The messages that all marginals, or the best labelling, take."""
+        if problem.evidence.batched:
+            raise EvidenceError("messages are traced for one row of evidence, a dict")
+        return CliqueMessages(replace(self, targets=None), problem, semiring)
