@@ -236,6 +236,39 @@ def ask_conditioned_models(case: Case) -> Iterator[Check]:
 
 
 @question
+def ask_merged_models(case: Case) -> Iterator[Check]:
+    """Groups that overlap or not, and the cliques of the junction tree, which make a tree."""
+    truth = case.truth()
+    groups = {tuple(sorted(case.some(most=2))) for _ in range(3)}
+    result = case.model.merged([case.names(list(group)) for group in groups]).marginals(engine="junction_tree")
+    yield Check(f"merged({groups}): log_partition", result.log_partition, truth.log_z)
+    for group in groups:
+        expected = truth.joint(list(group)).reshape(-1)
+        yield Check(f"merged({groups}): {group}", result[",".join(case.names(list(group)))], expected)
+    cliques = case.model.junction_tree().cliques
+    merged = case.model.merged(cliques).marginals(engine="tree")
+    yield Check("merged(cliques), tree: log_partition", merged.log_partition, truth.log_z)
+    for clique in cliques:
+        expected = truth.joint([case.spec.names.index(name) for name in clique]).reshape(-1)
+        yield Check(f"merged(cliques), tree: {clique}", merged[",".join(clique)], expected)
+
+
+@question
+def ask_messages(case: Case) -> Iterator[Check]:
+    """What a variable hears, multiplied, is its marginal: exactly so on forests, and for bp on any graph its belief."""
+    row = case.spec.rows[case.rng.integers(len(case.spec.rows))]
+    for engine in ["bp[tolerance=0,max_iterations=3]", *(["tree"] if case.is_forest else [])]:
+        result = case.model.marginals(evidence=row, engine=engine, trace=True)
+        frame = result.messages
+        for name, states in zip(case.spec.names, case.spec.states, strict=True):
+            heard = frame.loc[frame["target"] == name, "value"].to_numpy().reshape(-1, len(states))
+            with np.errstate(over="ignore", invalid="ignore"):
+                product = heard.prod(axis=0)
+            if 0 < product.sum() < np.inf:  # some models have numbers beyond what weights can hold
+                yield Check(f"messages({row}, {engine}) to {name}", product / product.sum(), result[name])
+
+
+@question
 def ask_interventions(case: Case) -> Iterator[Check]:
     """do() and with_cpt() beside networks whose tables are replaced by hand."""
     if not case.spec.is_network:
