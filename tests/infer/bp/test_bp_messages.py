@@ -21,6 +21,7 @@ from tests.oracle import Enumeration
 from tests.routes import Forced
 from tests.strategies import evidence_for, examples, forests, models
 
+POTTS = besag.grid((4, 4), 3, np.random.default_rng(1).normal(size=(4, 4, 3)), besag.potts(3), 0.4)
 STEPS = "bp[schedule={},damping={},tolerance=0,max_iterations={}]"
 
 
@@ -212,6 +213,18 @@ def test_a_fixed_point_given_back_converges_in_one_iteration(data: st.DataObject
     assert again.diagnostics["converged"]
     assert again.diagnostics["iterations"] == 1
     pd.testing.assert_frame_equal(again.messages, r.messages, atol=1e-9)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("damping", [0.0, 0.3])
+def test_a_fixed_point_of_a_graph_with_cycles_is_one_again(schedule: str, damping: float) -> None:
+    for model in (grid(4, 3, 0.7), POTTS, grid(3, 2, 200.0)):
+        engine = f"bp[schedule={schedule},damping={damping}]"
+        r = model.marginals(evidence={"0,0": "1"}, engine=engine, trace=True)
+        assert r.diagnostics["converged"]
+        again = model.marginals(evidence={"0,0": "1"}, engine=engine, init=r.messages)
+        assert again.diagnostics["iterations"] == 1
+        assert_allclose(again.array, r.array, atol=1e-7)
 
 
 def test_002_constants_are_the_default_start() -> None:

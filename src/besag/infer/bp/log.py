@@ -81,11 +81,21 @@ class PassedMessages:
         variables = self.problem.graph.variables
         for v, ends in ends_of(self.problem, self.links):
             name, states = variables.names[v], variables.states(v)
-            heard = [np.broadcast_to(self._heard(v, end, logs), (len(logs), len(states))) for end in ends]
+            heard = self._all_heard(v, ends, logs)
             for end, incoming, outgoing in zip(ends, heard, _without_one(heard), strict=True):
                 yield Edge(end.name, name, states, incoming)
                 if end.factor >= 0:
                     yield Edge(name, end.name, states, outgoing)
+
+    def _all_heard(self, v: int, ends: list[End], logs: Array) -> list[Array]:
+        """(T, K) of each end; where base rules a state out that they all leave, no factor of a link leaves it."""
+        shape = (len(logs), int(self.problem.graph.variables.cardinalities[v]))
+        heard = [np.broadcast_to(self._heard(v, end, logs), shape) for end in ends]
+        out = self.base[self.problem.graph.state_offsets[v] :][: shape[1]] == -np.inf
+        if not out.any():
+            return heard
+        lost = out & (sum(heard, np.zeros(shape)) > -np.inf)
+        return [np.where(lost, -np.inf, one) if end.link >= 0 else one for end, one in zip(ends, heard, strict=True)]
 
     def _heard(self, v: int, end: End, logs: Array) -> Array:
         """What an end says to its variable, (K,) or (T, K)."""
