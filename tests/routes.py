@@ -286,6 +286,7 @@ SETTLED: dict[str, str] = {  # names by module
     "learn.optimisers.newton_cg": "LARGEST_FORCING",
     "learn.objective": "RANK",
     "learn.optimisers.base": "TINY",
+    "metrics.probabilities": "ROUNDING",
     "model.cpt": "TOLERANCE",
     "model.dag": "SHOWN",
     "model.show": "SHOWN",
