@@ -204,11 +204,11 @@ def _find_columns(true: Parts, classes: tuple[Any, ...], ignore: Ignored, *, nam
     columns = np.asarray(column_of[codes])
     if (columns == -2).any():
         at = int(np.argmax(columns == -2))
-        hint = "" if named else "; say which column is which by labels=, for instance labels=crf.classes_"
+        hint = "ignore= leaves it out" if named else "labels= says which column is which, as in labels=crf.classes_"
         known = shorten([repr(one) for one in classes])
         raise ModelError(
             f"instance {find_instance(true.shapes, at)} of y_true: the label {values[int(codes[at])]!r} has no column "
-            f"of the probabilities, which are of {known}{hint}"
+            f"of the probabilities, which are of {known}; {hint}"
         )
     return columns
 
