@@ -19,7 +19,6 @@ import numpy as np
 from besag.arrays import AnyArray, Array
 from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates
-from besag.data.dataset import check_weights
 from besag.data.labels import Labels, sequences_of_labels
 from besag.data.numbering import Numbering
 from besag.errors import ModelError
@@ -42,7 +41,6 @@ from besag.estimators.chain_crf.inference import (
 )
 from besag.estimators.chain_crf.schemes import SCHEMES, Allowed, allow_transitions
 from besag.estimators.files import save_estimator
-from besag.graph.evidence import is_missing
 from besag.infer.iterate import clear_interrupts
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.losses.chains.likelihood import ChainLikelihood
@@ -51,6 +49,7 @@ from besag.learn.objective import Instances, Objective, Total, thread_count
 from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
 from besag.learn.penalty import penalty_of
 from besag.learn.training import minimum, warn_of_end
+from besag.metrics import accuracy
 from besag.model.pattern import Pattern
 
 if TYPE_CHECKING:
@@ -361,15 +360,7 @@ class ChainCRF(Estimator):
         """The share of tokens that are labelled correctly; labels that are None do not count."""
         found = self.predict(X)
         right = [labels for _, labels in sequences_of_labels(y, np.array([len(labels) for labels in found], np.int64))]
-        weights = np.ones(len(found)) if sample_weight is None else check_weights(sample_weight, len(found))
-        hits = total = 0.0
-        for ours, theirs, weight in zip(found, right, weights.tolist(), strict=True):
-            known = [(a, b) for a, b in zip(ours, theirs, strict=True) if not is_missing(b)]
-            hits += weight * sum(a == b for a, b in known)
-            total += weight * len(known)
-        if not total:
-            raise ModelError("no label of positive weight is known: there is nothing to score")
-        return hits / total
+        return accuracy(right, found, ignore=None, sample_weight=sample_weight)
 
 
 def _plain(value: Any) -> Any:
