@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from besag.data.dataset import Dataset as Dataset
     from besag.data.structured import StructuredData as StructuredData
     from besag.estimators.chain_crf.estimator import ChainCRF as ChainCRF
+    from besag.estimators.grid_crf import GridCRF as GridCRF
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
     from besag.graph.graph import Graph as Graph
@@ -51,6 +52,7 @@ _WHERE = {
     "Evidence": "graph.evidence",
     "FactorGroup": "model.model",
     "Graph": "graph.graph",
+    "GridCRF": "estimators.grid_crf",
     "Model": "model.model",
     "Pattern": "model.pattern",
     "Problem": "graph.problem",

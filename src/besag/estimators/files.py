@@ -26,7 +26,7 @@ from besag.learn.checkpoint import BROKEN
 from besag.learn.optimisers.base import OPTIMIZERS, Descending
 
 FORMAT = "besag estimator 1"
-STORED = {"ChainCRF": "besag.estimators.chain_crf.estimator"}
+STORED = {"ChainCRF": "besag.estimators.chain_crf.estimator", "GridCRF": "besag.estimators.grid_crf"}
 
 
 def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:
