@@ -19,7 +19,7 @@ from besag.text import did_you_mean, shorten
 Shapes = Sequence[tuple[int, ...]]
 
 
-def find_classes(labels: Sequence[Any], shapes: Shapes, ignore: Sequence[Any] = ()) -> tuple[Any, ...]:
+def find_classes(labels: Any, shapes: Shapes, ignore: Sequence[Any] = ()) -> tuple[Any, ...]:
     """The labels that are known, sorted, in the user's own type.
 
     >>> find_classes([[[0, 2], [-1, 255]]], [(2, 2)], ignore=[255])
@@ -37,7 +37,7 @@ def find_classes(labels: Sequence[Any], shapes: Shapes, ignore: Sequence[Any] = 
         raise ModelError(f"labels must be of one type, got {' and '.join(kinds)}: make all of them str") from None
 
 
-def codes_of(labels: Sequence[Any], shapes: Shapes, classes: Sequence[Any], ignore: Sequence[Any] = ()) -> IntArray:
+def codes_of(labels: Any, shapes: Shapes, classes: Sequence[Any], ignore: Sequence[Any] = ()) -> IntArray:
     """The codes (V,) of labels, which must be among the classes."""
     ordered, parts = np.array(classes), list[AnyArray]()
     for n, (values, known) in enumerate(_each(labels, shapes, ignore)):
@@ -71,11 +71,14 @@ def _not_seen(n: int, at: tuple[int, ...], label: Any, classes: Sequence[Any]) -
     )
 
 
-def _each(labels: Sequence[Any], shapes: Shapes, ignore: Sequence[Any]) -> Iterable[tuple[AnyArray, BoolArray]]:
+def _each(labels: Any, shapes: Shapes, ignore: Sequence[Any]) -> Iterable[tuple[AnyArray, BoolArray]]:
     """The labels of each instance as an array of its shape, and which of them are known."""
-    if len(labels) != len(shapes):
-        raise ModelError(f"there are {len(shapes)} instances and labels of {len(labels)}; expected as many")
-    for n, (given, shape) in enumerate(zip(labels, shapes, strict=True)):
+    if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+        raise ModelError(f"labels must be a list with an entry for each instance, got {type(labels).__name__}")
+    listed = list(labels)
+    if len(listed) != len(shapes):
+        raise ModelError(f"there are {len(shapes)} instances and labels of {len(listed)}; expected as many")
+    for n, (given, shape) in enumerate(zip(listed, shapes, strict=True)):
         values = _array(n, given)
         if values.shape != shape:
             raise ModelError(f"instance {n}: labels must have shape {shape}, as its features have, got {values.shape}")

@@ -29,6 +29,7 @@ from besag.data.grids import (
     picture_edges,
     read_pictures,
 )
+from besag.data.label_arrays import find_classes
 from besag.data.unions import FactorArrays, union_graph
 from besag.errors import ModelError
 from besag.estimators.base import check_choice
@@ -130,7 +131,7 @@ class GridCRF(StructuredCRF):
     or "marginal", the most probable label of each pixel; engine: what predicts. n_jobs: threads, None = all cores.
 
     >>> import numpy as np
-    >>> image = np.random.default_rng(0).normal(size=(8, 8, 1)) + np.arange(8)[:, None] - 3.5
+    >>> image = np.random.default_rng(0).normal(size=(8, 8, 1)) + np.arange(8)[:, None, None] - 3.5
     >>> labels = (np.arange(8) > 3).astype(int)[:, None].repeat(8, axis=1)
     >>> crf = GridCRF(pairwise="potts", objective="likelihood").fit([image], [labels])
     >>> crf.score([image], [labels])
@@ -176,21 +177,27 @@ class GridCRF(StructuredCRF):
         down-right and down-left. held_out: (images, labels), or with edge features as a third, whose loss is watched;
         sample_weight, checkpoint and on_step as in ChainCRF.
         """
-        self._check_parameters()
+        self._check_parameters(checkpoint)
+        pictures, y = read_pictures(images, edge_features, self.connectivity), list(labels)
+        classes = find_classes(y, pictures.shapes, self._ignored())
+        form = self._make_form(pictures, len(classes))
         watched = None
         if held_out is not None:
-            watched = (self._read(held_out[0], *held_out[2:]), held_out[1])
-        return self._fit(self._read(images, edge_features), labels, sample_weight, watched, checkpoint, on_step)
+            others = read_pictures(held_out[0], held_out[2] if len(held_out) > 2 else None, self.connectivity)
+            form.check(others)
+            watched = (others, held_out[1])
+        return self._fit(classes, form, pictures, y, sample_weight, watched, checkpoint, on_step)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_parameters(self, checkpoint: Any = None) -> None:
+        super()._check_parameters(checkpoint)
         check_choice("pairwise", self.pairwise, PAIRWISE)
         check_choice("connectivity", self.connectivity, (4, 8))
 
     def _read(self, images: Any, edge_features: Any = None) -> Pictures:
-        pictures = read_pictures(images, edge_features, self.connectivity)
-        if self.__sklearn_is_fitted__():
-            self._form.check(pictures)
+        """Pictures with the features of those in training."""
+        form = self._form
+        pictures = read_pictures(images, edge_features, form.connectivity)
+        form.check(pictures)
         return pictures
 
     def _make_form(self, data: Pictures, n_classes: int) -> GridForm:
@@ -219,12 +226,10 @@ class GridCRF(StructuredCRF):
 
     def predict(self, images: Iterable[Any], edge_features: Iterable[Any] | None = None) -> list[AnyArray]:
         """The labels (H, W) of each image."""
-        self._check_fitted()
         return self._predict(self._read(images, edge_features))
 
     def predict_marginals(self, images: Iterable[Any], edge_features: Iterable[Any] | None = None) -> list[Array]:
         """The probability of each label at each pixel: (H, W, K) for each image, in the order of classes_."""
-        self._check_fitted()
         pictures = self._read(images, edge_features)
         return split(self._marginals(pictures), pictures)
 
@@ -232,7 +237,6 @@ class GridCRF(StructuredCRF):
         self, images: Iterable[Any], labels: Iterable[Any], edge_features: Iterable[Any] | None = None
     ) -> Array:
         """(N,): log p(y | x) of each image; unknown labels are summed out. An estimate where inference is approximate."""
-        self._check_fitted()
         return self._log_proba(self._read(images, edge_features), labels)
 
     def score(
@@ -244,7 +248,6 @@ class GridCRF(StructuredCRF):
         edge_features: Iterable[Any] | None = None,
     ) -> float:
         """The share of pixels that are labelled correctly; unknown labels do not count."""
-        self._check_fitted()
         return self._score(self._read(images, edge_features), labels, sample_weight)
 
     def decision_maps(self, images: Iterable[Any]) -> list[Array]:
@@ -259,7 +262,6 @@ class GridCRF(StructuredCRF):
         The log-potential of equal labels minus that of different ones, c_ij, (H, W-1) for edges to the right, (H-1, W)
         down, and so on; the means of both where the pairwise term is a table.
         """
-        self._check_fitted()
         pictures = self._read([image], None if edge_features is None else [edge_features])
         form, shape = self._form, pictures.shapes[0]
         sizes = grid_edges((shape[0], shape[1]), form.connectivity)[1]

@@ -1,7 +1,7 @@
 """What estimators on graphs share: labels of any shape in, a union of graphs, any objective, any engine.
 
 An estimator reads its X as arrays (a `Data`) and says by a Form how these become a Graph: templates, and inputs of their
-factors. Everything else is here: classes, fit, predictions, scores, files.
+factors. Everything else is here: fit, predictions, scores, files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray, Rebuilt, secure
 from besag.data.dataset import Batch, Dataset, check_weights
-from besag.data.label_arrays import codes_of, find_classes
+from besag.data.label_arrays import codes_of
 from besag.errors import ModelError
 from besag.estimators.base import check_choice
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
@@ -83,23 +83,19 @@ class StructuredCRF(Learner):
     n_jobs: int | None
     model_: GraphModel
 
-    def _read(self, X: Any) -> Data:
-        """X as arrays; ModelError for what does not fit together."""
-        raise NotImplementedError
-
-    def _make_form(self, data: Any, n_classes: int) -> Form:
-        """The form of graphs like these."""
-        raise NotImplementedError
-
     def _ignored(self) -> Sequence[Any]:
         """Labels that count as unknown."""
         return ()
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self, checkpoint: Any = None) -> None:
         check_choice("decode", self.decode, ("map", "marginal"))
+        if checkpoint is not None:
+            check_file(checkpoint)
 
     def _fit(
         self,
+        classes: tuple[Any, ...],
+        form: Form,
         data: Data,
         y: Any,
         sample_weight: Any,
@@ -107,13 +103,8 @@ class StructuredCRF(Learner):
         checkpoint: str | PathLike[str] | None,
         on_step: OnIteration | None,
     ) -> Self:
-        if checkpoint is not None:
-            check_file(checkpoint)
-        y = _listed(y)
-        classes = find_classes(y, data.shapes, self._ignored())
-        form = self._make_form(data, len(classes))
         dataset = self._dataset(form, classes, data, y, sample_weight)
-        watched = None if held_out is None else self._dataset(form, classes, held_out[0], _listed(held_out[1]), None)
+        watched = None if held_out is None else self._dataset(form, classes, *held_out, None)
         penalised = {name for name in form.layout.templates if name != "intercept"}
         penalty = penalty_of(form.layout, dict.fromkeys(penalised, self.l1), dict.fromkeys(penalised, self.l2))
         loss = read_objective(self.objective)
@@ -122,7 +113,7 @@ class StructuredCRF(Learner):
         self.model_ = GraphModel(classes, form, theta)
         return self
 
-    def _dataset(self, form: Form, classes: tuple[Any, ...], data: Data, y: Sequence[Any], weights: Any) -> Dataset:
+    def _dataset(self, form: Form, classes: tuple[Any, ...], data: Data, y: Any, weights: Any) -> Dataset:
         codes = codes_of(y, data.shapes, classes, self._ignored())
         graph = form.graph(data, [str(label) for label in classes])
         return Dataset(Batch(graph, codes, None if weights is None else check_weights(weights, len(data.shapes))))
@@ -177,7 +168,7 @@ class StructuredCRF(Learner):
     def _log_proba(self, data: Data, y: Any) -> Array:
         """(N,): log p(y | x); unknown labels are summed out."""
         self._check_fitted()
-        codes = codes_of(_listed(y), data.shapes, self.model_.classes, self._ignored())
+        codes = codes_of(y, data.shapes, self.model_.classes, self._ignored())
         free = self._infer(data, "log_partition").log_partitions
         assert free is not None
         if (codes >= 0).all():
@@ -190,7 +181,7 @@ class StructuredCRF(Learner):
     def _score(self, data: Data, y: Any, sample_weight: Any) -> float:
         """The share of variables that are labelled correctly; unknown labels do not count."""
         found = self._predict(data)
-        truth = split(codes_of(_listed(y), data.shapes, self.model_.classes, self._ignored()), data)
+        truth = split(codes_of(y, data.shapes, self.model_.classes, self._ignored()), data)
         weights = np.ones(len(found)) if sample_weight is None else check_weights(sample_weight, len(found))
         classes = np.array(self.classes_)
         hits = total = 0.0
@@ -231,9 +222,3 @@ def split(values: AnyArray, data: Data) -> list[AnyArray]:
         values[start:stop].reshape(*shape, *values.shape[1:])
         for start, stop, shape in zip(offsets[:-1].tolist(), offsets[1:].tolist(), data.shapes, strict=True)
     ]
-
-
-def _listed(y: Any) -> list[Any]:
-    if isinstance(y, (str, bytes)) or not hasattr(y, "__iter__"):
-        raise ModelError(f"labels must be a list with an entry for each instance, got {type(y).__name__}")
-    return list(y)

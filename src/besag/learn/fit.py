@@ -194,5 +194,6 @@ def _check_layout(model: Model, data: Dataset) -> None:
 
 def read_objective(text: str) -> Likelihood:
     from besag.registry import split_spec
+
     name, options = split_spec(text)
     return Likelihood(ENGINES.read(options.get("engine", "auto"), n_threads=1))
