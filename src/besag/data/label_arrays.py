@@ -48,7 +48,7 @@ def codes_of(labels: Any, shapes: Shapes, classes: Sequence[Any], ignore: Sequen
             unseen = ordered[places] != values[known]
             if unseen.any():
                 at = tuple(int(i) for i in np.argwhere(known)[int(np.argmax(unseen))])
-                raise ModelError(_not_seen(n, at, values[at], classes))
+                raise ModelError(_not_seen(n, at, values[at].item(), classes))
         parts.append(codes.reshape(-1))
     return np.concatenate(parts)
 
