@@ -190,10 +190,3 @@ def _check_layout(model: Model, data: Dataset) -> None:
     for name, template in data.layout.templates.items():
         if not template.same_as(model.layout.templates[name]):
             raise ModelError(f"template {name!r} of the data differs from that of the model")
-
-
-def read_objective(text: str) -> Likelihood:
-    from besag.registry import split_spec
-
-    name, options = split_spec(text)
-    return Likelihood(ENGINES.read(options.get("engine", "auto"), n_threads=1))
