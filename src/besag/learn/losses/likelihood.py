@@ -15,9 +15,7 @@ With an engine that is not exact, value and gradient are those of its approximat
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +27,9 @@ from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
 from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.result import Result
-from besag.learn.objective import Product, add_each
-from besag.learn.optimisers.hessian import hessian_product
+from besag.learn.losses.base import Loss
+from besag.learn.objective import Objective
+from besag.model.model import Model
 
 WARMED = ("bp", "trw")  # others might get stuck where they were, such as mean field at a saddle point
 WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
@@ -44,8 +43,20 @@ class Carried(NamedTuple):
     clamped: Result | None
 
 
+@dataclass(frozen=True, slots=True)
+class LikelihoodOptions:
+    """engine: the text of one, or an engine; it gives log Z and moments, or moments alone."""
+
+    engine: str | Engine = "auto"
+
+    def at_work(self, model: Model, n_threads: int | None) -> Objective:
+        """The loss for data of a model."""
+        engine = ENGINES.read(self.engine, n_threads=n_threads)
+        return Likelihood(engine, model.support)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Likelihood:
+class Likelihood(Loss):
     """The loss of theta by inference with an engine; support (P,): hard zeros of the model's tables."""
 
     engine: Engine
@@ -79,17 +90,6 @@ class Likelihood:
             n = int(np.argmax(wrong))
             raise EvidenceError(impossible(n if batch.numbers is None else int(batch.numbers[n])))
 
-    def add(
-        self,
-        theta: Array,
-        batches: Sequence[Batch],
-        states: Sequence[Carried | None],
-        gradient: Array,
-        n_threads: int | None,
-    ) -> tuple[list[float], list[Carried]]:
-        """Values and gradients of some batches."""
-        return add_each(partial(self.value_and_grad, theta), batches, states, gradient, n_threads)
-
     def value_and_grad(self, theta: Array, batch: Batch, state: Carried | None) -> tuple[float, Array, Carried]:
         """sum_n w_n log Z_n, minus that of the clamped phase if labels are unknown; its gradient (P,); the state."""
         hidden = _hidden(batch) if state is None else state.hidden
@@ -101,12 +101,6 @@ class Likelihood:
             known, moments, clamped = self._clamped(theta, hidden, state and state.clamped)
             value, gradient = value - known, gradient + moments
         return value, gradient, Carried(hidden, free, clamped)
-
-    def hessian_vector(self, theta: Array, batch: Batch) -> Product:
-        """Products with the Hessian of L at theta."""
-        state = self.value_and_grad(theta, batch, None)[2]
-        reach = partial(largest_change, batch.graph)
-        return hessian_product(lambda point: self.value_and_grad(point, batch, state)[1], theta, reach)
 
     def _clamped(self, theta: Array, hidden: Batch, warm: Result | None) -> tuple[float, Array, Result | None]:
         """sum_n w_n log Z_n and its statistics with the known labels as evidence."""
@@ -142,12 +136,6 @@ class Likelihood:
         total = result.log_partitions.sum() if weights is None else dot(result.log_partitions, weights)
         kept = None if result.state is None else replace(result, table_moments=None, log_partitions=None)
         return float(total), graph.moments(result.table_moments), kept
-
-
-def largest_change(graph: Graph, theta: Array) -> float:
-    """The largest change of a log-potential of a graph by theta; those that are ruled out do not change."""
-    logs = np.abs(graph.bind(theta).log_potentials)
-    return float(logs.max(initial=0.0, where=logs < np.inf))
 
 
 def impossible(n: int) -> str:
