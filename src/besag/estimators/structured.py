@@ -1,7 +1,7 @@
 """What estimators on graphs share: labels of any shape in, a union of graphs, any objective, any engine.
 
-An estimator reads its X as arrays (a `Data`) and says by a Form how these become a Graph: templates, and inputs of their
-factors. Everything else is here: fit, predictions, scores, files.
+An estimator reads its X as arrays (a `Data`) and says by a Form how these become a Graph: templates, and inputs of
+their factors. Everything else is here: fit, predictions, scores, files.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from types import SimpleNamespace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ from besag.graph.graph import Graph
 from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.iterate import clear_interrupts
 from besag.infer.result import Result
-from besag.learn.fit import read_objective
+from besag.learn.losses.base import read_objective
 from besag.learn.history import OnIteration
 from besag.learn.objective import Total, thread_count
 from besag.learn.penalty import penalty_of
@@ -107,7 +108,7 @@ class StructuredCRF(Learner):
         watched = None if held_out is None else self._dataset(form, classes, *held_out, None)
         penalised = {name for name in form.layout.templates if name != "intercept"}
         penalty = penalty_of(form.layout, dict.fromkeys(penalised, self.l1), dict.fromkeys(penalised, self.l2))
-        loss = read_objective(self.objective)
+        loss = read_objective(self.objective, SimpleNamespace(support=None), None, 1)
         total = Total(loss, dataset, penalty, n_threads=thread_count(self.n_jobs))
         theta = self._learn(total, watched, checkpoint, on_step)
         self.model_ = GraphModel(classes, form, theta)
