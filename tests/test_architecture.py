@@ -32,6 +32,7 @@ ORDER = (
     "query",
     "io",
     "data",
+    "metrics",
     "learn",
     "estimators",
     "plot",

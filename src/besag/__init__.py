@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from besag import errors as errors
     from besag import infer as infer
     from besag import io as io
+    from besag import metrics as metrics
     from besag import plot as plot
     from besag.data.dataset import Dataset as Dataset
     from besag.data.structured import StructuredData as StructuredData
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ["data", "errors", "infer", "io", "plot"]
+_MODULES = ["data", "errors", "infer", "io", "metrics", "plot"]
 _WHERE = {
     "ChainCRF": "estimators.chain_crf.estimator",
     "Dataset": "data.dataset",

@@ -236,7 +236,7 @@ class GridCRF(StructuredCRF):
     def log_proba(
         self, images: Iterable[Any], labels: Iterable[Any], edge_features: Iterable[Any] | None = None
     ) -> Array:
-        """(N,): log p(y | x) of each image; unknown labels are summed out. An estimate where inference is approximate."""
+        """(N,): log p(y | x) of each image; unknown labels are summed out; an estimate where inference is."""
         return self._log_proba(self._read(images, edge_features), labels)
 
     def score(

@@ -74,11 +74,12 @@ class LabelForm:
         labels = np.arange(n * self.n_labels)[:, None]
         parts = [FactorArrays(layout.templates["intercept"], labels, np.tile(np.arange(self.n_labels), n))]
         for i in range(self.n_labels):
-            parts.append(FactorArrays(layout.templates[f"label{i}"], labels[i :: self.n_labels], rows.features))
+            own = labels[i :: self.n_labels]
+            parts += [FactorArrays(layout.templates[f"label{i}"], own, rows.features)]
         if self.pairs:
-            own = np.array(self.pairs, np.int64)
-            scopes = (own + rows.offsets[:-1, None, None]).reshape(-1, 2)
-            parts.append(FactorArrays(layout.templates["pair"], scopes, np.tile(np.arange(len(own)), n)))
+            pairs = np.array(self.pairs, np.int64)
+            scopes = (pairs + rows.offsets[:-1, None, None]).reshape(-1, 2)
+            parts.append(FactorArrays(layout.templates["pair"], scopes, np.tile(np.arange(len(pairs)), n)))
         return union_graph(layout, parts, states, rows.offsets)
 
     def check(self, rows: Rows) -> None:

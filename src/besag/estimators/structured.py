@@ -17,7 +17,6 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray, Rebuilt, secure
 from besag.data.dataset import Batch, Dataset, check_weights
 from besag.data.label_arrays import codes_of
-from besag.errors import ModelError
 from besag.estimators.base import check_choice
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
 from besag.graph.evidence import Evidence
@@ -25,10 +24,11 @@ from besag.graph.graph import Graph
 from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.iterate import clear_interrupts
 from besag.infer.result import Result
-from besag.learn.losses.base import read_objective
 from besag.learn.history import OnIteration
+from besag.learn.losses.base import read_objective
 from besag.learn.objective import Total, thread_count
 from besag.learn.penalty import penalty_of
+from besag.metrics import accuracy
 from besag.model.layout import Layout
 from besag.query.run import warn_unconverged
 
@@ -181,18 +181,9 @@ class StructuredCRF(Learner):
 
     def _score(self, data: Data, y: Any, sample_weight: Any) -> float:
         """The share of variables that are labelled correctly; unknown labels do not count."""
-        found = self._predict(data)
-        truth = split(codes_of(y, data.shapes, self.model_.classes, self._ignored()), data)
-        weights = np.ones(len(found)) if sample_weight is None else check_weights(sample_weight, len(found))
-        classes = np.array(self.classes_)
-        hits = total = 0.0
-        for ours, codes, weight in zip(found, truth, weights.tolist(), strict=True):
-            known = codes >= 0
-            hits += weight * int((ours[known] == classes[codes[known]]).sum())
-            total += weight * int(known.sum())
-        if not total:
-            raise ModelError("no label of positive weight is known: there is nothing to score")
-        return hits / total
+        codes = codes_of(y, data.shapes, self.model_.classes, self._ignored())
+        found = [np.searchsorted(np.array(self.classes_), labels) for labels in self._predict(data)]
+        return accuracy(split(codes, data), found, sample_weight=sample_weight)
 
     # Files -----------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ import numpy as np
 from besag.arrays import AnyArray, Array
 from besag.data.attributes import Attributes, Features
 from besag.data.chains import ChainTemplates
-from besag.data.dataset import check_weights
 from besag.data.labels import Labels, sequences_of_labels
 from besag.data.numbering import Numbering
 from besag.errors import ModelError
@@ -41,13 +40,13 @@ from besag.estimators.chain_crf.inference import (
 )
 from besag.estimators.chain_crf.schemes import SCHEMES, Allowed, allow_transitions
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
-from besag.graph.evidence import is_missing
 from besag.learn.history import History, OnIteration
 from besag.learn.losses.chains.likelihood import ChainLikelihood
 from besag.learn.losses.likelihood import Likelihood
 from besag.learn.objective import Objective, Total, thread_count
 from besag.learn.optimisers.base import Optimizer
 from besag.learn.penalty import penalty_of
+from besag.metrics import accuracy
 from besag.model.pattern import Pattern
 
 
@@ -282,12 +281,4 @@ class ChainCRF(Learner):
         """The share of tokens that are labelled correctly; labels that are None do not count."""
         found = self.predict(X)
         right = [labels for _, labels in sequences_of_labels(y, np.array([len(labels) for labels in found], np.int64))]
-        weights = np.ones(len(found)) if sample_weight is None else check_weights(sample_weight, len(found))
-        hits = total = 0.0
-        for ours, theirs, weight in zip(found, right, weights.tolist(), strict=True):
-            known = [(a, b) for a, b in zip(ours, theirs, strict=True) if not is_missing(b)]
-            hits += weight * sum(a == b for a, b in known)
-            total += weight * len(known)
-        if not total:
-            raise ModelError("no label of positive weight is known: there is nothing to score")
-        return hits / total
+        return accuracy(right, found, ignore=None, sample_weight=sample_weight)

@@ -1,0 +1,24 @@
+"""Pictures of models, marginals, labellings of images, calibration and learning.
+
+A picture is a function in a file of its own; `style.py` has what they share. matplotlib (extra `plot`) is imported when
+one is asked for. Figures are made without pyplot, so nothing global changes. Each function returns its Figure, and
+writes a file where it is given a path, .png, .pdf or .svg.
+"""
+
+from __future__ import annotations
+
+from besag.plot.calibration import draw_calibration as draw_calibration
+from besag.plot.heat_map import draw_heat_map as draw_heat_map
+from besag.plot.history import draw_history as draw_history
+from besag.plot.marginals import compare_marginals as compare_marginals
+from besag.plot.network import draw_network as draw_network
+from besag.plot.segmentation import draw_segmentation as draw_segmentation
+
+__all__ = [
+    "compare_marginals",
+    "draw_calibration",
+    "draw_heat_map",
+    "draw_history",
+    "draw_network",
+    "draw_segmentation",
+]

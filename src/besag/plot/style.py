@@ -1,0 +1,50 @@
+"""What all pictures share: colours, how text is cut, how a figure is made and written."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from besag.arrays import Array
+from besag.errors import ModelError, require
+from besag.infer.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+File: TypeAlias = "str | PathLike[str]"
+
+MAX_LETTERS = 16
+INK, FAINT, LINE = "#22303c", "#6b7785", "#9aa5b1"
+CARD, KNOWN, EDGE = "#ffffff", "#fdf3d8", "#c5ced8"
+TRACK, BAR, MARK = "#eaeff4", "#3b7fb6", "#d1495b"
+SERIES = (BAR, MARK, "#4c9f70", "#8e6bbf", "#c98a2b", INK)  # of curves in one picture
+
+
+def new_figure(**options: Any) -> Figure:
+    """A figure of its own, without pyplot."""
+    require("matplotlib", "plot", "a picture")
+    from matplotlib.figure import Figure
+
+    return Figure(dpi=150, **options)
+
+
+def read_row(result: Result, name: str) -> Array:
+    """(K,): the marginal of a variable, of one row of evidence."""
+    if result.batched:
+        raise ModelError("a picture shows one row of evidence, and this Result has a batch of them")
+    return np.asarray(result[name])
+
+
+def shorten_text(text: str) -> str:
+    """The text, cut where it is longer than what fits."""
+    return text if len(text) <= MAX_LETTERS else text[: MAX_LETTERS - 1] + "…"
+
+
+def write_figure(figure: Figure, path: File | None) -> Figure:
+    """The figure, and a file of it if there is a path."""
+    if path is not None:
+        figure.savefig(path)
+    return figure
