@@ -185,7 +185,7 @@ def test_pseudolikelihood_finds_the_truth() -> None:
         rows = truth.sample(n, seed=1)
         fitted = besag.fit(flat, rows, objective="pseudolikelihood").model
         errors.append(np.abs(fitted.marginals().array - truth.marginals().array).max())
-    assert errors[1] < 0.02 < 0.2 * errors[0] + 0.02
+    assert errors[1] < 0.2 * errors[0]
 
 
 @pytest.mark.parametrize("name", ["pseudolikelihood", "piecewise"])
@@ -198,7 +198,7 @@ def test_labels_that_meet_hard_zeros_are_refused(name: str) -> None:
 
 def test_options_and_engines_of_objectives() -> None:
     model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
-    with pytest.raises(CapabilityError, match="no objective is named 'pseudo_likelihood'.*did you mean"):
+    with pytest.raises(CapabilityError, match=r"no objective is named 'pseudo_likelihood'.*did you mean"):
         besag.objective("pseudo_likelihood", model, [[0]])
     with pytest.raises(CapabilityError, match=r"piecewise: pieces must be one of \('factors', 'trees'\), got 'leaves'"):
         besag.objective("piecewise[pieces=leaves]", model, [[0]])
