@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind, concatenate, freeze, offsets_of
+from besag.arrays import Array, IntArray, Kind, concatenate, offsets_of
 from besag.data.dataset import Batch
 from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES
@@ -33,10 +33,10 @@ from besag.learn.losses.terms import (
     KNOWN_KINDS,
     MOST_STATES,
     Formula,
-    TermArrays,
     Terms,
     TermsLoss,
     impossible_labels,
+    plain_terms,
     weighted_rows,
 )
 from besag.learn.losses.tree_pieces import ForestCover, TreePieces
@@ -119,4 +119,4 @@ def _terms(problem: Problem, of_tables: Array) -> Terms:
     links = offsets_of(step != 0), problem.table_offsets[tables[step != 0]], step[step != 0], widths, of_tables[tables]
     common = int(widths[0]) if len(widths) and (widths == widths[0]).all() else 0
     n_states = common if common <= MOST_STATES else 0
-    return Terms(TermArrays(*map(freeze, links)), formulas=tuple(formulas), n_states=n_states, constant=constant)
+    return Terms(plain_terms(*links), formulas=tuple(formulas), n_states=n_states, constant=constant)

@@ -15,7 +15,7 @@ in a term are refused.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,10 +28,11 @@ from besag.learn.losses.terms import (
     KNOWN_KINDS,
     MOST_STATES,
     Formula,
-    TermArrays,
     Terms,
     TermsLoss,
     impossible_labels,
+    plain_terms,
+    share_links,
     weighted_rows,
 )
 from besag.model.model import Model
@@ -67,21 +68,20 @@ class Pseudolikelihood(TermsLoss):
         kernel_of(make_linked, compile=compile)(factors, rows, free, cells, steps)
         sizes = np.broadcast_to(np.diff(graph.state_offsets), rows.shape)[kept]
         n_states = graph.variables.common_cardinality or 0
-        terms = Terms(
-            TermArrays(*map(freeze, (first.astype(index), cells, steps, sizes, weights[kept]))),
-            formulas=tuple(_formulas(problem, rows, kept, offsets_of(sizes)[:-1])),
-            n_states=n_states if n_states <= MOST_STATES else 0,
-        )
+        arrays = plain_terms(first.astype(index), cells, steps, sizes, weights[kept])
+        terms = Terms(arrays, tuple(_formulas(problem, rows, kept, offsets_of(sizes)[:-1])))
         found, wrong = _label_counts(terms, rows[kept], problem.log_potentials, compile=compile)
         if wrong >= 0:
             raise impossible_labels(int(instances[kept][wrong]))
+        if 0 < n_states <= MOST_STATES:
+            terms = replace(terms, arrays=share_links(arrays, problem), n_states=n_states)
         return terms, found
 
 
 def _label_counts(terms: Terms, labels: IntArray, log_potentials: Array, *, compile: bool) -> tuple[Array, int]:
     """(L,): the weights of terms on what their labels (M,) look up; and a term whose label is impossible, or -1."""
     counts, count = np.zeros(len(log_potentials)), kernel_of(make_counted, compile=compile)
-    first, cells, steps, sizes, weights = terms.arrays
+    first, cells, steps, sizes, weights, _, _ = terms.arrays
     wrong = int(count(first, cells, steps, freeze(labels), weights, log_potentials, counts))
     if terms.formulas:
         shares = np.zeros(int(sizes.sum()))

@@ -25,10 +25,12 @@ from besag.errors import EvidenceError
 from besag.graph.problem import Problem
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.learn.losses.base import Loss
-from besag.learn.losses.kernels.terms import make_sums
+from besag.learn.losses.kernels.terms import make_patterns, make_sums
 from besag.learn.objective import State
 
 MOST_STATES = 8  # of every term, up to which the kernel is compiled for their number
+SHARED_ENTRIES = 256  # of a block's tables, up to which links to them may be patterns
+MOST_PATTERNS = 4096  # nodes; a power of two
 KNOWN_KINDS = (Kind.TABLE, Kind.POTTS)
 
 
@@ -57,6 +59,34 @@ class TermArrays(NamedTuple):
     steps: AnyArray  # (J,)
     sizes: IntArray  # (M,) how many states a term has
     weights: Array  # (M,)
+    pattern: AnyArray  # (M,) the node at which the shared links of a term end
+    nodes: IntArray  # (3, G) parent, cell and step of each shared link
+
+
+def plain_terms(first: AnyArray, cells: AnyArray, steps: AnyArray, sizes: IntArray, weights: Array) -> TermArrays:
+    """Terms without patterns."""
+    nodes = np.zeros((3, 1), np.int64)
+    return TermArrays(*map(freeze, (first, cells, steps, sizes, weights, np.zeros(len(weights), np.int16), nodes)))
+
+
+def share_links(arrays: TermArrays, problem: Problem) -> TermArrays:
+    """The same terms, with links to small tables of many factors as patterns if there are few of these.
+
+    All terms must have the same number of states.
+    """
+    shared = np.zeros(len(problem.log_potentials), np.bool_)
+    for number, block in enumerate(problem.graph.blocks):
+        first, last = (int(problem.table_offsets[t]) for t in problem.first_tables[number : number + 2])
+        shared[first:last] = last - first <= min(SHARED_ENTRIES, len(block.scopes))
+    cells, steps, own_first = (np.array(array) for array in (arrays.cells, arrays.steps, arrays.first))
+    pattern, nodes = np.zeros(len(arrays.weights), np.int16), np.zeros((3, MOST_PATTERNS), np.int64)
+    find = kernel_of(make_patterns, compile=worth_compiling(float(len(cells))))
+    slots = np.full(4 * MOST_PATTERNS, -1)
+    count = find(arrays.first, cells, steps, freeze(shared), pattern, nodes, slots, own_first)
+    if count == 0:
+        return arrays
+    left = (own_first, cells[: own_first[-1]].copy(), steps[: own_first[-1]].copy())
+    return TermArrays(*map(freeze, (*left, arrays.sizes, arrays.weights, pattern, nodes[:, :count].copy())))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
