@@ -149,6 +149,8 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.trees.sums.TABULATE_TO": (0,),
     "infer.trees.sums.TASK_BYTES": (1,),
     "learn.losses.chains.shards.CHUNK": (2,),
+    "learn.losses.terms.CHUNK_TERMS": (1, 3),
+    "learn.losses.terms.MOST_CHUNKS": (1, 1000),
     "learn.losses.terms.MOST_PATTERNS": (2, 16),
     "learn.losses.terms.MOST_STATES": (0,),
     "learn.losses.terms.SHARED_ENTRIES": (0,),

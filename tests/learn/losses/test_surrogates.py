@@ -220,3 +220,34 @@ def test_patterns_change_no_value(pairwise: Any, most: int, forced: Forced) -> N
     fitted = model.with_theta(theta)
     assert value == pytest.approx(sum(by_variable(fitted.problem, row) for row in rows), rel=1e-12)
     assert_allclose(gradient, differences(objective, theta), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["pseudolikelihood", "piecewise"])
+@pytest.mark.parametrize("form", ["shared", "potts", "each", "scaled"])
+def test_chunks_and_threads_within_a_picture(name: str, form: str, forced: Forced) -> None:
+    """Also where edges have tables of their own, which terms of two chunks add to."""
+    rng = np.random.default_rng(0)
+    each = (rng.normal(size=(6, 4, 2, 2)), rng.normal(size=(5, 5, 2, 2)))
+    weights = (rng.normal(size=(6, 4)), rng.normal(size=(5, 5)))
+    pairwise = {"shared": np.eye(2), "potts": besag.potts(2), "each": each, "scaled": np.array([[0, 1.0], [2, 0]])}
+    unary, scale = rng.normal(size=(6, 5, 2)), weights if form in ("potts", "scaled") else None
+    model = besag.grid((6, 5), 2, unary=unary, pairwise=pairwise[form], weights=scale)
+    row = rng.integers(2, size=(1, 30))
+    whole = besag.objective(name, model, row).value_and_grad(model.theta)
+    for size in (1, 4, 7):
+        forced({"learn.losses.terms.CHUNK_TERMS": size})
+        one, two = (besag.objective(name, model, row, n_threads=n).value_and_grad(model.theta) for n in (1, 2))
+        assert one[0] == two[0] == pytest.approx(whole[0], rel=1e-12)
+        assert_array_equal(one[1], two[1])
+        assert_allclose(one[1], whole[1], atol=1e-12)
+
+
+def test_products_with_the_hessian() -> None:
+    data = instances(2, 4)
+    theta = np.random.default_rng(0).normal(size=data[0].layout.n_parameters)
+    for name in SURROGATES:
+        objective = besag.objective(name, model_of(data[0]), data, l2=0.5)
+        hessian, steps = objective.hessian(theta), 1e-5 * np.eye(len(theta))
+        slopes = [objective.value_and_grad(theta + h)[1] - objective.value_and_grad(theta - h)[1] for h in steps]
+        assert_allclose(hessian, np.array(slopes) / 2e-5, atol=1e-6)
+        assert np.linalg.eigvalsh(hessian).min() > 0.99  # convex

@@ -23,37 +23,55 @@ from besag.infer.sampling.kernels.single_site import weigh
 from besag.kernels.compile import at, inlined
 
 
-def make_sums(n_states: int, with_given: int) -> Callable[..., float]:
-    """Kernel: sum_t w_t log sum_k exp s_t(k); adds w_t p_t(k) to the table entries that s_t(k) is made of, (L,).
+def make_node_sums() -> Callable[..., None]:
+    """Kernel: sums (G, K), what the links of a path say of each state."""
 
-    n_states: of every term, 0 if they differ. with_given: whether `given` (sum of n_t) holds parts of s_t(k) that no
-    link has; w_t p_t(k) takes their place.
+    def add_up(nodes: IntArray, log_potentials: Array, sums: Array) -> None:
+        for g in range(1, len(sums)):
+            for k in range(sums.shape[1]):
+                sums[g, k] = sums[nodes[0, g], k]
+            add_link(log_potentials, nodes[1, g], nodes[2, g], sums[g], sums.shape[1])
+
+    return add_up
+
+
+def make_node_shares() -> Callable[..., None]:
+    """Kernel: the adjoint; adds shares (G, K) to moments (L,) and to those of parents."""
+
+    def add_down(nodes: IntArray, shares: Array, moments: Array) -> None:
+        for g in range(len(shares) - 1, 0, -1):
+            for k in range(shares.shape[1]):
+                shares[nodes[0, g], k] += shares[g, k]
+            add_shares(shares[g], shares.shape[1], nodes[1, g], nodes[2, g], moments)
+
+    return add_down
+
+
+def make_sums(n_states: int, with_given: int) -> Callable[..., float]:
+    """Kernel: sum_t w_t log sum_k exp s_t(k), t from start to stop; adds w_t p_t(k) to what s_t(k) is made of.
+
+    That is to moments (L,) and to the shares (G, K) of patterns. n_states: of every term, 0 if they differ. with_given:
+    whether `given` holds parts of s_t(k) that no link has, from `offset` on; w_t p_t(k) takes their place.
     """
 
     def add_sums(
+        start: int,
+        stop: int,
+        offset: int,
         first: AnyArray,
         cells: AnyArray,
         steps: AnyArray,
         sizes: IntArray,
         weights: Array,
         pattern: AnyArray,
-        nodes: IntArray,
+        sums: Array,
         log_potentials: Array,
         given: Array,
+        shares: Array,
         moments: Array,
     ) -> float:
-        most, total, offset = n_states, 0.0, 0
-        if n_states == 0:
-            for t in range(len(weights)):
-                most = max(most, sizes[t])
-        s, sums, shares = np.empty(most), np.zeros((nodes.shape[1], most)), np.zeros((nodes.shape[1], most))
-        for g in range(1, nodes.shape[1]):
-            for k in range(most):
-                s[k] = sums[nodes[0, g], k]
-            add_link(log_potentials, nodes[1, g], nodes[2, g], s, most)
-            for k in range(most):
-                sums[g, k] = s[k]
-        for t in range(len(weights)):
+        s, total = np.empty(sums.shape[1]), 0.0
+        for t in range(start, stop):
             n, g = n_states if n_states > 0 else sizes[t], int(pattern[t])
             for k in range(n):
                 s[k] = sums[at(g), k] + given[offset + k] if with_given else sums[at(g), k]
@@ -73,14 +91,28 @@ def make_sums(n_states: int, with_given: int) -> Callable[..., float]:
                 for k in range(n):
                     given[offset + k] = s[k]
             offset += n
-        for g in range(nodes.shape[1] - 1, 0, -1):
-            for k in range(most):
-                s[k] = shares[g, k]
-                shares[nodes[0, g], k] += s[k]
-            add_shares(s, most, nodes[1, g], nodes[2, g], moments)
         return total
 
     return add_sums
+
+
+def make_reach() -> Callable[..., int]:
+    """Kernel: how far apart chunks of terms that add to one number are at most; starts (C + 1,), lowest (L,) all C."""
+
+    def find_reach(
+        starts: IntArray, first: AnyArray, cells: AnyArray, steps: AnyArray, sizes: IntArray, lowest: IntArray
+    ) -> int:
+        reach = 0
+        for c in range(len(starts) - 1):
+            for t in range(starts[c], starts[c + 1]):
+                for j in range(first[t], first[t + 1]):
+                    cell, step = int(cells[j]), int(steps[j])
+                    for k in range(sizes[t] if step >= 0 else 1):
+                        lowest[cell + k * max(step, 0)] = min(lowest[cell + k * max(step, 0)], c)
+                        reach = max(reach, c - lowest[cell + k * max(step, 0)])
+        return reach
+
+    return find_reach
 
 
 @inlined
