@@ -289,6 +289,7 @@ SETTLED: dict[str, str] = {  # names by module
     "learn.optimisers.lbfgs": "PATIENCE SINGLE_FROM",
     "learn.optimisers.line_search": "CURVATURE DECREASE EXACT_TRIALS FARTHEST HALVINGS ROUNDING WOLFE_TRIALS",
     "learn.optimisers.newton_cg": "LARGEST_FORCING",
+    "learn.losses.kernels.terms": "FULL",
     "learn.losses.sampled": "SWEEPS",
     "learn.objective": "RANK",
     "learn.optimisers.base": "TINY",

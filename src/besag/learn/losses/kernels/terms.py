@@ -22,6 +22,8 @@ from besag.arrays import AnyArray, Array, BoolArray, IntArray
 from besag.infer.sampling.kernels.single_site import weigh
 from besag.kernels.compile import at, inlined
 
+FULL = 1e200  # what a product of sums, each at most the number of states, may grow to
+
 
 def make_node_sums() -> Callable[..., None]:
     """Kernel: sums (G, K), what the links of a path say of each state."""
@@ -70,7 +72,7 @@ def make_sums(n_states: int, with_given: int) -> Callable[..., float]:
         shares: Array,
         moments: Array,
     ) -> float:
-        s, total = np.empty(sums.shape[1]), 0.0
+        s, total, product, weight = np.empty(sums.shape[1]), 0.0, 1.0, 0.0
         for t in range(start, stop):
             n, g = n_states if n_states > 0 else sizes[t], int(pattern[t])
             for k in range(n):
@@ -80,8 +82,12 @@ def make_sums(n_states: int, with_given: int) -> Callable[..., float]:
             top = s[0]
             for k in range(1, n):
                 top = max(top, s[k])
-            z = weigh(s, n)
-            total += weights[t] * (top + math.log(z))
+            z = weigh_two(s) if n_states == 2 else weigh(s, n)
+            if weights[t] != weight or product > FULL:  # one logarithm for many z
+                total += weight * math.log(product)
+                product, weight = 1.0, weights[t]
+            product *= z
+            total += weight * top
             for k in range(n):
                 s[k] *= weights[t] / z
                 shares[at(g), k] += s[k]
@@ -91,7 +97,7 @@ def make_sums(n_states: int, with_given: int) -> Callable[..., float]:
                 for k in range(n):
                     given[offset + k] = s[k]
             offset += n
-        return total
+        return total + weight * math.log(product)
 
     return add_sums
 
@@ -113,6 +119,15 @@ def make_reach() -> Callable[..., int]:
         return reach
 
     return find_reach
+
+
+@inlined
+def weigh_two(s: Array) -> float:
+    """`weigh` for two states, by one exponential."""
+    gap = s[1] - s[0]
+    low = math.exp(-abs(gap))
+    s[0], s[1] = (low, 1.0) if gap > 0.0 else (1.0, low)
+    return 1.0 + low
 
 
 @inlined
