@@ -290,3 +290,13 @@ def test_the_way_back_has_the_value_of_the_best_theta(text: str) -> None:
     assert found.log.went_back >= 1
     assert found.objective == pytest.approx(total.value(found.theta), rel=1e-12)
     assert found.history["value"].iloc[-1] == found.objective
+
+
+def test_the_metric_counts_features_of_one_sign_only() -> None:
+    """Those of both signs cancel out in the statistics, which then say nothing of the curvature."""
+    data = instances(4, 6)
+    theta = np.zeros(data[0].layout.n_parameters)
+    assert_array_equal(besag.objective("likelihood", model_of(data[0]), data, l2=3.0).diagonal(theta), 3.0)
+    rows = np.repeat([[0], [1]], [27, 8], axis=0)
+    model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
+    assert_allclose(besag.objective("likelihood", model, rows).diagonal(np.zeros(2)), [4.0, 3.0])

@@ -91,7 +91,8 @@ def objective(
     alone = dataset.all.is_rows or len(dataset) == 1  # else threads have a shard each
     threads = thread_count(n_threads) if alone else 1
     loss = read_objective(name, model, engine, threads)
-    return Total(loss, dataset, penalty_of(model.layout, l1, l2), n_threads=n_threads)
+    penalty = penalty_of(model.layout, l1, l2)
+    return Total(loss, dataset, penalty, n_threads=n_threads, signed=_has_signs(dataset))
 
 
 def fit(
@@ -159,6 +160,12 @@ def _warn(result: Fit, optimizer: str) -> None:
     if result.objective is not None and (result.is_exact or result.stopped != "no_progress"):
         more = f"give it more, as in {optimizer}[max_iterations={2 * max(result.log.n_iterations, 1)}]"
         warn_of_end("the optimiser", result.log, more)
+
+
+def _has_signs(dataset: Dataset) -> bool:
+    """Whether there are dense inputs below zero."""
+    dense = [block.inputs for block in dataset.all.graph.blocks if isinstance(block.inputs, np.ndarray)]
+    return any(inputs.min(initial=0) < 0 for inputs in dense)
 
 
 def read_data(model: Model, data: Any, weights: Any) -> Dataset:

@@ -37,14 +37,14 @@ class OwnObjective(Protocol):
         """The loss of a batch, its gradient (P,), and the next state."""
 
 
-class Options(Protocol):
+class ObjectiveOptions(Protocol):
     """What every objective that has a name offers."""
 
     def at_work(self, model: Model, n_threads: int | None) -> Objective:
         """The loss for data of a model; n_threads: in one batch."""
 
 
-OBJECTIVES: Registry[Options] = Registry(
+OBJECTIVES: Registry[ObjectiveOptions] = Registry(
     "objective",
     "at_work",
     "pseudolikelihood",

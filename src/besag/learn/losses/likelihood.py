@@ -51,8 +51,12 @@ class LikelihoodOptions:
 
     def at_work(self, model: Model, n_threads: int | None) -> Objective:
         """The loss for data of a model."""
+        from besag.learn.losses.sampled import SWEEPS, SampledLikelihood
+
         engine = ENGINES.read(self.engine, n_threads=n_threads)
-        return Likelihood(engine, model.support)
+        if "log_partition" in engine.capabilities.wants:
+            return Likelihood(engine, model.support)
+        return SampledLikelihood(ENGINES.read(engine, n_samples=SWEEPS), model.support)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,9 +96,9 @@ class Likelihood(Loss):
 
     def value_and_grad(self, theta: Array, batch: Batch, state: Carried | None) -> tuple[float, Array, Carried]:
         """sum_n w_n log Z_n, minus that of the clamped phase if labels are unknown; its gradient (P,); the state."""
-        hidden = _hidden(batch) if state is None else state.hidden
+        hidden = hidden_part(batch) if state is None else state.hidden
         value, moments, free = self._phase(
-            theta, batch.graph, _phase_weights(batch), None, state and state.free, batch.numbers
+            theta, batch.graph, phase_weights(batch), None, state and state.free, batch.numbers
         )
         gradient, clamped = np.negative(moments, out=moments), None
         if hidden is not None:
@@ -143,7 +147,7 @@ def impossible(n: int) -> str:
     return f"instance {n} has no labelling of positive probability: its labels meet hard zeros"
 
 
-def _phase_weights(batch: Batch) -> Array | None:
+def phase_weights(batch: Batch) -> Array | None:
     """(N,): the weights of the free phase; all rows of one graph share one log Z."""
     if not batch.is_rows:
         return batch.weights
@@ -159,7 +163,7 @@ def is_complete(batch: Batch) -> BoolArray:
     return np.asarray(unknown[offsets[1:]] == unknown[offsets[:-1]])
 
 
-def _hidden(batch: Batch) -> Batch | None:
+def hidden_part(batch: Batch) -> Batch | None:
     """The instances with unknown labels."""
     complete = is_complete(batch)
     if complete.all():

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind, concatenate, freeze, offsets_of
+from besag.arrays import Array, IntArray, Kind, concatenate, offsets_of
 from besag.data.dataset import Batch
 from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES
@@ -33,10 +33,11 @@ from besag.learn.losses.terms import (
     KNOWN_KINDS,
     MOST_STATES,
     Formula,
-    TermArrays,
     Terms,
     TermsLoss,
     impossible_labels,
+    phases_of,
+    plain_terms,
     weighted_rows,
 )
 from besag.learn.losses.tree_pieces import ForestCover, TreePieces
@@ -58,7 +59,7 @@ class PiecewiseOptions:
         """The loss for data of a model."""
         if self.pieces == "trees":
             return TreePieces(ForestCover(ENGINES.read("tree", n_threads=n_threads)), model.support)
-        return FactorPieces(model.support)
+        return FactorPieces(model.support, n_threads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,4 +120,5 @@ def _terms(problem: Problem, of_tables: Array) -> Terms:
     links = offsets_of(step != 0), problem.table_offsets[tables[step != 0]], step[step != 0], widths, of_tables[tables]
     common = int(widths[0]) if len(widths) and (widths == widths[0]).all() else 0
     n_states = common if common <= MOST_STATES else 0
-    return Terms(TermArrays(*map(freeze, links)), formulas=tuple(formulas), n_states=n_states, constant=constant)
+    arrays = plain_terms(*links)
+    return Terms(arrays, phases_of(arrays, len(problem.log_potentials)), tuple(formulas), n_states, constant)

@@ -32,6 +32,9 @@ from besag.learn.losses.terms import (
     Terms,
     TermsLoss,
     impossible_labels,
+    phases_of,
+    plain_terms,
+    share_links,
     weighted_rows,
 )
 from besag.model.model import Model
@@ -43,7 +46,7 @@ class PseudolikelihoodOptions:
 
     def at_work(self, model: Model, n_threads: int | None) -> Pseudolikelihood:
         """The loss for data of a model."""
-        return Pseudolikelihood(model.support)
+        return Pseudolikelihood(model.support, n_threads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,26 +70,28 @@ class Pseudolikelihood(TermsLoss):
         kernel_of(make_linked, compile=compile)(factors, rows, free, cells, steps)
         sizes = np.broadcast_to(np.diff(graph.state_offsets), rows.shape)[kept]
         n_states = graph.variables.common_cardinality or 0
-        terms = Terms(
-            TermArrays(*map(freeze, (first.astype(index), cells, steps, sizes, weights[kept]))),
-            formulas=tuple(_formulas(problem, rows, kept, offsets_of(sizes)[:-1])),
-            n_states=n_states if n_states <= MOST_STATES else 0,
-        )
-        found, wrong = _label_counts(terms, rows[kept], problem.log_potentials, compile=compile)
+        arrays = plain_terms(first.astype(index), cells, steps, sizes, weights[kept])
+        formulas = tuple(_formulas(problem, rows, kept, offsets_of(sizes)[:-1]))
+        found, wrong = _label_counts(arrays, formulas, rows[kept], problem.log_potentials, compile=compile)
         if wrong >= 0:
             raise impossible_labels(int(instances[kept][wrong]))
-        return terms, found
+        if 0 < n_states <= MOST_STATES:
+            arrays = share_links(arrays, problem)
+        phases = phases_of(arrays, len(problem.log_potentials))
+        return Terms(arrays, phases, formulas, n_states if n_states <= MOST_STATES else 0), found
 
 
-def _label_counts(terms: Terms, labels: IntArray, log_potentials: Array, *, compile: bool) -> tuple[Array, int]:
+def _label_counts(
+    arrays: TermArrays, formulas: tuple[Formula, ...], labels: IntArray, log_potentials: Array, *, compile: bool
+) -> tuple[Array, int]:
     """(L,): the weights of terms on what their labels (M,) look up; and a term whose label is impossible, or -1."""
     counts, count = np.zeros(len(log_potentials)), kernel_of(make_counted, compile=compile)
-    first, cells, steps, sizes, weights = terms.arrays
+    first, cells, steps, sizes, weights, _, _ = arrays
     wrong = int(count(first, cells, steps, freeze(labels), weights, log_potentials, counts))
-    if terms.formulas:
+    if formulas:
         shares = np.zeros(int(sizes.sum()))
         shares[offsets_of(sizes)[:-1] + labels] = weights
-        for formula in terms.formulas:
+        for formula in formulas:
             formula.add_moments(shares, counts)
     return counts, wrong
 

@@ -123,12 +123,9 @@ def _piece(problem: Problem, factors: IntArray, counts: IntArray, outside: BoolA
     sizes = np.diff(problem.table_offsets)[tables]
     offsets = offsets_of(sizes)
     cells = np.repeat(problem.table_offsets[tables] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    tables_of = (
-        freeze(readers.reshape(-1)),
-        freeze(offsets),
-        tuple(np.searchsorted(tables, problem.first_tables).tolist()),
-    )
-    return Piece(_structure(graph, factors), *tables_of, cells, np.repeat(1.0 / times, sizes), outside)
+    first, shares = tuple(np.searchsorted(tables, problem.first_tables).tolist()), np.repeat(1.0 / times, sizes)
+    read = (freeze(readers.reshape(-1)), freeze(offsets), first)
+    return Piece(_structure(graph, factors), *read, cells, shares, outside)
 
 
 def _structure(graph: Graph, factors: IntArray) -> Graph:
