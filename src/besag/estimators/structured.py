@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from types import SimpleNamespace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -24,6 +23,7 @@ from besag.graph.graph import Graph
 from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.iterate import clear_interrupts
 from besag.infer.result import Result
+from besag.learn.curvature import measure_curvature
 from besag.learn.history import OnIteration
 from besag.learn.losses.base import read_objective
 from besag.learn.objective import Total, thread_count
@@ -108,8 +108,9 @@ class StructuredCRF(Learner):
         watched = None if held_out is None else self._dataset(form, classes, *held_out, None)
         penalised = {name for name in form.layout.templates if name != "intercept"}
         penalty = penalty_of(form.layout, dict.fromkeys(penalised, self.l1), dict.fromkeys(penalised, self.l2))
-        loss = read_objective(self.objective, SimpleNamespace(support=None), None, 1)
-        total = Total(loss, dataset, penalty, n_threads=thread_count(self.n_jobs))
+        loss = read_objective(self.objective, n_threads=1)
+        curvature = measure_curvature(dataset.all)
+        total = Total(loss, dataset, penalty, n_threads=thread_count(self.n_jobs), curvature=curvature)
         theta = self._learn(total, watched, checkpoint, on_step)
         self.model_ = GraphModel(classes, form, theta)
         return self

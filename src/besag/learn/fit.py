@@ -21,6 +21,7 @@ from besag.errors import ApproximationWarning, ModelError, warn
 from besag.infer.engine import Engine
 from besag.infer.iterate import clear_interrupts
 from besag.learn.checkpoint import Checkpoint
+from besag.learn.curvature import measure_curvature
 from besag.learn.history import History, OnIteration
 from besag.learn.losses.base import OwnObjective, read_objective
 from besag.learn.objective import Objective, Total, thread_count
@@ -90,9 +91,9 @@ def objective(
     dataset = read_data(model, data, weights)
     alone = dataset.all.is_rows or len(dataset) == 1  # else threads have a shard each
     threads = thread_count(n_threads) if alone else 1
-    loss = read_objective(name, model, engine, threads)
+    loss = read_objective(name, model.support, engine, threads)
     penalty = penalty_of(model.layout, l1, l2)
-    return Total(loss, dataset, penalty, n_threads=n_threads, signed=_has_signs(dataset))
+    return Total(loss, dataset, penalty, n_threads=n_threads, curvature=measure_curvature(dataset.all))
 
 
 def fit(
@@ -160,12 +161,6 @@ def _warn(result: Fit, optimizer: str) -> None:
     if result.objective is not None and (result.is_exact or result.stopped != "no_progress"):
         more = f"give it more, as in {optimizer}[max_iterations={2 * max(result.log.n_iterations, 1)}]"
         warn_of_end("the optimiser", result.log, more)
-
-
-def _has_signs(dataset: Dataset) -> bool:
-    """Whether there are dense inputs below zero."""
-    dense = [block.inputs for block in dataset.all.graph.blocks if isinstance(block.inputs, np.ndarray)]
-    return any(inputs.min(initial=0) < 0 for inputs in dense)
 
 
 def read_data(model: Model, data: Any, weights: Any) -> Dataset:

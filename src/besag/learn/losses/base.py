@@ -20,13 +20,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from besag.arrays import Array
+from besag.arrays import Array, BoolArray
 from besag.data.dataset import Batch
 from besag.errors import CapabilityError, ModelError
 from besag.graph.graph import Graph
 from besag.learn.objective import Objective, Product, State, add_each
 from besag.learn.optimisers.hessian import hessian_product
-from besag.model.model import Model
 from besag.registry import Registry
 
 
@@ -40,8 +39,8 @@ class OwnObjective(Protocol):
 class ObjectiveOptions(Protocol):
     """What every objective that has a name offers."""
 
-    def at_work(self, model: Model, n_threads: int | None) -> Objective:
-        """The loss for data of a model; n_threads: in one batch."""
+    def at_work(self, support: BoolArray | None, n_threads: int | None) -> Objective:
+        """The loss for data of a model; support (P,): its hard zeros. n_threads: in one batch."""
 
 
 OBJECTIVES: Registry[ObjectiveOptions] = Registry(
@@ -123,7 +122,9 @@ class OwnLoss(Loss):
         return None if value is None else float(value), slope, following
 
 
-def read_objective(given: Any, model: Model, engine: Any = None, n_threads: int | None = None) -> Objective:
+def read_objective(
+    given: Any, support: BoolArray | None = None, engine: Any = None, n_threads: int | None = None
+) -> Objective:
     """The loss for data of a model, from text or an object; engine: for objectives that take one and name none."""
     if not isinstance(given, (str, type)) and callable(getattr(given, "value_and_grad", None)):
         _refuse_engine(type(given).__name__, engine)
@@ -131,7 +132,7 @@ def read_objective(given: Any, model: Model, engine: Any = None, n_threads: int 
     options = OBJECTIVES.read(given, engine=engine)
     if not hasattr(options, "engine"):
         _refuse_engine(OBJECTIVES.name_of(options), engine)
-    return options.at_work(model, n_threads)
+    return options.at_work(support, n_threads)
 
 
 def _refuse_engine(name: str, engine: Any) -> None:

@@ -29,7 +29,6 @@ from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.result import Result
 from besag.learn.losses.base import Loss
 from besag.learn.objective import Objective
-from besag.model.model import Model
 
 WARMED = ("bp", "trw")  # others might get stuck where they were, such as mean field at a saddle point
 WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
@@ -49,14 +48,14 @@ class LikelihoodOptions:
 
     engine: str | Engine = "auto"
 
-    def at_work(self, model: Model, n_threads: int | None) -> Objective:
-        """The loss for data of a model."""
+    def at_work(self, support: BoolArray | None, n_threads: int | None) -> Objective:
+        """The loss for data of a model with these hard zeros."""
         from besag.learn.losses.sampled import SWEEPS, SampledLikelihood
 
         engine = ENGINES.read(self.engine, n_threads=n_threads)
         if "log_partition" in engine.capabilities.wants:
-            return Likelihood(engine, model.support)
-        return SampledLikelihood(ENGINES.read(engine, n_samples=SWEEPS), model.support)
+            return Likelihood(engine, support)
+        return SampledLikelihood(ENGINES.read(engine, n_samples=SWEEPS), support)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

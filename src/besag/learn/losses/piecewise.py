@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind, concatenate, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, Kind, concatenate, offsets_of
 from besag.data.dataset import Batch
 from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES
@@ -41,7 +41,6 @@ from besag.learn.losses.terms import (
     weighted_rows,
 )
 from besag.learn.losses.tree_pieces import ForestCover, TreePieces
-from besag.model.model import Model
 
 PIECES = ("factors", "trees")
 
@@ -55,11 +54,11 @@ class PiecewiseOptions:
     def __post_init__(self) -> None:
         OBJECTIVES.check_choice(self, "pieces", PIECES)
 
-    def at_work(self, model: Model, n_threads: int | None) -> Loss:
-        """The loss for data of a model."""
+    def at_work(self, support: BoolArray | None, n_threads: int | None) -> Loss:
+        """The loss for data of a model with these hard zeros."""
         if self.pieces == "trees":
-            return TreePieces(ForestCover(ENGINES.read("tree", n_threads=n_threads)), model.support)
-        return FactorPieces(model.support, n_threads)
+            return TreePieces(ForestCover(ENGINES.read("tree", n_threads=n_threads)), support)
+        return FactorPieces(support, n_threads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

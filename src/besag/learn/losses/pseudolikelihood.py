@@ -37,16 +37,15 @@ from besag.learn.losses.terms import (
     share_links,
     weighted_rows,
 )
-from besag.model.model import Model
 
 
 @dataclass(frozen=True, slots=True)
 class PseudolikelihoodOptions:
     """It has none."""
 
-    def at_work(self, model: Model, n_threads: int | None) -> Pseudolikelihood:
-        """The loss for data of a model."""
-        return Pseudolikelihood(model.support, n_threads)
+    def at_work(self, support: BoolArray | None, n_threads: int | None) -> Pseudolikelihood:
+        """The loss for data of a model with these hard zeros."""
+        return Pseudolikelihood(support, n_threads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
