@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from besag.data.dataset import Dataset as Dataset
     from besag.data.structured import StructuredData as StructuredData
     from besag.estimators.chain_crf.estimator import ChainCRF as ChainCRF
+    from besag.estimators.graph_crf import GraphCRF as GraphCRF
+    from besag.estimators.grid_crf import GridCRF as GridCRF
+    from besag.estimators.multi_label_crf import MultiLabelCRF as MultiLabelCRF
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
     from besag.graph.graph import Graph as Graph
@@ -52,7 +55,10 @@ _WHERE = {
     "Evidence": "graph.evidence",
     "FactorGroup": "model.model",
     "Graph": "graph.graph",
+    "GraphCRF": "estimators.graph_crf",
+    "GridCRF": "estimators.grid_crf",
     "Model": "model.model",
+    "MultiLabelCRF": "estimators.multi_label_crf",
     "Pattern": "model.pattern",
     "Problem": "graph.problem",
     "Result": "infer.result",

@@ -178,6 +178,8 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
 
     >>> split_spec("bp[damping=0.3, schedule=residual]")
     ('bp', {'damping': '0.3', 'schedule': 'residual'})
+    >>> split_spec("likelihood[engine=gibbs[n_samples=5, burn_in=9]]")
+    ('likelihood', {'engine': 'gibbs[n_samples=5, burn_in=9]'})
     """
     name, bracket, rest = text.strip().partition("[")
     if not bracket:
@@ -185,12 +187,23 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     if not rest.endswith("]"):
         raise CapabilityError(f"{text!r} opens a bracket and does not close it; write name[option=value,...]")
     options = {}
-    for part in filter(None, (piece.strip() for piece in re.split(r",(?=\s*\w+\s*=)", rest[:-1]))):
+    for part in filter(None, (piece.strip() for piece in _pieces(rest[:-1]))):
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not option:
             raise CapabilityError(f"{text!r}: expected option=value, got {part!r}")
         options[option] = value
     return name.strip(), options
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A list of options, cut at commas before the next option; those within brackets belong to the option before."""
+    start, depth = 0, 0
+    for found in re.finditer(r"[\[\]]|,(?=\s*\w+\s*=)", text):
+        depth += {"[": 1, "]": -1}.get(found.group(), 0)
+        if found.group() == "," and depth == 0:
+            yield text[start : found.start()]
+            start = found.end()
+    yield text[start:]
 
 
 def read_value(text: str) -> object:

@@ -290,3 +290,15 @@ def test_the_way_back_has_the_value_of_the_best_theta(text: str) -> None:
     assert found.log.went_back >= 1
     assert found.objective == pytest.approx(total.value(found.theta), rel=1e-12)
     assert found.history["value"].iloc[-1] == found.objective
+
+
+def test_the_metric_is_the_curvature_where_inputs_are_dense() -> None:
+    data = instances(4, 6)
+    own = besag.objective("likelihood", model_of(data[0]), data)
+    hessian = np.diag(own.hessian(np.zeros(data[0].layout.n_parameters)))
+    metric = own.diagonal(np.zeros(len(hessian))) - 1.0
+    single = own.dataset.all.graph.layout["node"]
+    assert_allclose(metric[single], hessian[single], rtol=1e-6)
+    rows = np.repeat([[0], [1]], [27, 8], axis=0)
+    model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
+    assert_allclose(besag.objective("likelihood", model, rows).diagonal(np.zeros(2)), [4.0, 3.0])

@@ -1,4 +1,4 @@
-"""`besag demo`: a chest clinic, from a network to a diagnosis."""
+"""`besag demo`: a chest clinic, from a network to a diagnosis; and pixels of a picture, labelled by what was learnt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from besag.infer.result import Result
     from besag.model.model import Model
 
-HELP = "a worked example: a network, its marginals with and without evidence, and a picture"
+HELP = "worked examples: a network with and without evidence, and a picture whose pixels are labelled"
 EVIDENCE = {"asia": "yes", "dysp": "yes"}
 
 
@@ -48,7 +48,18 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"  {', '.join(f'{name}={state}' for name, state in best.assignment.items() if name not in EVIDENCE)}\n")
     print(f"Engine: {after.diagnostics['engine']} ({after.bound}); {after.diagnostics['reason']}.\n")
     print(picture(model, before, after, arguments.out, known))
+    print(f"\n{segmentation(arguments.out)}")
     return ANSWERED
+
+
+def segmentation(folder: Path) -> str:
+    """What `demo_picture` shows, or what is missing for it."""
+    from besag.cli.demo_picture import show_picture
+
+    try:
+        return show_picture(folder)
+    except ImportError as error:
+        return f"No picture was labelled: {error}; pip install besag[plot]"
 
 
 def marginals_table(model: Model, before: Result, after: Result) -> str:

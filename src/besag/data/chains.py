@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import IntArray, concatenate, freeze, offsets_of
+from besag.arrays import IntArray, offsets_of
 from besag.data.attributes import Features
-from besag.graph.graph import Block, Graph
+from besag.data.unions import FactorArrays, union_graph
+from besag.graph.graph import Graph
 from besag.model.layout import Layout
 from besag.model.template import Inputs, Template
-from besag.model.variable import RangeNames, Variables
 
 
 class ChainTemplates(NamedTuple):
@@ -40,26 +40,15 @@ class ChainTemplates(NamedTuple):
 def chain_graph(templates: ChainTemplates, states: Sequence[str], lengths: IntArray, inputs: Inputs) -> Graph:
     """The union of chains with these lengths (N,), inputs (sum of lengths, D) of the state factors."""
     offsets = offsets_of(lengths)
-    parts: list[tuple[Template | None, IntArray, Inputs]] = [
+    parts = [
         (templates.state, np.arange(offsets[-1])[:, None], inputs),
         (templates.transition, windows(offsets, 2), None),
         (templates.triple, windows(offsets, 3), None),
         (templates.begin, offsets[:-1][lengths > 0][:, None], None),
         (templates.end, (offsets[1:] - 1)[lengths > 0][:, None], None),
     ]
-    blocks: list[Block] = []
-    for template, scopes, own in parts:
-        if template is not None and len(scopes):
-            blocks.append(Block(template, blocks[-1].stop if blocks else 0, freeze(scopes), own))
-    order, counts = _numbering([block.scopes[:, 0] for block in blocks], offsets)
-    return Graph(
-        variables=Variables(RangeNames(int(offsets[-1])), (tuple(states),), np.zeros(offsets[-1], np.int64)),
-        layout=templates.layout(),
-        blocks=tuple(blocks),
-        instance_offsets=freeze(offsets),
-        factor_order=freeze(order),
-        factor_offsets=freeze(offsets_of(counts)),
-    )
+    given = [FactorArrays(template, scopes, own) for template, scopes, own in parts if template is not None]
+    return union_graph(templates.layout(), given, states, offsets)
 
 
 def windows(offsets: IntArray, size: int) -> IntArray:
@@ -68,12 +57,6 @@ def windows(offsets: IntArray, size: int) -> IntArray:
     last = np.repeat(offsets[1:], np.diff(offsets))
     starts = starts[starts + size <= last]
     return starts[:, None] + np.arange(size)
-
-
-def _numbering(firsts: list[IntArray], offsets: IntArray) -> tuple[IntArray, IntArray]:
-    """The factors ordered by instance, numbered block by block, and how many each instance has."""
-    instance = np.searchsorted(offsets, concatenate(firsts, np.int64), side="right") - 1
-    return np.argsort(instance, kind="stable"), np.bincount(instance, minlength=len(offsets) - 1)
 
 
 def csr_inputs(features: Features, n_attributes: int) -> Any:

@@ -30,7 +30,7 @@ SHARD_VARIABLES = 1 << 14  # of a shard, at least: enough that the cost of calli
 MOST_SHARDS = 4  # since each makes a gradient of all parameters
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Batch(Rebuilt):
     """Instances on a Graph: labels (1, V) of a union or (N, V) of rows, weights (N,) or None = all one."""
 

@@ -26,7 +26,12 @@ from besag.learn.checkpoint import BROKEN
 from besag.learn.optimisers.base import OPTIMIZERS, Descending
 
 FORMAT = "besag estimator 1"
-STORED = {"ChainCRF": "besag.estimators.chain_crf.estimator"}
+STORED = {
+    "ChainCRF": "besag.estimators.chain_crf.estimator",
+    "GraphCRF": "besag.estimators.graph_crf",
+    "GridCRF": "besag.estimators.grid_crf",
+    "MultiLabelCRF": "besag.estimators.multi_label_crf",
+}
 
 
 def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:

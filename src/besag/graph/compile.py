@@ -18,6 +18,7 @@ from besag.model.layout import Layout
 from besag.model.template import Template, join_inputs
 from besag.model.variable import UnionNames, Variables, take_variables
 from besag.views import count_up, counts_up, join_views
+from besag.views import take as take_view
 
 if TYPE_CHECKING:
     from besag.model.model import FactorGroup
@@ -142,7 +143,8 @@ def _members(of_factor: IntArray, instances: IntArray) -> tuple[IntArray, IntArr
 
 
 def _take_block(block: Block, local: IntArray, shift: IntArray, start: int) -> Block:
-    inputs = block.inputs if block.inputs is None else block.inputs[local]
+    inputs = take_view(block.inputs, local) if isinstance(block.inputs, np.ndarray) else block.inputs
+    inputs = inputs[local] if hasattr(inputs, "tocsr") else inputs
     names = None if block.names is None else tuple(block.names[i] for i in local)
     scopes = freeze(block.scopes[local] + shift[:, None])
     return Block(block.template, start, scopes, inputs, names)

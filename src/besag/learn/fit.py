@@ -17,13 +17,14 @@ import numpy as np
 from besag.arrays import Array
 from besag.data.dataset import Dataset
 from besag.data.structured import StructuredData
-from besag.errors import ApproximationWarning, CapabilityError, ModelError, warn
-from besag.infer.engine import ENGINES, Engine
+from besag.errors import ApproximationWarning, ModelError, warn
+from besag.infer.engine import Engine
 from besag.infer.iterate import clear_interrupts
 from besag.learn.checkpoint import Checkpoint
+from besag.learn.curvature import measure_curvature
 from besag.learn.history import History, OnIteration
-from besag.learn.losses.likelihood import Likelihood
-from besag.learn.objective import Total, thread_count
+from besag.learn.losses.base import OwnObjective, read_objective
+from besag.learn.objective import Objective, Total, thread_count
 from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
 from besag.learn.penalty import Strength, penalty_of
 from besag.learn.training import Resume, minimum, warn_of_end
@@ -32,51 +33,54 @@ from besag.model.model import Model
 if TYPE_CHECKING:
     import pandas as pd
 
-OBJECTIVES = ("likelihood",)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
     """What was learnt: the model with theta, the value of the objective there, and how it came about.
 
-    stopped: converged, max_iterations, time_limit, interrupted, no_progress or early_stopping. is_exact: False where
-    inference was approximate, and with it value and gradient. checkpoint: what `resume=` goes on from;
-    `checkpoint.save(path)` keeps it in a file.
+    objective: None where it has a gradient only. stopped: converged, max_iterations, time_limit, interrupted,
+    no_progress or early_stopping. is_exact: False where inference was approximate, and with it value and gradient.
+    surrogate: the name of what stood in for the likelihood, None where nothing did. checkpoint: what `resume=` goes on
+    from; `checkpoint.save(path)` keeps it in a file.
     """
 
     model: Model
     theta: Array
-    objective: float
+    objective: float | None
     converged: bool
     stopped: str
     is_exact: bool
+    surrogate: str | None
     log: History
     checkpoint: Checkpoint
 
     @property
     def history(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step, and held_out where there are such data."""
+        """Columns iteration, seconds, value, grad_norm, step, held_out; without those of which there are none."""
         return self.log.to_frame()
 
     def __repr__(self) -> str:
-        about = f"objective={self.objective:.6g}, stopped={self.stopped!r} after {self.log.n_iterations} iterations"
+        value = self.objective if self.objective is None else f"{self.objective:.6g}"
+        about = f"objective={value}, stopped={self.stopped!r} after {self.log.n_iterations} iterations"
         return f"Fit({len(self.theta)} parameters, {about})"
 
 
 def objective(
-    name: str,
+    name: str | Objective | OwnObjective,
     model: Model,
     data: Any,
     *,
     l1: Strength = 0.0,
     l2: Strength = 0.0,
-    engine: str | Engine = "auto",
+    engine: str | Engine | None = None,
     weights: Any = None,
     n_threads: int | None = None,
 ) -> Total:
     """The function of theta that `fit` minimises: value_and_grad(theta), hessian(theta), standard_errors(theta).
 
-    l1 is not in its value: the function is smooth, and optimisers deal with l1.
+    name: likelihood, pseudolikelihood or piecewise, with options in the text, as in "piecewise[pieces=trees]"; or an
+    object with value_and_grad(theta, batch, state), see `besag.learn.losses.base`. engine: of likelihood, "auto" unless
+    given. l1 is not in its value: the function is smooth, and optimisers deal with l1.
 
     >>> import besag
     >>> model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
@@ -84,24 +88,23 @@ def objective(
     >>> print(f"{value:.4f}", gradient)
     2.0794 [ 0.5 -0.5]
     """
-    if name not in OBJECTIVES:
-        raise CapabilityError(f"no objective is named {name!r}; there are {', '.join(OBJECTIVES)}")
     dataset = read_data(model, data, weights)
     alone = dataset.all.is_rows or len(dataset) == 1  # else threads have a shard each
     threads = thread_count(n_threads) if alone else 1
-    likelihood = Likelihood(ENGINES.read(engine, n_threads=threads), model.support)
-    return Total(likelihood, dataset, penalty_of(model.layout, l1, l2), n_threads=n_threads)
+    loss = read_objective(name, model.support, engine, threads)
+    penalty = penalty_of(model.layout, l1, l2)
+    return Total(loss, dataset, penalty, n_threads=n_threads, curvature=measure_curvature(dataset.all))
 
 
 def fit(
     model: Model,
     data: Any,
     *,
-    objective: str = "likelihood",
+    objective: str | Objective | OwnObjective = "likelihood",
     optimizer: str | Optimizer = "lbfgs",
     l1: Strength = 0.0,
     l2: Strength = 0.0,
-    engine: str | Engine = "auto",
+    engine: str | Engine | None = None,
     weights: Any = None,
     theta: Any = None,
     held_out: Any = None,
@@ -127,15 +130,14 @@ def fit(
     others = None if held_out is None else read_data(model, held_out, None)
     with clear_interrupts():
         found = minimum(total, method, start, held_out=others, time_limit=time_limit, on_step=on_step, resume=resume)
-    likelihood = total.objective
-    assert isinstance(likelihood, Likelihood)
     result = Fit(
         model.with_theta(found.theta),
         found.theta,
-        found.history.value,
+        found.history.value if total.has_value else None,
         found.history.converged,
         found.history.stopped or "",
-        likelihood.is_exact,
+        total.objective.is_exact,
+        total.objective.surrogate,
         found.history,
         found.checkpoint,
     )
@@ -155,7 +157,8 @@ def _warn(result: Fit, optimizer: str) -> None:
                 'engine="exact" gives exact ones, or refuses'
             )
         )
-    if result.is_exact or result.stopped != "no_progress":  # an approximation may have no minimum where it seems
+    # An approximation may have no minimum where it seems, and without values nothing is seen to converge.
+    if result.objective is not None and (result.is_exact or result.stopped != "no_progress"):
         more = f"give it more, as in {optimizer}[max_iterations={2 * max(result.log.n_iterations, 1)}]"
         warn_of_end("the optimiser", result.log, more)
 

@@ -33,7 +33,8 @@ class History:
     """Rows so far; stopped: why the fit ended, as `besag.infer.iterate` has it.
 
     went_back: how many of the last rows are no iterations, but the way back to a theta that was left behind. held_out:
-    the loss on held-out data at each row, where there are some.
+    the loss on held-out data at each row, where there are some. has_value: False for objectives with a gradient only,
+    whose rows have nan in place of values.
     """
 
     rows: list[Iteration] = field(default_factory=list)
@@ -41,6 +42,7 @@ class History:
     began: float = field(default_factory=time.perf_counter)
     went_back: int = 0
     held_out: list[float] = field(default_factory=list)
+    has_value: bool = True
 
     @property
     def converged(self) -> bool:
@@ -75,8 +77,9 @@ class History:
         self.went_back += 1
 
     def to_frame(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step, and held_out where there are such data."""
+        """Columns iteration, seconds, value, grad_norm, step, held_out; without those of which there are none."""
         import pandas as pd
 
         frame = pd.DataFrame(self.rows, columns=list(Iteration._fields))
+        frame = frame if self.has_value else frame.drop(columns="value")
         return frame.assign(held_out=self.held_out) if self.held_out else frame

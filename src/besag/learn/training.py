@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from besag.arrays import Array, norm
-from besag.errors import ConvergenceWarning, ModelError, warn
+from besag.errors import CapabilityError, ConvergenceWarning, ModelError, warn
 from besag.infer.iterate import clear_interrupts
 from besag.learn.checkpoint import Checkpoint, load_checkpoint
 from besag.learn.early import PREFIX, HeldOut
@@ -48,6 +48,8 @@ def minimum(
     before = None if resume is None else _resumed(total, resume)
     kept, watch = ({} if before is None else before.kept), None
     if held_out is not None:
+        if not total.has_value:
+            raise CapabilityError("held_out= watches values, and this objective has a gradient only: leave it out")
         begin, first = (start, 0) if before is None else (before.theta, before.iteration)
         watch = HeldOut(total, held_out, begin, first, kept)
         if before is not None:

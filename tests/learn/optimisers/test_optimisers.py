@@ -14,7 +14,7 @@ from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError
 from besag.learn.checkpoint import load_checkpoint, save_checkpoint
 from besag.learn.history import Iteration
-from besag.learn.objective import Product
+from besag.learn.objective import Product, State
 from besag.learn.optimisers.base import OPTIMIZERS
 from besag.learn.penalty import Penalty
 
@@ -44,6 +44,8 @@ ALL = (
 
 class Logistic:
     """Multinomial logistic regression: D features, K classes, theta the (D, K) weights."""
+
+    has_value = True
 
     def __init__(self, n: int = 60, d: int = 4, k: int = 3, l1: float = 0.0, l2: float = 0.5, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
@@ -87,13 +89,13 @@ class Logistic:
         _, p = self._probabilities(theta, slice(None))
         return ((self.x**2).T @ (p * (1.0 - p))).ravel() + 2.0 * self.penalty.l2
 
-    def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
+    def sampled(self, theta: Array, instances: IntArray, state: State = None) -> tuple[float, Array, State]:
         self.samples += 1
         assert len(instances)
         loss, gradient = self._loss(theta, instances)
         added, more = self.penalty.smooth(theta)
         scale = self.n / len(instances)
-        return scale * loss + added, scale * gradient + more
+        return scale * loss + added, scale * gradient + more, None
 
     def whole(self, theta: Array) -> float:
         return self.value_and_grad(theta)[0] + float((self.penalty.l1 * np.abs(theta)).sum())
@@ -313,7 +315,7 @@ def test_a_stochastic_method_goes_on_within_an_epoch() -> None:
     class Interrupted(Logistic):
         left = 100
 
-        def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
+        def sampled(self, theta: Array, instances: IntArray, state: State = None) -> tuple[float, Array, State]:
             self.left -= 1
             if not self.left:
                 raise KeyboardInterrupt

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError
+from besag.learn.objective import State
 from besag.learn.optimisers.base import OPTIMIZERS
 from tests.learn.optimisers.test_optimisers import Logistic, least, proximal
 
@@ -52,9 +53,9 @@ class Cliff(Logistic):
         value, gradient = super().value_and_grad(theta)
         return value + self.height * float((theta**4).sum()), gradient + 4 * self.height * theta**3
 
-    def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
-        value, gradient = super().sampled(theta, instances)
-        return value + self.height * float((theta**4).sum()), gradient + 4 * self.height * theta**3
+    def sampled(self, theta: Array, instances: IntArray, state: State = None) -> tuple[float, Array, State]:
+        value, gradient, _ = super().sampled(theta, instances)
+        return value + self.height * float((theta**4).sum()), gradient + 4 * self.height * theta**3, None
 
 
 def test_epochs_that_end_higher_are_taken_back() -> None:
@@ -71,9 +72,9 @@ def test_epochs_that_end_higher_are_taken_back() -> None:
 class Uphill(Logistic):
     """Gradients of batches that lead upwards."""
 
-    def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
-        value, gradient = super().sampled(theta, instances)
-        return value, gradient + 1e6 * np.sign(theta) * np.abs(theta + 1e-3)
+    def sampled(self, theta: Array, instances: IntArray, state: State = None) -> tuple[float, Array, State]:
+        value, gradient, _ = super().sampled(theta, instances)
+        return value, gradient + 1e6 * np.sign(theta) * np.abs(theta + 1e-3), None
 
     def value_and_grad(self, theta: Array) -> tuple[float, Array]:
         value, gradient = super().value_and_grad(theta)
@@ -126,7 +127,7 @@ class Interrupted(Cliff):
         super().__init__()
         self.last = last
 
-    def sampled(self, theta: Array, instances: IntArray) -> tuple[float, Array]:
+    def sampled(self, theta: Array, instances: IntArray, state: State = None) -> tuple[float, Array, State]:
         if self.samples == self.last:
             raise KeyboardInterrupt
         return super().sampled(theta, instances)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import product
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from besag.data.chains import ChainTemplates
 from besag.data.labels import Labels, sequences_of_labels
 from besag.data.numbering import Numbering
 from besag.errors import ModelError
-from besag.estimators.base import Estimator, check_choice
+from besag.estimators.base import check_choice
 from besag.estimators.chain_crf.data import (
     Data,
     dataset_of,
@@ -40,23 +39,18 @@ from besag.estimators.chain_crf.inference import (
     split,
 )
 from besag.estimators.chain_crf.schemes import SCHEMES, Allowed, allow_transitions
-from besag.estimators.files import save_estimator
-from besag.infer.iterate import clear_interrupts
-from besag.learn.history import History, Iteration, OnIteration
+from besag.estimators.learner import Learner, check_file, check_labels_to_save
+from besag.learn.history import History, OnIteration
 from besag.learn.losses.chains.likelihood import ChainLikelihood
 from besag.learn.losses.likelihood import Likelihood
-from besag.learn.objective import Instances, Objective, Total, thread_count
-from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
+from besag.learn.objective import Objective, Total, thread_count
+from besag.learn.optimisers.base import Optimizer
 from besag.learn.penalty import penalty_of
-from besag.learn.training import minimum, warn_of_end
 from besag.metrics import accuracy
 from besag.model.pattern import Pattern
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-class ChainCRF(Estimator):
+class ChainCRF(Learner):
     """A linear-chain CRF on attributes: lists of strings or dicts, as CRFsuite reads them, or arrays (T, D).
 
     l1, l2: penalties, to a loss that is summed over instances. pairs: which pairs of attributes and labels have a
@@ -113,7 +107,7 @@ class ChainCRF(Estimator):
         """
         self._check_parameters()
         if checkpoint is not None:
-            _check_file(checkpoint)
+            check_file(checkpoint)
         with training_data(X, y, sample_weight, self.scratch) as training:
             attributes, classes = training.attributes, training.labels.classes
             n, k = len(attributes), len(classes)
@@ -161,60 +155,19 @@ class ChainCRF(Estimator):
         penalty = penalty_of(templates.layout(), self.l1, self.l2)
         return Total(loss, dataset_of(templates, data), penalty, n_threads=thread_count(self.n_jobs))
 
-    def _learn(
-        self,
-        total: Total,
-        held_out: Instances | None,
-        checkpoint: str | PathLike[str] | None,
-        on_step: OnIteration | None,
-    ) -> Array:
-        is_named = isinstance(self.optimizer, str)  # an object has its own
-        fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)} if is_named else {}
-        method = OPTIMIZERS.read(self.optimizer, **fill)
-        with clear_interrupts():
-            found = minimum(
-                total,
-                method,
-                np.zeros(len(total.statistics)),
-                held_out=held_out,
-                time_limit=self.time_limit,
-                on_step=on_step,
-                resume=checkpoint if checkpoint is not None and Path(checkpoint).exists() else None,
-            )
-        if checkpoint is not None:
-            found.checkpoint.save(checkpoint)
-        self._history: History = found.history
-        warn_of_end("ChainCRF", found.history, f"more than max_iter={method.max_iterations} may help")
-        return np.asarray(found.theta)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted estimator to one file, without pickle; `besag.load` reads it."""
-        self._check_fitted()
-        save_estimator(self, path)
-
     def _stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        model, history = self._model(), self._history
-        for label in model.classes:
-            if not isinstance(label, (str, int, float)):
-                raise ModelError(f"only labels that are texts or numbers can be saved, got {label!r}")
-        told = {
+        model = self._model()
+        check_labels_to_save(model.classes)
+        told, arrays = self._stored_history()
+        told |= {
             "classes": list(model.classes),
             "attributes": list(model.attributes.numbering),
             "columns": model.attributes.columns,
             "sparse": model.attributes.is_sparse,
-            "stopped": history.stopped,
-            "went_back": history.went_back,
         }
         pattern, transition = model.templates.state.pattern, model.templates.transition
         assert pattern is not None
-        rows = np.array(history.rows, np.float64).reshape(-1, len(Iteration._fields))
-        arrays: dict[str, AnyArray] = {
-            "theta": model.theta,
-            "rows": pattern.rows,
-            "columns": pattern.columns,
-            "history": rows,
-            "held_out": np.array(history.held_out, np.float64),
-        }
+        arrays |= {"theta": model.theta, "rows": pattern.rows, "columns": pattern.columns}
         if transition.support is not None:
             arrays["transitions"] = transition.support
             for name, template in (("first", model.templates.begin), ("last", model.templates.end)):
@@ -236,9 +189,7 @@ class ChainCRF(Estimator):
         pattern = Pattern(arrays["rows"], arrays["columns"])
         templates = chain_templates(len(attributes), len(classes), pattern, crf.order, allowed)
         crf.model_ = ChainModel(classes, attributes, templates, arrays["theta"])
-        rows = [Iteration(int(number), *rest) for number, *rest in arrays["history"].tolist()]
-        held_out = arrays["held_out"].tolist()
-        crf._history = History(rows, told["stopped"], went_back=told["went_back"], held_out=held_out)
+        crf._restore_history(told, arrays)
         return crf
 
     # What was learnt -------------------------------------------------------------------------------------------------
@@ -247,36 +198,6 @@ class ChainCRF(Estimator):
     def classes_(self) -> list[Any]:
         """The labels, sorted: the columns of marginals."""
         return list(self._model().classes)
-
-    @property
-    def history_(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step, and held_out if such data were given."""
-        self._check_fitted()
-        return self._history.to_frame()
-
-    @property
-    def objective_(self) -> float:
-        """Loss plus penalty at the end."""
-        self._check_fitted()
-        return self._history.value
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations of the optimiser."""
-        self._check_fitted()
-        return self._history.n_iterations
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the optimiser reached its tolerance."""
-        self._check_fitted()
-        return self._history.converged
-
-    @property
-    def stopped_(self) -> str | None:
-        """Why the fit ended: converged, max_iterations, time_limit, interrupted, no_progress or early_stopping."""
-        self._check_fitted()
-        return self._history.stopped
 
     @property
     def state_features_(self) -> dict[tuple[str, Any], float]:
@@ -361,16 +282,3 @@ class ChainCRF(Estimator):
         found = self.predict(X)
         right = [labels for _, labels in sequences_of_labels(y, np.array([len(labels) for labels in found], np.int64))]
         return accuracy(right, found, ignore=None, sample_weight=sample_weight)
-
-
-def _plain(value: Any) -> Any:
-    """numpy's numbers as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _check_file(path: Any) -> None:
-    """ModelError, before any work is done, if a checkpoint could not be written."""
-    if not isinstance(path, (str, PathLike)):
-        raise ModelError(f"checkpoint must be the path of a file, got {path!r}")
-    if Path(path).is_dir() or not Path(path).parent.is_dir():
-        raise ModelError(f"checkpoint must be a file in an existing folder, got {str(path)!r}")

@@ -1,5 +1,7 @@
 """Losses, which learning minimises, one module each.
 
-Read `besag.learn.objective` for the interface of a loss; `likelihood` works with any engine, `chains` computes the same
-for first-order chains by one kernel.
+Read `besag.learn.objective` for the interface of a loss, and `base` for how they are named, OBJECTIVES, and what they
+share. `likelihood` works with any engine that has log Z, `sampled` with one that draws; `chains` computes the same for
+first-order chains by one kernel. `pseudolikelihood` and `piecewise` are sums over few states at a time, `terms`; with
+`tree_pieces` the pieces of the latter are forests.
 """

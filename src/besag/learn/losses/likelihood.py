@@ -15,9 +15,7 @@ With an engine that is not exact, value and gradient are those of its approximat
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +27,8 @@ from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
 from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.result import Result
-from besag.learn.objective import Product, add_each
-from besag.learn.optimisers.hessian import hessian_product
+from besag.learn.losses.base import Loss
+from besag.learn.objective import Objective
 
 WARMED = ("bp", "trw")  # others might get stuck where they were, such as mean field at a saddle point
 WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
@@ -44,8 +42,24 @@ class Carried(NamedTuple):
     clamped: Result | None
 
 
+@dataclass(frozen=True, slots=True)
+class LikelihoodOptions:
+    """engine: the text of one, or an engine; it gives log Z and moments, or moments alone."""
+
+    engine: str | Engine = "auto"
+
+    def at_work(self, support: BoolArray | None, n_threads: int | None) -> Objective:
+        """The loss for data of a model with these hard zeros."""
+        from besag.learn.losses.sampled import SWEEPS, SampledLikelihood
+
+        engine = ENGINES.read(self.engine, n_threads=n_threads)
+        if "log_partition" in engine.capabilities.wants:
+            return Likelihood(engine, support)
+        return SampledLikelihood(ENGINES.read(engine, n_samples=SWEEPS), support)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Likelihood:
+class Likelihood(Loss):
     """The loss of theta by inference with an engine; support (P,): hard zeros of the model's tables."""
 
     engine: Engine
@@ -79,34 +93,17 @@ class Likelihood:
             n = int(np.argmax(wrong))
             raise EvidenceError(impossible(n if batch.numbers is None else int(batch.numbers[n])))
 
-    def add(
-        self,
-        theta: Array,
-        batches: Sequence[Batch],
-        states: Sequence[Carried | None],
-        gradient: Array,
-        n_threads: int | None,
-    ) -> tuple[list[float], list[Carried]]:
-        """Values and gradients of some batches."""
-        return add_each(partial(self.value_and_grad, theta), batches, states, gradient, n_threads)
-
     def value_and_grad(self, theta: Array, batch: Batch, state: Carried | None) -> tuple[float, Array, Carried]:
         """sum_n w_n log Z_n, minus that of the clamped phase if labels are unknown; its gradient (P,); the state."""
-        hidden = _hidden(batch) if state is None else state.hidden
+        hidden = hidden_part(batch) if state is None else state.hidden
         value, moments, free = self._phase(
-            theta, batch.graph, _phase_weights(batch), None, state and state.free, batch.numbers
+            theta, batch.graph, phase_weights(batch), None, state and state.free, batch.numbers
         )
         gradient, clamped = np.negative(moments, out=moments), None
         if hidden is not None:
             known, moments, clamped = self._clamped(theta, hidden, state and state.clamped)
             value, gradient = value - known, gradient + moments
         return value, gradient, Carried(hidden, free, clamped)
-
-    def hessian_vector(self, theta: Array, batch: Batch) -> Product:
-        """Products with the Hessian of L at theta."""
-        state = self.value_and_grad(theta, batch, None)[2]
-        reach = partial(largest_change, batch.graph)
-        return hessian_product(lambda point: self.value_and_grad(point, batch, state)[1], theta, reach)
 
     def _clamped(self, theta: Array, hidden: Batch, warm: Result | None) -> tuple[float, Array, Result | None]:
         """sum_n w_n log Z_n and its statistics with the known labels as evidence."""
@@ -144,18 +141,12 @@ class Likelihood:
         return float(total), graph.moments(result.table_moments), kept
 
 
-def largest_change(graph: Graph, theta: Array) -> float:
-    """The largest change of a log-potential of a graph by theta; those that are ruled out do not change."""
-    logs = np.abs(graph.bind(theta).log_potentials)
-    return float(logs.max(initial=0.0, where=logs < np.inf))
-
-
 def impossible(n: int) -> str:
     """The message for an instance without a possible labelling."""
     return f"instance {n} has no labelling of positive probability: its labels meet hard zeros"
 
 
-def _phase_weights(batch: Batch) -> Array | None:
+def phase_weights(batch: Batch) -> Array | None:
     """(N,): the weights of the free phase; all rows of one graph share one log Z."""
     if not batch.is_rows:
         return batch.weights
@@ -171,7 +162,7 @@ def is_complete(batch: Batch) -> BoolArray:
     return np.asarray(unknown[offsets[1:]] == unknown[offsets[:-1]])
 
 
-def _hidden(batch: Batch) -> Batch | None:
+def hidden_part(batch: Batch) -> Batch | None:
     """The instances with unknown labels."""
     complete = is_complete(batch)
     if complete.all():

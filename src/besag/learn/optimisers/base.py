@@ -139,10 +139,17 @@ class Point(NamedTuple):
 
 
 class Method:
-    """An optimiser at work on one function; what most methods share."""
+    """An optimiser at work on one function; what most methods share. compares_values: whether it cannot do without."""
+
+    compares_values = True
 
     def __init__(self, optimizer: Optimizer, function: Function) -> None:
         self.optimizer, self.function = optimizer, function
+        if self.compares_values and not function.has_value:
+            raise CapabilityError(
+                f"optimizer {OPTIMIZERS.name_of(optimizer)!r} compares values, and this objective has a gradient only: "
+                "take adam, momentum, adagrad or sgd[step=0.1]"
+            )
 
     def begin(self, theta: Array) -> Point:
         """The point to start at, evaluated."""
@@ -191,7 +198,8 @@ class Descent:
     ) -> None:
         self.method, self.clock, self.on_step = method, clock, on_step
         self.history, self.point = _started(method, theta) if resume is None else _resumed(method, theta, resume)
-        self.is_stuck, self.is_ended = not math.isfinite(self.point.value) and resume is None, False
+        is_lost = method.function.has_value and not math.isfinite(self.point.value)
+        self.is_stuck, self.is_ended = is_lost and resume is None, False
 
     def advance(self) -> Stopped | None:
         """Why to stop here; None after one more step."""
@@ -252,7 +260,7 @@ def _check_time_limit(given: Any) -> None:
 
 
 def _started(method: Method, theta: Array) -> tuple[History, Point]:
-    history, point = History(), method.begin(np.array(theta, np.float64))
+    history, point = History(has_value=method.function.has_value), method.begin(np.array(theta, np.float64))
     history.add(point.value, point.grad_norm, 0.0)
     return history, point
 
@@ -263,7 +271,8 @@ def _resumed(method: Method, theta: Array, resume: Checkpoint) -> tuple[History,
         raise CapabilityError(f"resume must be a checkpoint of {name!r}, got one of {resume.optimizer!r}")
     if resume.theta.shape != np.shape(theta):
         raise CapabilityError(f"resume is of {len(resume.theta)} parameters, expected {len(theta)}")
-    history = History(list(resume.rows), began=time.perf_counter() - resume.seconds)
+    began, has_value = time.perf_counter() - resume.seconds, method.function.has_value
+    history = History(list(resume.rows), began=began, has_value=has_value)
     last = resume.rows[-1]
     kept = method.unpacked(resume.kept)
     return history, Point(resume.iteration, resume.theta, last.value, last.grad_norm, last.step, kept)

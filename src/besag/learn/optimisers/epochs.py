@@ -2,6 +2,9 @@
 
 An iteration is an epoch: all instances in a new random order, cut into batches. Every batch is a step of its own to
 Ctrl-C and to the time limit; a checkpoint has the order and the position within it.
+
+The state of an objective goes from batch to batch within the points. Where an objective has no value, the gradient norm
+of an epoch is that of the mean of its batches' gradients, and nothing is evaluated besides.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from besag.learn.optimisers.schedules import scale_step
 if TYPE_CHECKING:
     from besag.learn.optimisers.stochastic import Moments, Stochastic
 
+PREFIX = "state."  # of what a checkpoint holds of an objective's state
+
 
 class Epochs(Method):
     """What stochastic methods share; size: the number of instances of a batch. own: what only their points keep."""
@@ -37,7 +42,8 @@ class Epochs(Method):
     def beginning(self) -> dict[str, Any]:
         """What points keep, before the first epoch."""
         generator = json.dumps(np.random.default_rng(self.optimizer.seed).bit_generator.state)
-        return {"generator": generator, "order": np.zeros(0, np.int64), "position": 0, "size": self.size}
+        order = np.zeros(0, np.int64)
+        return {"generator": generator, "order": order, "position": 0, "size": self.size, "state": None}
 
     def drawn(self, point: Point) -> dict[str, Any]:
         """What a point keeps; at the start of an epoch with a new order, and the generator's state after it."""
@@ -69,7 +75,13 @@ class Epochs(Method):
         with np.errstate(over="ignore", invalid="ignore"):
             value, gradient = self.function.value_and_grad(theta)
             slope = pseudo_gradient(self.function, theta, gradient)
-            return value + self.function.penalty.absolute(theta), norm(slope), gradient
+            total = math.nan if value is None else value + self.function.penalty.absolute(theta)
+            return total, norm(slope), gradient
+
+    def packed(self, point: Point) -> dict[str, Kept]:
+        kept = dict(point.kept)
+        state: Mapping[str, Kept] = kept.pop("state") or {}
+        return kept | {PREFIX + name: value for name, value in state.items()}
 
     def unpacked(self, kept: Mapping[str, Kept]) -> Mapping[str, Kept]:
         if self.own not in kept:
@@ -81,13 +93,16 @@ class Epochs(Method):
                 f"resume is within an epoch of {was[0]} instances in batches of {was[1]}, got {now[0]} in batches of "
                 f"{now[1]}; go on with the same"
             )
-        return {**kept, "size": self.size}
+        state = {name.removeprefix(PREFIX): value for name, value in kept.items() if name.startswith(PREFIX)}
+        others = {name: value for name, value in kept.items() if not name.startswith(PREFIX)}
+        return {**others, "size": self.size, "state": state or None}  # type: ignore[dict-item]
 
 
 class Scheduled(Epochs):
     """Steps by a schedule, and averages of theta."""
 
     own = "n_averaged"
+    compares_values = False
 
     def __init__(self, optimizer: Stochastic, function: Function, size: int) -> None:
         Epochs.__init__(self, optimizer, function, size)
@@ -102,12 +117,14 @@ class Scheduled(Epochs):
     def step(self, point: Point) -> Point:
         """One batch; with the last one of an epoch, its evaluation where that is due."""
         kept = self.drawn(point)
-        sampled, gradient = self.function.sampled(point.theta, self.batch(kept))
-        if not math.isfinite(sampled):
+        sampled, gradient, kept["state"] = self.function.sampled(point.theta, self.batch(kept), kept["state"])
+        if not (np.isfinite(gradient).all() if sampled is None else math.isfinite(sampled)):
             return point._replace(iteration=point.iteration + 1, step=0.0, kept={**kept, "position": 0})
         theta, step, moments = self._moved(point, gradient, kept["position"] // self.size)
         kept.update(moments)
         kept.update(self._average(point, theta))
+        if not self.function.has_value:
+            kept["slopes"] = gradient + (kept["slopes"] if point.is_within else 0.0)
         kept["position"] = self.after(kept["position"])
         moved = point._replace(theta=theta, value=math.nan, grad_norm=math.nan, step=step, kept=kept)
         return moved if moved.is_within else self._ended(moved)
@@ -143,5 +160,14 @@ class Scheduled(Epochs):
         return shown
 
     def measured(self, point: Point) -> tuple[float, float]:
+        if not self.function.has_value:
+            return math.nan, self._mean_norm(point)
         value, grad_norm, _ = self.evaluated(self.shown(point))
         return value, grad_norm
+
+    def _mean_norm(self, point: Point) -> float:
+        """The norm of the mean gradient of the batches of an epoch so far."""
+        if "slopes" not in point.kept:
+            return point.grad_norm
+        n_batches = point.kept["position"] // self.size or self.n_batches
+        return norm(pseudo_gradient(self.function, point.theta, point.kept["slopes"] / n_batches))

@@ -30,6 +30,7 @@ from besag.infer.engine import ENGINES
 from besag.infer.trees.kernels.pair_passes import DELTA
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
+from besag.learn.losses.base import Loss
 from besag.learn.losses.chains.shards import NOTHING, Kept, Phase, Shard, ShardWork, compile_shard, cuts_of, load_shard
 from besag.learn.losses.likelihood import Likelihood
 from besag.learn.objective import Product
@@ -70,7 +71,7 @@ class Transitions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChainLikelihood:
+class ChainLikelihood(Loss):
     """An Objective on Sequences, for templates without triples whose pattern is sorted."""
 
     templates: ChainTemplates

@@ -1,0 +1,127 @@
+"""An estimator that minimises an objective: what its fit shares with others, and what it tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array
+from besag.errors import ModelError
+from besag.estimators.base import Estimator
+from besag.estimators.files import save_estimator
+from besag.infer.iterate import clear_interrupts
+from besag.learn.history import History, Iteration, OnIteration
+from besag.learn.objective import Instances, Total
+from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
+from besag.learn.training import minimum, warn_of_end
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Learner(Estimator):
+    """An estimator with the parameters optimizer, max_iter, tol and time_limit, and a history."""
+
+    optimizer: str | Optimizer
+    max_iter: int
+    tol: float
+    time_limit: float | None
+    _history: History
+
+    def _learn(
+        self,
+        total: Total,
+        held_out: Instances | None,
+        checkpoint: str | PathLike[str] | None,
+        on_step: OnIteration | None,
+    ) -> Array:
+        """Theta where the objective is least; the history is kept, and where to go on from, if that is asked for."""
+        is_named = isinstance(self.optimizer, str)  # an object has its own
+        fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)} if is_named else {}
+        method = OPTIMIZERS.read(self.optimizer, **fill)
+        with clear_interrupts():
+            found = minimum(
+                total,
+                method,
+                np.zeros(len(total.statistics)),
+                held_out=held_out,
+                time_limit=self.time_limit,
+                on_step=on_step,
+                resume=checkpoint if checkpoint is not None and Path(checkpoint).exists() else None,
+            )
+        if checkpoint is not None:
+            found.checkpoint.save(checkpoint)
+        self._history = found.history
+        warn_of_end(type(self).__name__, found.history, f"more than max_iter={method.max_iterations} may help")
+        return np.asarray(found.theta)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to one file, without pickle; `besag.load` reads it."""
+        self._check_fitted()
+        save_estimator(self, path)
+
+    def _stored_history(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """What a file keeps of the history: entries of its text, and arrays."""
+        history = self._history
+        rows = np.array(history.rows, np.float64).reshape(-1, len(Iteration._fields))
+        arrays = {"history": rows, "held_out": np.array(history.held_out, np.float64)}
+        return {"stopped": history.stopped, "went_back": history.went_back}, arrays
+
+    def _restore_history(self, told: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+        rows = [Iteration(int(number), *rest) for number, *rest in arrays["history"].tolist()]
+        held_out = arrays["held_out"].tolist()
+        self._history = History(rows, told["stopped"], went_back=told["went_back"], held_out=held_out)
+
+    @property
+    def history_(self) -> pd.DataFrame:
+        """Columns iteration, seconds, value, grad_norm, step, and held_out if such data were given."""
+        self._check_fitted()
+        return self._history.to_frame()
+
+    @property
+    def objective_(self) -> float:
+        """Loss plus penalty at the end."""
+        self._check_fitted()
+        return self._history.value
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the optimiser."""
+        self._check_fitted()
+        return self._history.n_iterations
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the optimiser reached its tolerance."""
+        self._check_fitted()
+        return self._history.converged
+
+    @property
+    def stopped_(self) -> str | None:
+        """Why the fit ended: converged, max_iterations, time_limit, interrupted, no_progress or early_stopping."""
+        self._check_fitted()
+        return self._history.stopped
+
+
+def check_file(path: Any) -> None:
+    """ModelError, before any work is done, if a checkpoint could not be written."""
+    if not isinstance(path, (str, PathLike)):
+        raise ModelError(f"checkpoint must be the path of a file, got {path!r}")
+    if Path(path).is_dir() or not Path(path).parent.is_dir():
+        raise ModelError(f"checkpoint must be a file in an existing folder, got {str(path)!r}")
+
+
+def check_labels_to_save(classes: tuple[Any, ...]) -> None:
+    """ModelError for labels that a file cannot hold."""
+    for label in classes:
+        if not isinstance(label, (str, int, float)):
+            raise ModelError(f"only labels that are texts or numbers can be saved, got {label!r}")
+
+
+def _plain(value: Any) -> Any:
+    """numpy's numbers as Python's."""
+    return value.item() if isinstance(value, np.generic) else value

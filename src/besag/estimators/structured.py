@@ -1,0 +1,217 @@
+"""What estimators on graphs share: labels of any shape in, a union of graphs, any objective, any engine.
+
+An estimator reads its X as arrays (a `Data`) and says by a Form how these become a Graph: templates, and inputs of
+their factors. Everything else is here: fit, predictions, scores, files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, IntArray, Rebuilt, secure
+from besag.data.dataset import Batch, Dataset, check_weights
+from besag.data.label_arrays import codes_of
+from besag.estimators.base import check_choice
+from besag.estimators.learner import Learner, check_file, check_labels_to_save
+from besag.graph.evidence import Evidence
+from besag.graph.graph import Graph
+from besag.infer.engine import ENGINES, Engine, Want
+from besag.infer.iterate import clear_interrupts
+from besag.infer.result import Result
+from besag.learn.curvature import measure_curvature
+from besag.learn.history import OnIteration
+from besag.learn.losses.base import read_objective
+from besag.learn.objective import Total, thread_count
+from besag.learn.penalty import penalty_of
+from besag.metrics import accuracy
+from besag.model.layout import Layout
+from besag.query.run import warn_unconverged
+
+
+class Data(Protocol):
+    """Features of instances; the labels of each have a shape."""
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]: ...
+    @property
+    def offsets(self) -> IntArray: ...
+
+
+class Form(Protocol):
+    """How features become a Graph."""
+
+    @property
+    def layout(self) -> Layout:
+        """The templates; `intercept` has no penalty."""
+
+    def graph(self, data: Any, states: Sequence[str]) -> Graph:
+        """The union of all instances."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphModel(Rebuilt):
+    """What was learnt: classes (K,), the form of graphs, and theta (P,)."""
+
+    classes: tuple[Any, ...]
+    form: Form
+    theta: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "theta", secure(self.form.layout.check_theta(self.theta)))
+
+    def block(self, name: str) -> Array:
+        """The log-potentials, -theta, of a template: positive is more probable."""
+        return np.negative(self.theta[self.form.layout[name]])
+
+    def graph(self, data: Data) -> Graph:
+        """The union of instances."""
+        return self.form.graph(data, [str(label) for label in self.classes])
+
+
+class StructuredCRF(Learner):
+    """A conditional random field on graphs; subclasses read X and make the Form."""
+
+    objective: str
+    l1: float
+    l2: float
+    engine: str | Engine
+    decode: str
+    n_jobs: int | None
+    model_: GraphModel
+
+    def _ignored(self) -> Sequence[Any]:
+        """Labels that count as unknown."""
+        return ()
+
+    def _check_parameters(self, checkpoint: Any = None) -> None:
+        check_choice("decode", self.decode, ("map", "marginal"))
+        if checkpoint is not None:
+            check_file(checkpoint)
+
+    def _fit(
+        self,
+        classes: tuple[Any, ...],
+        form: Form,
+        data: Data,
+        y: Any,
+        sample_weight: Any,
+        held_out: tuple[Data, Any] | None,
+        checkpoint: str | PathLike[str] | None,
+        on_step: OnIteration | None,
+    ) -> Self:
+        dataset = self._dataset(form, classes, data, y, sample_weight)
+        watched = None if held_out is None else self._dataset(form, classes, *held_out, None)
+        penalised = {name for name in form.layout.templates if name != "intercept"}
+        penalty = penalty_of(form.layout, dict.fromkeys(penalised, self.l1), dict.fromkeys(penalised, self.l2))
+        loss = read_objective(self.objective, n_threads=1)
+        curvature = measure_curvature(dataset.all)
+        total = Total(loss, dataset, penalty, n_threads=thread_count(self.n_jobs), curvature=curvature)
+        theta = self._learn(total, watched, checkpoint, on_step)
+        self.model_ = GraphModel(classes, form, theta)
+        return self
+
+    def _dataset(self, form: Form, classes: tuple[Any, ...], data: Data, y: Any, weights: Any) -> Dataset:
+        codes = codes_of(y, data.shapes, classes, self._ignored())
+        graph = form.graph(data, [str(label) for label in classes])
+        return Dataset(Batch(graph, codes, None if weights is None else check_weights(weights, len(data.shapes))))
+
+    # What was learnt -------------------------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> list[Any]:
+        """The labels, sorted: the last axis of marginals."""
+        self._check_fitted()
+        return list(self.model_.classes)
+
+    @property
+    def coef_(self) -> Array:
+        """(K, D): the weight of each node feature for each label; positive is more probable."""
+        self._check_fitted()
+        return self.model_.block("node").reshape(-1, len(self.model_.classes)).T
+
+    @property
+    def intercept_(self) -> Array:
+        """(K,): of each label."""
+        self._check_fitted()
+        return self.model_.block("intercept")
+
+    # Answers ---------------------------------------------------------------------------------------------------------
+
+    def _infer(self, data: Data, *want: Want, evidence: Evidence | None = None) -> Result:
+        self._check_fitted()
+        problem = self.model_.graph(data).bind(self.model_.theta, evidence=evidence)
+        engine = ENGINES.read(self.engine, n_threads=thread_count(self.n_jobs))
+        with clear_interrupts():
+            result = engine.infer(problem, frozenset(want), rng=np.random.default_rng(0))
+        warn_unconverged(result)
+        return result
+
+    def _predict(self, data: Data) -> list[AnyArray]:
+        classes = np.array(self.classes_)
+        if self.decode == "marginal":
+            codes = self._marginals(data).argmax(axis=1)
+        else:
+            found = self._infer(data, "map").codes
+            assert found is not None
+            codes = found[0, 0]
+        return split(classes[codes], data)
+
+    def _marginals(self, data: Data) -> Array:
+        """(V, K)."""
+        found = self._infer(data, "variables").probabilities
+        assert found is not None
+        return found.reshape(-1, len(self.model_.classes))
+
+    def _log_proba(self, data: Data, y: Any) -> Array:
+        """(N,): log p(y | x); unknown labels are summed out."""
+        self._check_fitted()
+        codes = codes_of(y, data.shapes, self.model_.classes, self._ignored())
+        free = self._infer(data, "log_partition").log_partitions
+        assert free is not None
+        if (codes >= 0).all():
+            problem = self.model_.graph(data).bind(self.model_.theta)
+            return np.asarray(-problem.energy(codes) - free)
+        known = self._infer(data, "log_partition", evidence=Evidence(codes)).log_partitions
+        assert known is not None
+        return known - free
+
+    def _score(self, data: Data, y: Any, sample_weight: Any) -> float:
+        """The share of variables that are labelled correctly; unknown labels do not count."""
+        codes = codes_of(y, data.shapes, self.model_.classes, self._ignored())
+        found = [np.searchsorted(np.array(self.classes_), labels) for labels in self._predict(data)]
+        return accuracy(split(codes, data), found, sample_weight=sample_weight)
+
+    # Files -----------------------------------------------------------------------------------------------------------
+
+    def _stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        check_labels_to_save(self.model_.classes)
+        told, arrays = self._stored_history()
+        form_told, form_arrays = self.model_.form.stored()  # type: ignore[attr-defined]
+        told |= {"classes": list(self.model_.classes), **form_told}
+        return told, arrays | {"theta": self.model_.theta, **form_arrays}
+
+    @classmethod
+    def _restored(cls, parameters: Mapping[str, Any], told: Mapping[str, Any], arrays: Mapping[str, Any]) -> Self:
+        made = cls(**parameters)
+        made._check_parameters()
+        made.model_ = GraphModel(tuple(told["classes"]), cls._restored_form(told, arrays), arrays["theta"])
+        made._restore_history(told, arrays)
+        return made
+
+    @classmethod
+    def _restored_form(cls, told: Mapping[str, Any], arrays: Mapping[str, Any]) -> Form:
+        raise NotImplementedError
+
+
+def split(values: AnyArray, data: Data) -> list[AnyArray]:
+    """Values (V, ...) of all variables as an array for each instance, in the shape of its labels."""
+    offsets = data.offsets
+    return [
+        values[start:stop].reshape(*shape, *values.shape[1:])
+        for start, stop, shape in zip(offsets[:-1].tolist(), offsets[1:].tolist(), data.shapes, strict=True)
+    ]

@@ -1,0 +1,156 @@
+"""Objectives of users, with state and without values; the likelihood by sampling."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import besag
+from besag.arrays import Array, IntArray
+from besag.data.dataset import Batch
+from besag.errors import ApproximationWarning, CapabilityError, ModelError
+from besag.graph.graph import Graph
+from besag.infer.engine import ENGINES
+from besag.learn.history import Iteration
+from tests.learn.losses.test_likelihood import instances, model_of
+
+FIVE_EPOCHS = "adam[max_iterations=5,batch_size=3]"
+
+
+class LeastSquares:
+    """Half the squared distance of the energies at the labels from a target, 1, for each instance."""
+
+    def value_and_grad(self, theta: Array, batch: Batch, state: Any) -> tuple[float, Array, None]:
+        graph, value, gradient = batch.graph, 0.0, np.zeros_like(theta)
+        for n in range(len(batch)):
+            part = batch.take(np.array([n]))
+            features = part.graph.moments(part.labels[0])
+            error = float(part.graph.bind(theta).energy(part.labels[0])[0]) - 1.0
+            value, gradient = value + 0.5 * error**2, gradient + error * features
+        assert graph.n_instances == len(batch)
+        return value, gradient, None
+
+
+class Perceptron:
+    """The step of a perceptron, which has no value; its state counts the calls and the instances it has seen."""
+
+    has_value = False
+    surrogate = "perceptron"
+
+    def value_and_grad(
+        self, theta: Array, batch: Batch, state: Mapping[str, Any] | None
+    ) -> tuple[None, Array, dict[str, Any]]:
+        seen = {"calls": 0, "numbers": np.zeros(0, np.int64)} if state is None else dict(state)
+        numbers = np.arange(len(batch)) if batch.numbers is None else batch.numbers
+        graph = batch.graph
+        guessed = np.concatenate([_best(graph.take([n]), theta) for n in range(len(batch))])
+        gradient = graph.moments(batch.labels[0]) - graph.moments(guessed)
+        return None, gradient, {"calls": seen["calls"] + 1, "numbers": np.append(seen["numbers"], numbers)}
+
+
+def _best(graph: Graph, theta: Array) -> IntArray:
+    codes = ENGINES.read("brute").infer(graph.bind(theta), frozenset({"map"})).codes
+    assert codes is not None
+    return np.asarray(codes[0, 0])
+
+
+def test_an_objective_of_a_users_own() -> None:
+    data = instances(3, 6)
+    found = besag.fit(model_of(data[0]), data, objective=LeastSquares(), l2=1e-6, n_threads=1)
+    assert found.converged
+    assert found.objective is not None
+    assert found.objective < 1e-4
+    assert (found.surrogate, found.is_exact) == (None, True)
+
+
+def test_a_gradient_without_a_value() -> None:
+    data = instances(3, 6)
+    model = model_of(data[0])
+    found = besag.fit(model, data, objective=Perceptron(), optimizer="sgd[step=0.1,max_iterations=20]")
+    assert found.objective is None
+    assert (found.surrogate, found.stopped, found.converged) == ("perceptron", "max_iterations", False)
+    assert found.history.columns.tolist() == ["iteration", "seconds", "grad_norm", "step"]
+    assert np.isfinite(found.history.to_numpy()).all()
+    assert "objective=None" in repr(found)
+    for text in ("lbfgs", "newton_cg", "steepest_descent", "gradient_descent", "sgd"):
+        with pytest.raises(CapabilityError, match=f"optimizer '{text}' compares values.*take adam, momentum"):
+            besag.fit(model, data, objective=Perceptron(), optimizer=text)
+    with pytest.raises(CapabilityError, match="held_out= watches values, and this objective has a gradient only"):
+        besag.fit(model, data, objective=Perceptron(), optimizer="adam", held_out=data)
+
+
+def test_a_state_goes_through_mini_batches_and_checkpoints(tmp_path: Path) -> None:
+    data = instances(3, 6)
+    whole = besag.fit(model_of(data[0]), data, objective=Perceptron(), optimizer=FIVE_EPOCHS)
+    kept = whole.checkpoint.kept
+    assert kept["state.calls"] == 10
+    assert_array_equal(np.bincount(np.asarray(kept["state.numbers"])), np.full(6, 5))
+
+    def at_two(row: Iteration, _: object) -> bool:
+        return row.iteration == 2
+
+    part = besag.fit(model_of(data[0]), data, objective=Perceptron(), optimizer=FIVE_EPOCHS, on_step=at_two)
+    part.checkpoint.save(tmp_path / "fit.npz")
+    rest = besag.fit(
+        model_of(data[0]), data, objective=Perceptron(), optimizer=FIVE_EPOCHS, resume=tmp_path / "fit.npz"
+    )
+    assert_array_equal(rest.theta, whole.theta)
+    assert_array_equal(rest.checkpoint.kept["state.numbers"], kept["state.numbers"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "match"),
+    [
+        (3.0, "objective Odd must give a value, a gradient and a state, got 3.0"),
+        ((1.0, np.zeros(3), None), r"objective Odd must give a gradient of shape \(\d+,\), got \(3,\)"),
+        ((None, None, None), "objective Odd must have has_value = False, because it gives None"),
+    ],
+)
+def test_answers_that_are_none(answer: Any, match: str) -> None:
+    class Odd:
+        def value_and_grad(self, theta: Array, batch: Batch, state: Any) -> Any:
+            return (None, np.zeros_like(theta), None) if answer == (None, None, None) else answer
+
+    data = instances(3, 2)
+    with pytest.raises(ModelError, match=match):
+        besag.fit(model_of(data[0]), data, objective=Odd())
+    with pytest.raises(CapabilityError, match="objective must be text such as"):
+        besag.fit(model_of(data[0]), data, objective=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.3])
+def test_the_sampled_gradient_is_that_of_the_likelihood(hidden: float) -> None:
+    data = instances(5, 6, hidden=hidden)
+    theta = 0.5 * np.random.default_rng(0).normal(size=data[0].layout.n_parameters)
+    text = "likelihood[engine=gibbs[n_samples=4000,n_chains=8]]"
+    sampled = besag.objective(text, model_of(data[0]), data, l2=0.3, weights=np.linspace(0.5, 1, 6))
+    exact = besag.objective("likelihood", model_of(data[0]), data, l2=0.3, weights=np.linspace(0.5, 1, 6))
+    value, gradient = sampled.value_and_grad(theta)
+    assert value is None
+    assert_allclose(gradient, exact.value_and_grad(theta)[1], atol=0.15)
+    again = besag.objective(text, model_of(data[0]), data, l2=0.3, weights=np.linspace(0.5, 1, 6), n_threads=1)
+    assert_array_equal(again.value_and_grad(theta)[1], gradient)
+    assert not np.array_equal(sampled.value_and_grad(theta)[1], gradient)  # the chains have moved on
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_fit_by_sampling(hidden: bool, tmp_path: Path) -> None:
+    flat, rows = besag.ising((3, 3), 0.0, 0.0), besag.ising((3, 3), 0.3, 0.2).sample(200, seed=1)
+    if hidden:
+        rows = rows.astype(object).mask(np.random.default_rng(0).random(rows.shape) < 0.02)
+    likelihood = besag.objective("likelihood", flat, rows, l2=1.0)
+    best = besag.fit(flat, rows, l2=1.0)
+
+    def fit(**options: Any) -> Any:
+        text = "adam[max_iterations=15,batch_size=50]"
+        with pytest.warns(ApproximationWarning, match="inference was not exact"):
+            return besag.fit(flat, rows, l2=1.0, objective="likelihood", engine="gibbs", optimizer=text, **options)
+
+    whole = fit()
+    assert likelihood.value(whole.theta) - best.objective < 0.01 * (likelihood.value(flat.theta) - best.objective)
+    assert not whole.is_exact
+    fit(on_step=lambda row, _: row.iteration == 7).checkpoint.save(tmp_path / "fit.npz")
+    assert_array_equal(fit(resume=tmp_path / "fit.npz").theta, whole.theta)
