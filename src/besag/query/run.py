@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
+from besag.arrays import IntArray
 from besag.errors import CapabilityError, ConvergenceWarning, warn
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
@@ -16,6 +18,7 @@ from besag.infer.engine import ENGINES, SHOWS, Engine, Want
 from besag.infer.iterate import clear_interrupts
 from besag.infer.result import Result
 from besag.query.conflict import refuse_impossible
+from besag.query.labels import read_start
 from besag.query.progress import Progress
 from besag.registry import is_number, is_whole
 from besag.text import did_you_mean
@@ -36,11 +39,12 @@ class Options(TypedDict, total=False):
     engine: "auto", "exact", "tree[root=A]", ... or an engine object. memory_limit in bytes. seed of all randomness.
     n_threads: None is every core that the process may use; answers do not depend on it. trace: keep messages and
     iterations. Only iterative engines heed init, a Result to start from; time_limit in seconds; and progress, to show
-    how they get on. An option in the engine's text overrides the keyword of the same name.
+    how they get on. For gibbs init may be a labelling too, {name: state} or int codes in the shape of the model. An
+    option in the engine's text overrides the keyword of the same name.
     """
 
     engine: str | Engine
-    init: Result | None
+    init: Result | Mapping[str, Any] | IntArray | None
     time_limit: float | None
     memory_limit: int | None
     seed: int
@@ -66,8 +70,9 @@ def check_options(options: Options) -> None:
     seed: Any = options.get("seed", 0)
     if not (is_whole(seed) and seed >= 0):
         raise CapabilityError(f"seed must be a whole number of at least 0, got {seed!r}")
-    if not isinstance(options.get("init"), (Result, type(None))):
-        raise TypeError(f"init must be a Result to start from, got {type(options['init']).__name__}")
+    init: Any = options.get("init")
+    if not isinstance(init, (Result, Mapping, np.ndarray, type(None))):
+        raise TypeError(f"init must be a Result or a labelling to start from, got {type(init).__name__}")
 
 
 def engine_from(options: Options, **more: Any) -> Engine:
@@ -130,20 +135,28 @@ class Question:
 
     def __call__(self, want: frozenset[Want], on_step: Progress | None = None) -> Result:
         """The answer; the generator is made anew each time, so that the same question has the same answer."""
+        warm = self.options.get("init")
+        assert warm is None or isinstance(warm, Result)
         with clear_interrupts():
             return self.engine.infer(
                 self.problem,
                 want,
                 rng=generator_for(self.engine, want, self.options),
-                warm=self.options.get("init"),
+                warm=warm,
                 time_limit=self.options.get("time_limit"),
                 on_step=on_step,
             )
 
 
+def question(model: Model, engine: Engine, evidence: Evidence, options: Options) -> Question:
+    """A model under evidence put to an engine, which starts where the options say."""
+    started: Options = {**options, "init": read_start(model, options.get("init"), evidence, engine)}
+    return Question(engine, model.problem.with_evidence(evidence), started)
+
+
 def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:
     """The same with engine and evidence made."""
-    ask = Question(engine, model.problem.with_evidence(evidence), options)
+    ask = question(model, engine, evidence, options)
     on_step = Progress() if options.get("progress") else None
     try:
         result = ask(want, on_step)

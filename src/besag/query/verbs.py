@@ -28,7 +28,7 @@ from besag.query import eliminated
 from besag.query.analysis import one_row
 from besag.query.chain_rule import chain
 from besag.query.conflict import refuse_impossible
-from besag.query.labels import configurations, labels_frame, read_labels
+from besag.query.labels import configurations, labels_frame, read_labels, read_start
 from besag.query.run import (
     Options,
     add_trace,
@@ -354,6 +354,7 @@ def steps(model: Model, evidence: Any, options: Options) -> Iterator[Result]:
 
 def _steps(model: Model, engine: Any, read: Evidence, options: Options) -> Iterator[Result]:
     problem, rng = model.problem.with_evidence(read), generator_for(engine, LOG_PARTITION, options)
-    for result in engine.steps(problem, warm=options.get("init"), rng=rng, time_limit=options.get("time_limit")):
+    warm = read_start(model, options.get("init"), read, engine)
+    for result in engine.steps(problem, warm=warm, rng=rng, time_limit=options.get("time_limit")):
         refuse_impossible(model, engine, read, result)
         yield result
