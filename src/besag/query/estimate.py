@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from besag.arrays import Array, freeze
+from besag.arrays import Array
 
 
 class Estimate(float):
@@ -64,10 +64,9 @@ class ArrayEstimate(np.ndarray[Any, np.dtype[np.float64]]):
 
     def __new__(cls, values: Any, standard_error: Any = 0.0, bound: str = "exact") -> Self:
         """See the module."""
-        made = np.array(values, np.float64).view(cls)
-        if standard_error is not None:
-            error = np.broadcast_to(np.asarray(standard_error, np.float64), made.shape)
-            made.standard_error = freeze(np.array(error))
+        made = np.asarray(values, np.float64).view(cls)
+        error = None if standard_error is None else np.asarray(standard_error, np.float64)
+        made.standard_error = None if error is None else np.broadcast_to(error, made.shape)
         made.bound = bound
         made.flags.writeable = False
         return made
@@ -75,7 +74,7 @@ class ArrayEstimate(np.ndarray[Any, np.dtype[np.float64]]):
     def __array_finalize__(self, other: Any) -> None:
         """The errors of another arrangement of the numbers are not known."""
         self.bound = getattr(other, "bound", "estimate")
-        self.standard_error = np.zeros(self.shape) if self.bound == "exact" else None
+        self.standard_error = np.broadcast_to(0.0, self.shape) if self.bound == "exact" else None
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **kwargs: Any) -> Any:
         plain = [np.asarray(value) if isinstance(value, ArrayEstimate) else value for value in inputs]

@@ -450,6 +450,13 @@ def test_no_chain_that_moves_cannot_join_calls_itself_converged(
         assert told["reducible"]
 
 
+def test_what_is_observed_does_not_hold_a_chain() -> None:
+    """A sweep leaves out what is observed, in a model that has hard zeros."""
+    model = besag.data.bundled("sprinkler")
+    told = model.marginals(evidence={"wet_grass": "yes"}, engine="gibbs[n_samples=4000]").diagnostics
+    assert (told["converged"], told["reducible"]) == (True, False)
+
+
 def test_rare_states_do_not_hold_a_chain() -> None:
     """Hard zeros, but every state has a probability at almost every sweep."""
     model = besag.markov_network({"A": 2, "B": 2}, [(("A", "B"), [[0.0, -np.inf], [0.0, -5.0]])])

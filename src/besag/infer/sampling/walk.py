@@ -226,6 +226,7 @@ class GibbsWalk:
             return np.zeros(0, np.int64)
         first, left = self.setting.graph.state_offsets[:-1], self.setting.base > -np.inf
         means = self.running.by_chain() / self.running.n
+        left &= np.repeat(np.add.reduceat(left, first, axis=1) > 1, np.diff(self.setting.graph.state_offsets), axis=1)
         missing = [left & (self.sampler.of_states(means[:, c]) <= 0) for c in range(self.n_chains)]
         held = np.logical_and.reduce([np.logical_or.reduceat(states, first, axis=1) for states in missing])
         able = np.minimum.reduceat(self.setting.spread(self.possible), first, axis=1)
