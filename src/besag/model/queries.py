@@ -148,8 +148,9 @@ class Queries:
 
         >>> import besag
         >>> model = besag.data.bundled("sprinkler")
-        >>> model.expect(lambda y: y["rain"] == "yes", {"wet_grass": "yes"})
-        0.7079276773296248
+        >>> exactly = model.expect(lambda y: y["rain"] == "yes", {"wet_grass": "yes"})
+        >>> round(exactly, 4), exactly.standard_error, exactly.bound
+        (0.7079, 0.0, 'exact')
         >>> model.expect(lambda y: y["rain"] == "yes", {"wet_grass": "yes"}, n_samples=1000)
         0.704 ± 0.014
         """
