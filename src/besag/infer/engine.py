@@ -37,11 +37,15 @@ SHOWS: frozenset[Want] = frozenset({"messages", "trace"})  # of an engine's work
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Which wants an engine serves, how its log Z is to be read, and what it needs."""
+    """Which wants an engine serves, how its log Z is to be read, what it needs, and what else it can start from.
+
+    starts_from: what `init` may be besides a Result, "" where that is all.
+    """
 
     wants: frozenset[Want]
     bound: Bound
     needs: str = "any graph"
+    starts_from: str = ""
 
 
 def check_dtype(dtype: object) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from besag.arrays import IntArray
-from besag.errors import CapabilityError, ModelError, TooLargeError
+from besag.errors import ModelError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer.engine import ENGINES, Engine
+from besag.infer.engine import Engine
 from besag.infer.result import Diagnostics, Result
 from besag.model.variable import Variables
 
@@ -44,17 +45,17 @@ def _from_codes(model: Model, given: Any) -> tuple[IntArray, bool]:
     return codes, given.ndim > len(shape)
 
 
-def read_start(model: Model, given: Any, evidence: Evidence, engine: Engine) -> Result | None:
+def read_start(model: Model, given: Any, evidence: Evidence, engine: Engine) -> Any:
     """What the option `init` gives; a labelling becomes a Result that has one, the same for each row of evidence.
 
     A labelling is {name: state}, or int codes in the shape of the model. What the evidence observes may be left out of
     the dict; to leave out others is an error, because nobody has chosen a state for them.
     """
-    if given is None or isinstance(given, Result):
+    if given is None or isinstance(given, Result) or engine.capabilities.starts_from != "labelling":
         return given
-    if "samples" not in engine.capabilities.wants:
-        name = ENGINES.name_of(engine)
-        raise CapabilityError(f"engine {name!r} does not start at a labelling; gibbs does, others take a Result")
+    if not isinstance(given, (Mapping, np.ndarray)):
+        text = "init must be a Result or a labelling to start from, {name: state} or int codes"
+        raise TypeError(f"{text}, got {type(given).__name__}")
     is_codes = isinstance(given, np.ndarray)
     codes, rows = _from_codes(model, given) if is_codes else (read_evidence(model.variables, given).observed, False)
     if rows:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from besag.arrays import IntArray
 from besag.errors import CapabilityError, ConvergenceWarning, warn
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
@@ -44,7 +42,7 @@ class Options(TypedDict, total=False):
     """
 
     engine: str | Engine
-    init: Result | Mapping[str, Any] | IntArray | None
+    init: Any
     time_limit: float | None
     memory_limit: int | None
     seed: int
@@ -70,9 +68,17 @@ def check_options(options: Options) -> None:
     seed: Any = options.get("seed", 0)
     if not (is_whole(seed) and seed >= 0):
         raise CapabilityError(f"seed must be a whole number of at least 0, got {seed!r}")
-    init: Any = options.get("init")
-    if not isinstance(init, (Result, Mapping, np.ndarray, type(None))):
-        raise TypeError(f"init must be a Result or a labelling to start from, got {type(init).__name__}")
+    _check_init(options)
+
+
+def _check_init(options: Options) -> None:
+    """TypeError unless init is a Result or what else the engine can start from."""
+    given: Any = options.get("init")
+    if given is None or isinstance(given, Result):
+        return
+    more = engine_from(options).capabilities.starts_from
+    if not more:
+        raise TypeError(f"init must be a Result to start from, got {type(given).__name__}")
 
 
 def engine_from(options: Options, **more: Any) -> Engine:
@@ -135,14 +141,12 @@ class Question:
 
     def __call__(self, want: frozenset[Want], on_step: Progress | None = None) -> Result:
         """The answer; the generator is made anew each time, so that the same question has the same answer."""
-        warm = self.options.get("init")
-        assert warm is None or isinstance(warm, Result)
         with clear_interrupts():
             return self.engine.infer(
                 self.problem,
                 want,
                 rng=generator_for(self.engine, want, self.options),
-                warm=warm,
+                warm=self.options.get("init"),
                 time_limit=self.options.get("time_limit"),
                 on_step=on_step,
             )

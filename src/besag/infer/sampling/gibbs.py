@@ -57,7 +57,7 @@ class Gibbs:
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({"variables", "factors", "moments", "samples", "trace"}), "estimate"
+        frozenset({"variables", "factors", "moments", "samples", "trace"}), "estimate", starts_from="labelling"
     )
     scan: str = "chromatic"
     n_chains: int = 4
