@@ -23,15 +23,32 @@ from besag.kernels.random import stream, uniform
 
 
 class SingleUpdate(SingleSite):
-    """Any factors, one variable of each chain in a step."""
+    """Any factors, one variable of each chain in a step.
+
+    A conditional is added to the sums when the next one takes its place, times the steps that it has stood for, so that
+    a step takes no longer where there are more variables.
+    """
 
     def __init__(self, setting: Prepared, n_chains: int, dtype: str) -> None:
         super().__init__(setting, n_chains, "systematic", 1, dtype)
-        left = np.add.reduceat(setting.base > -np.inf, setting.graph.state_offsets[:-1], axis=1)
+        self.offsets = setting.graph.state_offsets
+        left = np.add.reduceat(setting.base > -np.inf, self.offsets[:-1], axis=1)
         self.free = [freeze(np.flatnonzero(row > 1)) for row in left]
-        self.last = np.zeros_like(self.sums)  # the conditionals
-        self.scores = np.zeros(self.states.shape)
+        self.last = np.zeros_like(self.added)  # the conditionals
+        self.n_steps, self.since = 0, np.zeros(self.states.shape, np.int64)  # that count; when each was last added
+        self.scores, self.totals = np.zeros(self.states.shape), np.zeros(len(self.states))
         self.selected = np.repeat(left <= 1, n_chains, axis=0)
+
+    @property
+    def sums(self) -> Array:
+        """(U, S), up to the last step."""
+        self.added += np.repeat(self.n_steps - self.since, np.diff(self.offsets), axis=1) * self.last
+        self.since[:] = self.n_steps
+        return self.added
+
+    @sums.setter
+    def sums(self, zeros: Array) -> None:
+        self.added = zeros
 
     @property
     def moved(self) -> BoolArray:
@@ -42,7 +59,7 @@ class SingleUpdate(SingleSite):
         """Begin at labellings (R, C, V)."""
         super().start(codes)
         self.last[:] = 0.0
-        np.put_along_axis(self.last, self.setting.graph.state_offsets[:-1] + self.states, 1.0, axis=1)
+        np.put_along_axis(self.last, self.offsets[:-1] + self.states, 1.0, axis=1)
 
     def sweep(self, key: int, keep: bool, look: Look = no_look) -> Array:
         """One step."""
@@ -51,22 +68,25 @@ class SingleUpdate(SingleSite):
             free = self.free[u // self.n_chains]
             if len(free):
                 self._draw(u, free, int(uniform(stream(key, u, 1), 0) * len(free)), key)
-        if keep:
-            self.sums += self.last
-        return np.asarray(self.scores.sum(axis=1).reshape(self.setting.n_rows, self.n_chains))
+        self.n_steps += keep
+        return np.array(self.totals.reshape(self.setting.n_rows, self.n_chains))
 
     def _draw(self, u: int, free: IntArray, i: int, key: int) -> None:
         """Draw variable free[i] of a chain."""
         kernel, v = kernel_of(make_sweep, compile=self.setting.compile), int(free[i])
-        self.last[u, slice(*self.setting.graph.state_offsets[v : v + 2])] = 0.0
+        states, score = slice(*self.offsets[v : v + 2]), self.scores[u, v]
+        self.added[u, states] += (self.n_steps - self.since[u, v]) * self.last[u, states]
+        self.since[u, v] = self.n_steps
+        self.last[u, states] = 0.0
         kernel(
             self.factors, self.links, self.base, self.n_chains, free, i, i + 1, u, u + 1, key,
             self.states, True, self.last, self.scores, v,
         )  # fmt: skip
+        self.totals[u] += self.scores[u, v] - score
         self.selected[u, v] = True
 
 
 def update_bytes(setting: Prepared, n_chains: int) -> int:
     """Bytes of what is kept of the last draws."""
     graph = setting.graph
-    return setting.n_rows * n_chains * (8 * int(graph.state_offsets[-1]) + 9 * graph.n_variables)
+    return setting.n_rows * n_chains * (8 * int(graph.state_offsets[-1]) + 17 * graph.n_variables)
