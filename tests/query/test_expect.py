@@ -160,6 +160,12 @@ def test_time_ends_the_calls_and_what_was_done_counts() -> None:
         ISING.expect(lambda y: float(time.sleep(0.01) is None), time_limit=0.3)
 
 
+@IGNORED
+def test_an_end_before_the_first_draw_is_said() -> None:
+    with pytest.raises(CapabilityError, match="ended before a single draw was made"):
+        CHAIN.expect(lambda y: 1.0, engine="gibbs[burn_in=1000000]", time_limit=0.2)
+
+
 @pytest.mark.parametrize(
     ("h", "match"),
     [

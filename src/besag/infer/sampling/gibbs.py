@@ -6,8 +6,8 @@ conditional p(y_v | rest), not of the drawn states (Rao-Blackwell): never worse,
 moments count the states themselves.
 
     scan   chromatic | systematic | random      a sweep draws every variable once (`besag.infer.sampling.scan`)
-           single                               a sweep draws one variable, selected at random: 001's sampler, letter by
-                                                letter (`besag.infer.sampling.single_update`)
+           single                               a sweep draws one variable, selected at random: the sampler that 001
+                                                writes down (`besag.infer.sampling.single_update`)
            tree                                 a random forest of them, jointly (`besag.infer.sampling.blocks`)
            swendsen_wang                        clusters of agreeing neighbours, for Ising and Potts models
 
