@@ -60,6 +60,7 @@ CASES = [
     Case("elimination", models),
     Case("exact", models),
     Case("gibbs", models),
+    Case("gibbs[scan=single,burn_in=10]", models),
     Case("ais[n_temperatures=100,confidence=0.999999]", models),
     Case("mean_field", models),
     Case("trw", models),

@@ -73,6 +73,7 @@ def test_a_want_outside_the_capabilities_is_refused(case: Case, want: Want) -> N
         case.ask(CHAIN, None, want)
 
 
+@pytest.mark.filterwarnings("ignore::besag.errors.ConvergenceWarning")
 @each_engine()
 def test_diagnostics_say_how_the_answer_came_about(case: Case) -> None:
     diagnostics = CHAIN.marginals(engine=case.engine).diagnostics

@@ -34,7 +34,7 @@ TEXTS = [
     *(f"trw[max_iterations=20,dtype={dtype}]" for dtype in ("float64", "float32")),
     *(f"mean_field[family={family}]" for family in ("naive", "tree")),
     "mean_field[dtype=float32]",
-    *(f"{GIBBS}scan={scan}]" for scan in ("chromatic", "systematic", "random", "tree")),
+    *(f"{GIBBS}scan={scan}]" for scan in ("chromatic", "systematic", "random", "single", "tree")),
     "ais[n_temperatures=5,n_chains=20]",
     "join_graph",
     "join_graph[clique_bound=4]",

@@ -5,6 +5,7 @@ whole file makes fewer than a thousand of them, so it would raise a false alarm 
 """
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
@@ -91,6 +92,7 @@ def test_draws_are_independent(case: Case) -> None:
     assert g_test(pairs, np.outer(oracle.p, oracle.p).reshape(-1)) > FALSE_ALARM
 
 
+@pytest.mark.filterwarnings("ignore::besag.errors.ConvergenceWarning")
 @each_engine("samples")
 def test_the_same_seed_gives_the_same_samples_and_another_seed_others(case: Case) -> None:
     first, again, other = (case.ask(CHAIN, None, "samples", n_samples=100, seed=s).samples for s in (1, 1, 2))

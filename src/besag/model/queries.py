@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from besag.infer.result import Result
     from besag.model.model import Model
     from besag.query.cost import Cost
+    from besag.query.estimate import ArrayEstimate, Estimate
     from besag.query.run import Options
     from besag.query.session import Session
     from besag.query.tree_view import JunctionTreeView
@@ -131,16 +132,31 @@ class Queries:
 
         return to_frame(self._model(), evidence, options)
 
-    def expect(self, h: Callable[[dict[str, str]], Any], evidence: Any = None, **options: Unpack[Options]) -> Any:
-        """E[h(y) | evidence]; h takes an assignment {name: state} and returns a number or an array.
+    def expect(
+        self,
+        h: Callable[[dict[str, str]], Any],
+        evidence: Any = None,
+        n_samples: int | None = None,
+        **options: Unpack[Options],
+    ) -> Estimate | ArrayEstimate:
+        """E[h(y) | evidence] with its standard error, 001; h takes an assignment {name: state}, returns numbers.
+
+        Exact, by enumeration, where evidence leaves at most 2**16 labellings. Beyond that, or with n_samples, it is the
+        mean (1/S) sum_s h(y^(s)) over samples: of exact engines they are independent (4,000 if n_samples is not given),
+        of gibbs n_samples of each chain. The answer is a float, or an array if h returns one, with the attributes
+        standard_error (0 where exact, None where unknown) and bound ("exact" or "estimate").
 
         >>> import besag
-        >>> round(besag.data.bundled("sprinkler").expect(lambda y: y["rain"] == "yes"), 6)
-        0.5
+        >>> model = besag.data.bundled("sprinkler")
+        >>> exactly = model.expect(lambda y: y["rain"] == "yes", {"wet_grass": "yes"})
+        >>> round(exactly, 4), exactly.standard_error, exactly.bound
+        (0.7079, 0.0, 'exact')
+        >>> model.expect(lambda y: y["rain"] == "yes", {"wet_grass": "yes"}, n_samples=1000)
+        0.704 ± 0.014
         """
-        from besag.query.verbs import expect
+        from besag.query.expect import expect
 
-        return expect(self._model(), h, evidence, options)
+        return expect(self._model(), h, evidence, n_samples, options)
 
     def moments(self, evidence: Any = None, **options: Unpack[Options]) -> Array:
         """sum over factors of E[phi_f], (P,): minus the gradient of log Z by theta, 002 (20)."""
@@ -148,8 +164,19 @@ class Queries:
 
         return moments(self._model(), evidence, options)
 
-    def covariance(self, evidence: Any = None, **options: Unpack[Options]) -> Array:
-        """The covariance of the statistics, (P, P): the Hessian of log Z by theta, 002 (21)."""
+    def covariance(self, evidence: Any = None, **options: Unpack[Options]) -> ArrayEstimate:
+        """The covariance of the statistics, (P, P): the Hessian of log Z by theta, 002 (21).
+
+        With engine gibbs it is that of its samples, with their standard_error; bound says "exact" or "estimate".
+
+        >>> import besag
+        >>> model = besag.ising((2, 2), 0.4, 0.1)
+        >>> model.covariance().round(2)
+        array([[4.5 , 1.31],
+               [1.31, 8.06]])
+        >>> model.covariance(engine="gibbs", seed=1)[0, 0]
+        4.512 ± 0.087
+        """
         from besag.query.covariance import covariance
 
         return covariance(self._model(), evidence, options)

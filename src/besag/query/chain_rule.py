@@ -18,14 +18,13 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
 from besag.graph.evidence import Evidence
-from besag.graph.problem import Problem
 from besag.infer.auto.approximate import ask_again
 from besag.infer.auto.engine import Auto
 from besag.infer.engine import Engine, Want, check_wants
 from besag.infer.iterate import Clock
 from besag.infer.result import Result
 from besag.query.conflict import refuse_impossible
-from besag.query.run import Options, Question, engine_from, warn_unconverged
+from besag.query.run import Options, engine_from, question, warn_unconverged
 
 if TYPE_CHECKING:
     from besag.model.model import Model
@@ -75,7 +74,7 @@ class _Questions:
         """The answer without any of the states; EvidenceError where the evidence is impossible."""
         check_wants(self.engine, VARIABLES)
         want: frozenset[Want] = VARIABLES | (self.engine.capabilities.wants & {"log_partition"})
-        result = self._infer(self.model.problem.with_evidence(self.base), want, 0, self.options)
+        result = self._infer(self.base, want, 0, self.options)
         refuse_impossible(self.model, self.engine, self.base, result)
         if isinstance(self.engine, Auto) and result.bound != "exact":
             largest = int(np.argmax([len(distinct) for distinct, _ in self.prefixes]))
@@ -95,14 +94,14 @@ class _Questions:
         weights = self.base.log_weights
         if weights is not None and len(weights) > 1:
             weights = weights[distinct[:, 0]]
-        problem = self.model.problem.with_evidence(Evidence(observed, weights, batched=True))
-        result = self._infer(problem, VARIABLES, i, {**self.options, "init": None})
+        result = self._infer(Evidence(observed, weights, batched=True), VARIABLES, i, {**self.options, "init": None})
         assert result.probabilities is not None
         return result.probabilities, place
 
-    def _infer(self, problem: Problem, want: frozenset[Want], i: int, options: Options) -> Result:
+    def _infer(self, evidence: Evidence, want: frozenset[Want], i: int, options: Options) -> Result:
         """The answer to question i; after Ctrl-C there is no further one, hence no answer to the whole."""
-        result = Question(self.engine, problem, {**options, "time_limit": self._share(i)})(want)
+        timed: Options = {**options, "time_limit": self._share(i)}
+        result = question(self.model, self.engine, evidence, timed)(want)
         if result.diagnostics.get("stopped") == "interrupted" and i + 1 < len(self.prefixes):
             raise KeyboardInterrupt
         self.results.append(result)

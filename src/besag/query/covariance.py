@@ -9,6 +9,9 @@ With a_fc (P,) the statistics of factor f in configuration c,
 in which the conditional expectations come from a batch, a row of evidence for each cell (f, c) of all factors. With C
 cells, A (C, P), sparse, has the a_fc as its rows; the marginals (R, C) of the cells in R rows, times A, are the
 expectations.
+
+A sampler's answer is the covariance of phi at its S draws, an estimate. Its error is that of the mean of the products
+of deviations, by the means of BATCHES batches of successive draws of each chain (besag.infer.sampling.means).
 """
 
 from __future__ import annotations
@@ -18,12 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray
+from besag.arrays import IntArray
 from besag.errors import EvidenceError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
-from besag.infer.engine import Want
+from besag.infer.engine import Engine, Want
 from besag.infer.iterate import Clock, clear_interrupts
-from besag.infer.result import factor_offsets
+from besag.infer.result import Result, factor_offsets
+from besag.query.draws import at_draws, distinct_rows, draw_many
+from besag.query.estimate import ArrayEstimate
 from besag.query.run import Options, check_options, engine_from, generator_for, run_engine
 
 if TYPE_CHECKING:
@@ -32,24 +37,39 @@ if TYPE_CHECKING:
 MAX_CELLS = 2**15  # each is a row of evidence
 MAX_PARAMETERS = 2**13  # 512 MiB of covariance
 CHUNK = 2**23  # marginals of cells at a time
+BATCHES = 8  # of each chain
+SAMPLES = "engine='gibbs' estimates it by samples"
 FEW = 16  # cells whose time tells how long all of them take
 CELLS: frozenset[Want] = frozenset({"log_partition", "factors"})
 
 
-def covariance(model: Model, evidence: Any, options: Options) -> Array:
+def covariance(model: Model, evidence: Any, options: Options) -> ArrayEstimate:
     """Cov(phi) under p(y | evidence), (P, P)."""
     read = read_evidence(model.variables, evidence)
     if read.batched:
         raise EvidenceError("covariance takes one row of evidence, a dict")
     check_options(options)
-    offsets, size = factor_offsets(model.graph), model.layout.n_parameters
-    if offsets[-1] > MAX_CELLS or size > MAX_PARAMETERS:
-        raise TooLargeError(
-            f"the covariance takes a propagation for each of {offsets[-1]} table entries and {size} x {size} numbers; "
-            f"at most {MAX_CELLS} entries and {MAX_PARAMETERS} parameters are taken"
-        )
     engine, clock = engine_from(options), Clock(options.get("time_limit"))
-    p = run_engine(model, engine, read, CELLS, options).factor_marginals
+    size = model.layout.n_parameters
+    if size > MAX_PARAMETERS:
+        raise TooLargeError(
+            f"the covariance has {size} x {size} numbers; at most {MAX_PARAMETERS} parameters are taken"
+        )
+    if engine.capabilities.bound == "estimate" and "samples" in engine.capabilities.wants:
+        return _sampled(model, draw_many(model, engine, read, options), clock)
+    return _propagated(model, engine, read, options, clock)
+
+
+def _propagated(model: Model, engine: Engine, read: Evidence, options: Options, clock: Clock) -> ArrayEstimate:
+    """By a row of evidence for each cell."""
+    offsets, size = factor_offsets(model.graph), model.layout.n_parameters
+    if offsets[-1] > MAX_CELLS:
+        raise TooLargeError(
+            f"the covariance takes a propagation for each of {offsets[-1]} table entries; at most {MAX_CELLS} are "
+            f"taken; {SAMPLES}"
+        )
+    first = run_engine(model, engine, read, CELLS, options)
+    p, bound = first.factor_marginals, first.bound
     assert p is not None
     of_cells = _statistics(model)
     mean = p[0] @ of_cells
@@ -62,7 +82,25 @@ def covariance(model: Model, evidence: Any, options: Options) -> Array:
         weighted = of_cells[cells].multiply(p[0][cells][:, None]).tocsr()
         second += weighted.T @ (marginals @ of_cells)
     centred = second - np.outer(mean, mean)
-    return np.asarray((centred + centred.T) / 2)
+    exact = bound == "exact"
+    return ArrayEstimate((centred + centred.T) / 2, 0.0 if exact else None, "exact" if exact else "estimate")
+
+
+def _sampled(model: Model, result: Result, clock: Clock) -> ArrayEstimate:
+    """By the draws of chains."""
+    codes, which = distinct_rows(result.samples)
+    phi = at_draws((model.graph.moments(row, inputs=model.inputs) for row in codes), which, clock, "covariance")
+    phi -= phi.mean(axis=0)
+    value = phi.T @ phi / max(len(phi) - 1, 1)
+    n_chains = result.diagnostics["n_chains"]
+    length = len(phi) // n_chains // BATCHES
+    if length == 0:
+        return ArrayEstimate(value, None, "estimate")
+    by_chain = phi[: length * BATCHES * n_chains].reshape(BATCHES, length, n_chains, -1)
+    squares, n_batches = np.zeros(value.shape), BATCHES * n_chains
+    for batch in by_chain.swapaxes(1, 2).reshape(n_batches, length, -1):
+        squares += (batch.T @ batch / length - value) ** 2
+    return ArrayEstimate(value, np.sqrt(squares / (n_batches * (n_batches - 1))), "estimate")
 
 
 def _parts(cells: IntArray, step: int, clock: Clock) -> Iterator[IntArray]:
@@ -76,7 +114,7 @@ def _parts(cells: IntArray, step: int, clock: Clock) -> Iterator[IntArray]:
         if seconds > max(clock.left, 0.0):
             raise TooLargeError(
                 f"the covariance takes a propagation for each of {len(cells)} table entries, about {seconds:.2g} s "
-                f"more, and time_limit leaves {max(clock.left, 0.0):.2g} s; give it more time",
+                f"more, and time_limit leaves {max(clock.left, 0.0):.2g} s; give it more time, or {SAMPLES}",
                 seconds=seconds,
             )
 

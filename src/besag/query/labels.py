@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from besag.arrays import IntArray
 from besag.errors import ModelError, TooLargeError
-from besag.graph.evidence import read_evidence
+from besag.graph.evidence import Evidence, read_evidence
+from besag.infer.engine import Engine
+from besag.infer.result import Diagnostics, Result
 from besag.model.variable import Variables
 
 if TYPE_CHECKING:
@@ -40,6 +43,28 @@ def _from_codes(model: Model, given: Any) -> tuple[IntArray, bool]:
     if (codes < 0).any() or (codes >= model.variables.cardinalities).any():
         raise ModelError("labels must be codes of states, from 0 to K - 1")
     return codes, given.ndim > len(shape)
+
+
+def read_start(model: Model, given: Any, evidence: Evidence, engine: Engine) -> Any:
+    """What the option `init` gives; a labelling becomes a Result that has one, the same for each row of evidence.
+
+    A labelling is {name: state}, or int codes in the shape of the model. What the evidence observes may be left out of
+    the dict; to leave out others is an error, because nobody has chosen a state for them.
+    """
+    if given is None or isinstance(given, Result) or engine.capabilities.starts_from != "labelling":
+        return given
+    if not isinstance(given, (Mapping, np.ndarray)):
+        text = "init must be a Result or a labelling to start from, {name: state} or int codes"
+        raise TypeError(f"{text}, got {type(given).__name__}")
+    is_codes = isinstance(given, np.ndarray)
+    codes, rows = _from_codes(model, given) if is_codes else (read_evidence(model.variables, given).observed, False)
+    if rows:
+        raise ModelError(f"init must be one labelling, got {len(codes)} rows of them")
+    codes = np.where(codes < 0, evidence.observed, codes)
+    if (codes < 0).any():
+        name = model.variables.names[int(np.argwhere(codes < 0)[0, 1])]
+        raise ModelError(f"init must give every variable that is not observed one state; {name!r} has none")
+    return Result(model.graph, "estimate", Diagnostics(), codes=codes[:, None])
 
 
 def labels_frame(variables: Variables, codes: IntArray, index: Any = None) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from besag.infer.auto.approximate import ask_again
 from besag.infer.engine import Engine, Want, check_wants
 from besag.infer.result import Result
 from besag.query.chain_rule import chain
-from besag.query.run import Options, Question, check_options, engine_from, run, warn_unconverged
+from besag.query.run import Options, check_options, engine_from, question, run, warn_unconverged
 
 if TYPE_CHECKING:
     from besag.model.model import Model
@@ -57,8 +57,7 @@ def _log_probabilities(model: Model, evidence: Evidence, options: Options) -> Ar
         if whole.bound != "exact":
             return _estimated(model, evidence, _estimator(model, whole, half), half)
         log_z = whole.log_partition
-    problem = model.problem.with_evidence(evidence)
-    answer = Question(engine, problem, half)(LOG_PARTITION)
+    answer = question(model, engine, evidence, half)(LOG_PARTITION)
     if answer.bound != "exact":
         return _estimated(model, evidence, _estimator(model, answer, half), half)
     assert answer.log_partitions is not None
@@ -84,7 +83,7 @@ def _estimated(model: Model, evidence: Evidence, engine: Engine, options: Option
         weights = np.concatenate([np.zeros((1, weights.shape[1])), given])
     observed = np.concatenate([np.full((1, len(model.variables)), -1), evidence.observed])
     rows_in_one = Evidence(observed, weights, batched=True)
-    result = Question(engine, model.problem.with_evidence(rows_in_one), asked)(LOG_PARTITION)
+    result = question(model, engine, rows_in_one, asked)(LOG_PARTITION)
     assert result.log_partitions is not None
     if result.log_partitions[0] == -np.inf:
         run(model, {"log_partition"}, None, asked)  # an error: no labelling is possible

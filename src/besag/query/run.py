@@ -16,6 +16,7 @@ from besag.infer.engine import ENGINES, SHOWS, Engine, Want
 from besag.infer.iterate import clear_interrupts
 from besag.infer.result import Result
 from besag.query.conflict import refuse_impossible
+from besag.query.labels import read_start
 from besag.query.progress import Progress
 from besag.registry import is_number, is_whole
 from besag.text import did_you_mean
@@ -36,8 +37,9 @@ class Options(TypedDict, total=False):
     engine: "auto", "exact", "tree[root=A]", ... or an engine object. memory_limit in bytes. seed of all randomness.
     n_threads: None is every core that the process may use; answers do not depend on it. trace: keep messages and
     iterations; "messages" keeps the messages of every iteration. Only iterative engines heed init, a Result to start
-    from, for bp also messages; time_limit in seconds; and progress, to show how they get on. An option in the engine's
-    text overrides the keyword of the same name.
+    from, for bp also messages, for gibbs also a labelling, {name: state} or int codes in the shape of the model;
+    time_limit in seconds; and progress, to show how they get on. An option in the engine's text overrides the keyword
+    of the same name.
     """
 
     engine: str | Engine
@@ -158,9 +160,15 @@ class Question:
             )
 
 
+def question(model: Model, engine: Engine, evidence: Evidence, options: Options) -> Question:
+    """A model under evidence put to an engine, which starts where the options say."""
+    started: Options = {**options, "init": read_start(model, options.get("init"), evidence, engine)}
+    return Question(engine, model.problem.with_evidence(evidence), started)
+
+
 def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:
     """The same with engine and evidence made."""
-    ask = Question(engine, model.problem.with_evidence(evidence), options)
+    ask = question(model, engine, evidence, options)
     on_step = Progress() if options.get("progress") else None
     try:
         result = ask(want, on_step)

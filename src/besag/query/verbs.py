@@ -1,4 +1,4 @@
-"""The verbs on one model: marginals, map, joint, sample, energy and what follows from them.
+"""The verbs on one model: marginals, map, joint, sample, energy and what follows from them; expect has its own file.
 
 joint          p(y_A) for some variables A: exp(-H) summed over the rest, normalised
 marginal_map   argmax over y_A of the same sum; energy = -log sum over the rest of exp(-H)
@@ -10,7 +10,7 @@ entropy        log Z + E[H];   KL(p || q) = E_p[H_q] + log Z_q - entropy(p), in 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from besag.query import eliminated
 from besag.query.analysis import one_row
 from besag.query.chain_rule import chain
 from besag.query.conflict import refuse_impossible
-from besag.query.labels import configurations, labels_frame, read_labels
+from besag.query.labels import configurations, labels_frame, read_labels, read_start
 from besag.query.run import (
     Options,
     add_trace,
@@ -275,43 +275,6 @@ def to_frame(model: Model, evidence: Any, options: Options) -> pd.DataFrame:
     return frame
 
 
-def expect(model: Model, h: Callable[[dict[str, str]], Any], evidence: Any, options: Options) -> Any:
-    """E[h(y)], by enumeration, or by the samples of an engine whose answers are estimates, 001.
-
-    h takes an assignment {name: state} and returns a number or an array.
-    """
-    read = one_row(model, evidence, "expect")
-    if not callable(h):
-        raise ModelError(f"expect takes a function of an assignment {{name: state}}, got {type(h).__name__} {h!r}")
-    check_options(options)
-    engine = engine_from(options)
-    can = engine.capabilities
-    if can.bound != "exact" and "samples" not in can.wants:
-        name = ENGINES.name_of(engine)
-        raise CapabilityError(
-            f"engine {name!r} gives no expectations of functions; gibbs, auto and the exact engines do"
-        )
-    if can.bound == "estimate":
-        codes, counts = np.unique(
-            run(model, {"variables", "samples"}, read, options).samples, axis=0, return_counts=True
-        )
-        p = counts / counts.sum()
-    else:
-        try:
-            codes = configurations(model.variables, list(range(len(model.variables))), MAX_ROWS)
-        except TooLargeError as error:
-            raise TooLargeError(f"{error}; engine='gibbs' takes the mean over samples instead") from None
-        log_z = run(model, {"log_partition"}, read, options).log_partition
-        p = np.exp(-model.problem.with_evidence(read).energy(codes) - log_z)
-    names = model.variables.names_at(range(len(model.variables)))
-    spaces = [model.variables.states(v) for v in range(len(names))]
-    total: Any = 0.0
-    for row, weight in zip(codes[p > 0].tolist(), p[p > 0], strict=True):
-        assignment = {name: space[code] for name, space, code in zip(names, spaces, row, strict=True)}
-        total = total + weight * np.asarray(h(assignment), np.float64)
-    return float(total) if np.ndim(total) == 0 else total
-
-
 def moments(model: Model, evidence: Any, options: Options) -> Array:
     """sum over factors of E[phi_f], (P,): minus the gradient of log Z by theta, 002 (20)."""
     wants = engine_from(options).capabilities.wants
@@ -354,6 +317,7 @@ def steps(model: Model, evidence: Any, options: Options) -> Iterator[Result]:
 
 def _steps(model: Model, engine: Any, read: Evidence, options: Options) -> Iterator[Result]:
     problem, rng = model.problem.with_evidence(read), generator_for(engine, LOG_PARTITION, options)
-    for result in engine.steps(problem, warm=options.get("init"), rng=rng, time_limit=options.get("time_limit")):
+    warm = read_start(model, options.get("init"), read, engine)
+    for result in engine.steps(problem, warm=warm, rng=rng, time_limit=options.get("time_limit")):
         refuse_impossible(model, engine, read, result)
         yield result

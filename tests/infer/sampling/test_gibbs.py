@@ -28,7 +28,7 @@ from tests.oracle import Enumeration
 from tests.routes import Forced
 from tests.strategies import examples, forests, models
 
-SCANS = ("chromatic", "systematic", "random", "tree")
+SCANS = ("chromatic", "systematic", "random", "single", "tree")
 
 
 def mixed() -> Model:
@@ -96,7 +96,8 @@ def test_marginals_are_within_their_standard_errors(make: Any, scan: str) -> Non
     if scan == "swendsen_wang" and make is not ising:
         pytest.skip("couplings of any sign")
     model = make()
-    result = sampled(model, f"gibbs[scan={scan},n_samples=600]", "variables")
+    n = 600 * (len(model.variables) if scan == "single" else 1)
+    result = sampled(model, f"gibbs[scan={scan},n_samples={n}]", "variables")
     assert np.abs(deviations(result, model)).max() < 5
 
 
@@ -123,7 +124,8 @@ def test_the_error_is_of_order_one_over_the_root_of_the_number_of_samples() -> N
 def test_draws_have_the_right_distribution(text: str) -> None:
     """One draw in ten sweeps, of trees in two, of a model that mixes in a few."""
     model = besag.ising((2, 3), 0.2, 0.3)
-    samples = sampled(model, text, "samples", n_draws=3000, n_samples=1500 if "tree" in text else 7500).samples
+    n = 1500 if "tree" in text else 7500 * (6 if "single" in text else 1)  # of which one draws one of six variables
+    samples = sampled(model, text, "samples", n_draws=3000, n_samples=n).samples
     oracle = Enumeration(model)
     assert samples.shape == (3000, 6)
     assert g_test(counts_of(samples, oracle.labels), oracle.p) > FALSE_ALARM
@@ -446,6 +448,13 @@ def test_no_chain_that_moves_cannot_join_calls_itself_converged(
             told = model.marginals(engine=f"gibbs[scan={scan},n_samples=200]", seed=seed).diagnostics
         assert not told["converged"]
         assert told["reducible"]
+
+
+def test_what_is_observed_does_not_hold_a_chain() -> None:
+    """A sweep leaves out what is observed, in a model that has hard zeros."""
+    model = besag.data.bundled("sprinkler")
+    told = model.marginals(evidence={"wet_grass": "yes"}, engine="gibbs[n_samples=4000]").diagnostics
+    assert (told["converged"], told["reducible"]) == (True, False)
 
 
 def test_rare_states_do_not_hold_a_chain() -> None:

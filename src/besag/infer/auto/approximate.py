@@ -3,7 +3,7 @@
     estimate   join_graph and bp       log Z, marginals, moments: of the one that more speaks for, and bounds allow
     above      trw                     log Z <= value at every iterate
     below      mean_field              log Z >= value at every iterate
-    samples    gibbs
+    samples    gibbs, which also gives the marginals where nothing else is wanted
     map        bp with (min, +), and where that does not settle once more with damping: the better labelling
 
 The bounds are computed first, with a share of the time each; where even to begin takes more than that, they are left
@@ -39,6 +39,8 @@ from besag.infer.trw.engine import TRW
 SUMS: frozenset[Want] = frozenset({"log_partition", "variables", "factors", "moments"})
 LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
 MAP: frozenset[Want] = frozenset({"map"})
+SAMPLES: frozenset[Want] = frozenset({"samples"})
+SAMPLED: frozenset[Want] = frozenset({"samples", "variables"})
 FIRST_SECONDS = 0.125  # of a first answer of join_graph, above which it takes too long where there is no time limit
 FIRST_SHARE = 0.225  # of the time, that a first answer may take where it is to become better than that of bp
 SHARE = {"below": 0.1, "above": 0.15, "bp": 0.1, "samples": 0.4, "map": 0.3}  # of the time
@@ -86,7 +88,11 @@ def approximate(
     parts = dict(known)
     if "samples" in want:
         gibbs = Gibbs(**resources.options, n_draws=resources.n_samples)
-        parts["samples"] = gibbs.infer(problem, frozenset({"samples"}), rng=rng, time_limit=resources.share("samples"))
+        alone = want <= SAMPLED
+        limit = resources.time_limit if alone else resources.share("samples")
+        parts["samples"] = gibbs.infer(problem, want if alone else SAMPLES, rng=rng, time_limit=limit)
+        if alone:
+            return _joined(parts, time.perf_counter() - began)
     if "map" in want and "map" not in parts:
         alone = not want & (SUMS | {"samples"})
         parts["map"] = _labelled(problem, resources, resources.time_limit if alone else resources.share("map"), rng)
@@ -271,6 +277,7 @@ def _joined(parts: dict[str, Result], seconds: float, work: Estimation | None = 
     answer = lead
     if "samples" in parts:
         answer = replace(answer, sampled=parts["samples"].sampled)
+        told["n_chains"] = parts["samples"].diagnostics["n_chains"]
     if "map" in parts:
         best = parts["map"]
         bounds = best.energies[:, 0] if best.bound == "exact" and best.energies is not None else best.energy_bounds

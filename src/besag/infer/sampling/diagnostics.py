@@ -7,6 +7,7 @@ of m halves, W the mean of their variances and B / n the variance of their means
     R-hat = sqrt((n - 1) / n + B / (n W)),  the larger of that of z and that of |x - median|, ranked likewise
     ESS   = m n / tau,   tau = 1 + 2 sum of autocorrelations, cut off at the first pair of them without a positive sum,
                          sums of pairs being made non-increasing (Geyer)
+    error of the mean of x = s / sqrt(ESS), with the ESS of the halves themselves in place of their ranks'
 
     x (T, C, n): T scalars watched in C chains of n draws each
 """
@@ -36,6 +37,14 @@ def effective_size(x: Array) -> Array:
     if x.shape[2] < FEWEST:
         return np.zeros(len(x))
     return np.array([_effective(one) for one in _normal_scores(_halves(x))])
+
+
+def mean_error(x: Array) -> Array:
+    """(T,): the standard error of the mean of all draws, s / sqrt(ESS) of the halves as they are; inf if unknown."""
+    if x.shape[2] < FEWEST:
+        return np.full(len(x), np.inf)
+    sizes = np.array([_effective(one) for one in _halves(x)])
+    return np.asarray(x.std(axis=(1, 2), ddof=1) / np.sqrt(sizes))
 
 
 def _halves(x: Array) -> Array:

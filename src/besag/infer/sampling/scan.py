@@ -2,7 +2,7 @@
 
     chromatic    colour by colour, no factor having two variables of one colour: all of one colour at once, on threads
     systematic   in the model's order
-    random       in a new random order each sweep
+    random       in a new random order each sweep: a permutation, not indices drawn one by one (that is scan=single)
 
 Each sweep visits every variable that evidence leaves more than one state exactly once. A stage is a list of pieces
 (start, stop) of the order that may run in parallel; stages follow one another, and depend on the problem only. Pieces

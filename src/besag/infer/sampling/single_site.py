@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, Kind, freeze, index_type, invert, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, freeze, index_type, invert, offsets_of
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.iterate import Look, no_look
@@ -41,6 +41,10 @@ class Sampler(Protocol):
     """What `gibbs` requires of a sampler."""
 
     sums: Array
+
+    @property
+    def moved(self) -> BoolArray | bool:
+        """Which variables every chain has drawn, (R, V), or whether all."""
 
     def start(self, codes: IntArray) -> None:
         """Begin at labellings (R, C, V)."""
@@ -93,6 +97,11 @@ class ChainLayout:
         n_units, graph = setting.n_rows * n_chains, setting.graph
         self.states = np.zeros((n_units, graph.n_variables), np.int64)
         self.sums = np.zeros((n_units, int(graph.state_offsets[-1])))
+
+    @property
+    def moved(self) -> BoolArray | bool:
+        """A sweep draws all of them."""
+        return True
 
     def start(self, codes: IntArray) -> None:
         """Begin at labellings (R, C, V)."""
@@ -206,6 +215,11 @@ class Binary:
         ends, said = ends_of(setting.graph).reshape(-1), np.repeat(np.abs(self.pair_coupling), 2)
         self.reach = np.abs(self.shift) + np.bincount(ends, weights=said, minlength=n_variables)
         self.temper(1.0, -np.inf)
+
+    @property
+    def moved(self) -> bool:
+        """A sweep draws all of them."""
+        return True
 
     def temper(self, beta: float, hard: float) -> None:
         """Multiply the log-potentials of pairwise factors by beta; there are no hard zeros among them."""

@@ -27,6 +27,7 @@ from besag.infer.sampling.blocks import N_COVERS, WORK_OF_STATE, Clusters, TreeB
 from besag.infer.sampling.counts import Counts
 from besag.infer.sampling.means import Running
 from besag.infer.sampling.single_site import Sampler, sampler_bytes, single_site
+from besag.infer.sampling.single_update import SingleUpdate, update_bytes
 from besag.infer.zeros.starts import count_drawn, draw_starts, read_codes
 from besag.kernels.random import sweep_key
 
@@ -45,6 +46,8 @@ def make_sampler(engine: Gibbs, setting: Prepared, left: int) -> Sampler:
         return TreeBlocks(setting, engine.n_chains, engine.n_threads, n_kept)
     if engine.scan == "swendsen_wang":
         return Clusters(setting, engine.n_chains, engine.n_threads)
+    if engine.scan == "single":
+        return SingleUpdate(setting, engine.n_chains, engine.dtype)
     return single_site(setting, engine.n_chains, engine.scan, engine.n_threads, engine.dtype)
 
 
@@ -86,6 +89,8 @@ class GibbsWalk:
         needed = sampler_bytes(setting) + 8 * max(kept, drawn)
         if engine.scan == "tree":
             needed += cover_bytes(setting) + 8 * WORK_OF_STATE * units * n_states
+        if engine.scan == "single":
+            needed += update_bytes(setting, engine.n_chains)
         what = f"the running sums of {rows} rows x {engine.n_chains} chains x {n_states} states"
         refuse(what, needed, setting.limit, "take fewer chains or rows at a time", least=3 * 8 * units * n_states)
         if "samples" in self.want:
@@ -221,10 +226,15 @@ class GibbsWalk:
             return np.zeros(0, np.int64)
         first, left = self.setting.graph.state_offsets[:-1], self.setting.base > -np.inf
         means = self.running.by_chain() / self.running.n
+        left &= np.repeat(np.add.reduceat(left, first, axis=1) > 1, np.diff(self.setting.graph.state_offsets), axis=1)
         missing = [left & (self.sampler.of_states(means[:, c]) <= 0) for c in range(self.n_chains)]
         held = np.logical_and.reduce([np.logical_or.reduceat(states, first, axis=1) for states in missing])
         able = np.minimum.reduceat(self.setting.spread(self.possible), first, axis=1)
-        return np.flatnonzero((held & able).any(axis=0))
+        return np.flatnonzero((held & able & self.sampler.moved).any(axis=0))
+
+    def unmoved_variables(self) -> IntArray:
+        """Variables that some chain has not drawn yet."""
+        return np.flatnonzero(~np.broadcast_to(self.sampler.moved, self.sampler.codes()[:, 0].shape).all(axis=0))
 
 
 def _thinning(engine: Gibbs) -> tuple[int, int]:
