@@ -2,11 +2,12 @@
 
     log Z >= E_q[log-weight] + entropy(q) = log Z - KL(q || p)
 
-    family="naive"   q(y) = prod_v q_v(y_v)                            (`mean_field_naive`)
-    family="tree"    q(y) = prod_T q_T(y_T), trees of the model        (`mean_field_trees`)
+    family="naive"           q(y) = prod_v q_v(y_v)                                      (`naive`)
+    family="tree"            q(y) = prod_T q_T(y_T), disjoint trees of the model         (`trees`)
+    family="spanning_tree"   q(y) = prod_r q(y_r) prod_c q(y_c | y_p), a spanning tree   (`spanning`)
 
 A step is a sweep of coordinate ascent, so the bound holds at every step and never falls; the residual is the largest
-total variation distance that a variable's q has moved.
+total variation distance that a variable's q has moved, or that of the two variables of an edge of a spanning tree.
 
 Starts. The uniform start of 001 is a fixed point of symmetric models, and often a saddle of the bound (Ising, 6 x 6,
 J = 1: 54.95 against 61.84). So where a uniform start has settled and some variable has states of equal probability, one
@@ -14,8 +15,8 @@ more start is made of it, tilted towards each variable's first state and stirred
 point was a saddle. Further random starts are `n_restarts`. All starts are rows of one array q (A, S), A = starts x R,
 and the answer takes the best one of each row, or of each instance of a union.
 
-Where the family holds p itself (independent variables; for "tree", a factor graph without cycles) one sweep finds it,
-and the answer is exact.
+Where the family holds p itself (independent variables; for "tree", a factor graph without cycles; for "spanning_tree",
+factors of two variables without cycles) one sweep finds it, and the answer is exact.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -36,15 +37,18 @@ from besag.graph.problem import Problem
 from besag.infer.answers import make_marginals, normalise_weights
 from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse_late
-from besag.infer.mean_field.naive import Naive, find_linked
+from besag.infer.mean_field.naive import Naive, Pick, find_linked
+from besag.infer.mean_field.spanning import Spanning
 from besag.infer.mean_field.starts import random_start, read_start, uniform_start, warm_start
+from besag.infer.mean_field.tree_choice import read_edges
 from besag.infer.mean_field.trees import Trees
 from besag.infer.memory import count_linked, refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 
 KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
-FAMILIES, STARTS = ("naive", "tree"), ("uniform", "random")
+TABLES = frozenset({int(Kind.TABLE)})
+FAMILIES, STARTS = ("naive", "tree", "spanning_tree"), ("uniform", "random")
 SETTLED = 1e-6  # residual at which a uniform start is looked at, if tolerance is less
 TILT, STIR = 0.1, 0.01  # of the logarithms of probabilities
 TIED = {np.float64: 1e-8, np.float32: 1e-4}  # relative difference of equal probabilities
@@ -63,9 +67,11 @@ class GivenStart:
 class MeanField:
     """Mean field by coordinate ascent: a lower bound on log Z, and the marginals of q.
 
-    family: "naive", every variable independent, or "tree", a forest of the model. init: "uniform", "random", or
-    probabilities of all states, (S,), (V, K) or (B, S). n_restarts: further starts, at random; the best one is the
-    answer. tolerance: of the change of q in a sweep. dtype: of naive sweeps; the bound is made in float64.
+    family: "naive", every variable independent; "tree", a forest of the model; or "spanning_tree", all variables on one
+    tree. tree_edges: that tree, or forest, [("a", "b"), ("b", "c")] or as text "a -- b; b -- c"; by default the edges of
+    strongest coupling. init: "uniform", "random", or probabilities of all states, (S,), (V, K) or (B, S). n_restarts:
+    further starts, at random, and on random trees where none is given; the best one is the answer. tolerance: of the
+    change of q in a sweep. dtype: of naive sweeps; the bound is made in float64.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -79,10 +85,15 @@ class MeanField:
     dtype: str = "float64"
     n_threads: int | None = None
     memory_limit: int | None = None
+    tree_edges: str | Sequence[Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         Limits(self.max_iterations, self.tolerance)
         _check_choice("family", self.family, FAMILIES)
+        if self.tree_edges is not None:
+            if self.family != "spanning_tree":
+                raise CapabilityError(f"tree_edges are for family='spanning_tree', got family={self.family!r}")
+            object.__setattr__(self, "tree_edges", read_edges(self.tree_edges))
         check_dtype(self.dtype)
         if isinstance(self.init, str):
             _check_choice("init", self.init, STARTS)
@@ -140,7 +151,8 @@ class Ascent:
         rng: np.random.Generator | None,
         clock: Clock,
     ) -> None:
-        self.setting = setting = Prepared(problem, KINDS, engine.memory_limit)
+        kinds = TABLES if engine.family == "spanning_tree" else KINDS
+        self.setting = setting = Prepared(problem, kinds, engine.memory_limit)
         self._refuse(engine.n_restarts + 2, 0)
         if engine.family == "tree":
             n_links, n_states = len(problem.graph.scope_variables), int(problem.graph.state_offsets[-1])
@@ -149,7 +161,7 @@ class Ascent:
         self.tolerance = engine.tolerance
         # A copy: whoever asks again with the same generator, for factor marginals say, gets the same q.
         self.rng = np.random.default_rng(0) if rng is None else copy.deepcopy(rng)
-        self.family = _family(engine, setting)
+        self.family = self._family(engine, warm, clock)
         self._refuse(engine.n_restarts + 2, self.family.bytes_of_row)
         self.uniform = warm is None and isinstance(engine.init, str) and engine.init == "uniform"
         starts = [self._first(engine, warm), *(random_start(setting, self.rng) for _ in range(engine.n_restarts))]
@@ -159,6 +171,15 @@ class Ascent:
         self.active = np.ones(len(self.q), np.bool_)
         self.known: list[Array | None] = [None] * len(starts)  # bounds of each start, (R,) or (N,)
         self.unchecked, self.stirred = self.uniform, False
+
+    def _family(self, engine: MeanField, warm: Result | None, clock: Clock) -> Naive | Trees | Spanning:
+        setting = self.setting
+        if engine.family == "naive":
+            return Naive(setting, setting.number_type(engine.dtype), engine.n_threads)
+        if engine.family == "tree":
+            return Trees(setting, engine.n_threads)
+        edges = None if engine.tree_edges is None else read_edges(engine.tree_edges)
+        return Spanning(setting, edges, engine.n_restarts + 1, warm, self.rng, engine.n_threads, clock)
 
     def _first(self, engine: MeanField, warm: Result | None) -> Array:
         if warm is not None:
@@ -230,19 +251,15 @@ class Ascent:
         setting, n_starts = self.setting, len(self.known)
         bounds = self.bounds() if "log_partition" in want or self._asks_for_bounds else None
 
-        def pick(values: AnyArray) -> Array:
-            by_start = values[: len(self.q)].reshape(n_starts, *setting.base.shape)
-            if bounds is None or n_starts == 1:
-                return np.asarray(by_start[0])
-            best = setting.spread(np.argmax(bounds, axis=0))
-            return np.asarray(np.take_along_axis(by_start, best[None], axis=0)[0])
-
+        n_answers = setting.n_rows if setting.graph.n_instances == 1 else setting.graph.n_instances
+        best = np.zeros(n_answers, np.int64) if bounds is None else np.argmax(bounds, axis=0)
+        pick = Pick(setting, n_starts, best)
         p = np.where(setting.spread(setting.possible), normalise_weights(setting, pick(self.q)), 0.0)
         result = replace(
             setting.empty("exact" if self.family.exact else "lower"),
             log_partitions=None if bounds is None or "log_partition" not in want else bounds.max(axis=0),
             probabilities=p if "variables" in want else None,
-            state={"engine": "mean_field", "marginals": p},
+            state={"engine": "mean_field", "marginals": p, **self.family.state(pick)},
         )
         if "factors" in want:
             marginals = make_marginals(setting, self.needed)
@@ -257,7 +274,7 @@ class Ascent:
     @property
     def _asks_for_bounds(self) -> bool:
         """Whether an answer needs them: to choose among starts, or to see whether hard zeros are met."""
-        return len(self.known) > 1 or isinstance(self.family, Trees) or self.family.hard
+        return len(self.known) > 1 or not isinstance(self.family, Naive) or self.family.hard
 
     def details(self) -> Mapping[str, Any]:
         """Of all starts; feasible: whether each possible row has a start that meets no hard zero.
@@ -265,7 +282,7 @@ class Ascent:
         bounds: only where they had to be made.
         """
         details = {
-            "family": "tree" if isinstance(self.family, Trees) else "naive",
+            "family": self.family.name,
             "dtype": np.dtype(self.family.dtype).name,
             "starts": len(self.known),
             "saddle": False,
@@ -281,12 +298,6 @@ class Ascent:
             "saddle": self.stirred and bool((bounds[-1] > bounds[0] + rounding).any()),
             "feasible": bool((lowest > -np.inf).all()),
         }
-
-
-def _family(engine: MeanField, setting: Prepared) -> Naive | Trees:
-    if engine.family == "tree":
-        return Trees(setting, engine.n_threads)
-    return Naive(setting, setting.number_type(engine.dtype), engine.n_threads)
 
 
 def _tied_rows(q: AnyArray, state_offsets: IntArray, variables: IntArray, tolerance: float) -> Any:

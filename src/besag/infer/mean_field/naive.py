@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -33,12 +33,24 @@ from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
 from besag.kernels.threads import run_chunks
 
-Pick: TypeAlias = Callable[[AnyArray], Array]  # (A, S) -> (R, S): the best start of each row or instance
-
 MAX_CONSTANT = 64  # states, as a constant of a kernel
 WORTHWHILE = 2**16  # table entries of a sweep, from which a kernel for one number of states pays
 WORTH_PAIRS = 2**12  # the same for two states, whose kernel is compiled once for all
 FACTORS_PER_CHUNK = 1 << 15
+
+
+class Pick:
+    """Takes the best start of each row (R,), or of each instance of a union (N,), out of all starts."""
+
+    def __init__(self, setting: Prepared, n_starts: int, best: IntArray) -> None:
+        self.setting, self.n_starts, self.best = setting, n_starts, best
+
+    def __call__(self, values: AnyArray) -> Array:
+        """(A, S) -> (R, S)."""
+        by_start = values[: self.n_starts * self.setting.n_rows].reshape(self.n_starts, *self.setting.base.shape)
+        if self.n_starts == 1:
+            return np.asarray(by_start[0])
+        return np.asarray(np.take_along_axis(by_start, self.setting.spread(self.best)[None], axis=0)[0])
 
 
 def find_linked(setting: Prepared) -> BoolArray:
@@ -85,6 +97,8 @@ def variable_parts(setting: Prepared, p: Array) -> Array:
 
 class Naive:
     """Product distributions on one problem; arrays q (A, S), row a of which has the evidence of row a mod R."""
+
+    name = "naive"
 
     def __init__(self, setting: Prepared, dtype: type[np.floating[Any]], n_threads: int | None) -> None:
         self.setting, self.dtype, self.n_threads = setting, dtype, n_threads
@@ -287,3 +301,7 @@ class Naive:
     def add_moments(self, p: Array, pick: Pick, out: Array) -> None:
         """Adds moments (L,) of the expanded problem."""
         add_product_moments(self.setting.problem, p, np.ones(len(self.linked), np.bool_), out)
+
+    def state(self, pick: Pick) -> dict[str, Any]:
+        """What defines q beside its marginals: the factors (F,) that it keeps, none."""
+        return {"inside": freeze(np.zeros(len(self.linked), np.bool_))}

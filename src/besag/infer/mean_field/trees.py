@@ -121,6 +121,7 @@ class Trees:
     """Distributions on a forest; arrays q (A, S) of marginals, row a of which has the evidence of row a mod R."""
 
     dtype: type[np.floating[Any]] = np.float64
+    name = "tree"
 
     def __init__(self, setting: Prepared, n_threads: int | None) -> None:
         self.setting, self.n_threads = setting, n_threads
@@ -216,3 +217,7 @@ class Trees:
             found = self._sums(part, tilted[:, part.states], want_moments=True, weights=weights[part.variables])
             assert found.moments is not None
             out[part.entries] += found.moments
+
+    def state(self, pick: Pick) -> dict[str, Any]:
+        """What defines q beside its marginals: the factors (F,) that it keeps."""
+        return {"inside": freeze(self.cover.inside)}
