@@ -67,6 +67,7 @@ CASES = [
     Case("join_graph", models),
     Case("join_graph[clique_bound=3]", models),
     Case("mean_field[family=tree]", models),
+    Case("mean_field[family=spanning_tree]", models),
 ]
 
 

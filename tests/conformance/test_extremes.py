@@ -32,7 +32,7 @@ TEXTS = [
     ),
     "bp[schedule=sequential,order=random,max_iterations=3]",
     *(f"trw[max_iterations=20,dtype={dtype}]" for dtype in ("float64", "float32")),
-    *(f"mean_field[family={family}]" for family in ("naive", "tree")),
+    *(f"mean_field[family={family}]" for family in ("naive", "tree", "spanning_tree")),
     "mean_field[dtype=float32]",
     *(f"{GIBBS}scan={scan}]" for scan in ("chromatic", "systematic", "random", "single", "tree")),
     "ais[n_temperatures=5,n_chains=20]",

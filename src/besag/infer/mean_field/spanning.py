@@ -21,11 +21,11 @@ ascent, and no sweep lowers the bound. Where every factor lies on an edge of T, 
 sum-product, and the bound is log Z. An edge that is marked as independent keeps q(y_c | y_p) = q(y_c), whose best
 logits are those above, averaged by q(y_p).
 
-E_q[log-potential_f | place] contracts the table of f with the transition matrices along the paths from its variables to
-the place (`besag.infer.mean_field.kernels.spanning`). A factor of n variables of K states that are n_f edges apart in
-all takes n_f contractions a sweep, each n_f products of K^n entries with a K x K matrix; so this is for trees in which factors
-are not long paths apart: grids of some thousand variables. Tables that grow beyond the memory limit on the way, where a factor of many variables
-lies on variables of many states, are refused.
+E_q[log-potential_f | place] contracts the table of f with the transition matrices on the paths from its variables to
+the place (`besag.infer.mean_field.kernels.spanning`). A factor whose variables are joined by m edges of T takes m
+contractions a sweep, each of m products of its table with a matrix: this is for trees in which factors are not long
+paths apart, as in grids of up to some thousand variables. Tables that would grow beyond the memory limit on their way,
+where a factor of many variables passes through variables of many states, are refused.
 
 q, down, up, pairs: see the kernels. Each row of evidence has the tree that its strengths ask for; with a warm start,
 the tree that it had; each further start, a random one.
@@ -33,24 +33,27 @@ the tree that it had; each further start, a random one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze, offsets_of
+from besag.arrays import AnyArray, Array, IntArray, freeze, offsets_of
 from besag.errors import TooLargeError
 from besag.infer.iterate import Clock, refuse_late
 from besag.infer.mean_field.kernels.spanning import TreeLinks, make_ascend, make_crossing, make_joints, make_settle
 from besag.infer.mean_field.naive import Pick, find_linked
 from besag.infer.mean_field.tree_choice import Strengths, TreeEdges, grow_tree, named_edges
-from besag.infer.memory import refuse
+from besag.infer.memory import count_linked, refuse
 from besag.infer.prepared import Prepared
 from besag.infer.products import add_product_moments, multiply_marginals
 from besag.infer.result import Result, factor_offsets
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
 
+NAME = "mean_field[family=spanning_tree]"
+SECONDS_A_LINK = 2e-6  # of choosing a tree and planning it
 SECONDS_A_STEP, SECONDS_AN_ENTRY = 2e-7, 2e-9  # of a contraction
 SECONDS_A_LOOK = 0.05  # of a sweep, between two looks at the clock
 
@@ -119,7 +122,7 @@ def _rooted(n: int, edges: list[tuple[int, int]], n_free: int) -> tuple[Any, ...
     return tuple(map(freeze, (parents, np.array(order, np.int64), depth, last, independent)))
 
 
-class Fit:
+class Conditionals:
     """q on its tree, in one row of evidence; see the kernels for the arrays."""
 
     def __init__(self, tree: SpanningTree, state_offsets: IntArray, q: AnyArray, down: Array | None) -> None:
@@ -156,13 +159,16 @@ class Spanning:
         self.warm: list[tuple[list[tuple[int, int]], int, Array]] = known.get("trees", []) if edges is None else []
         if len(self.warm) != setting.n_rows:
             self.warm = []
+        n_links = count_linked(setting.graph) + setting.graph.n_variables
+        refuse_late(NAME, SECONDS_A_LINK * n_links * n_starts * setting.n_rows, clock)
         self.trees = self._trees(edges, n_starts, rng)
-        self.fits: list[Fit] = []
+        self.found: list[Conditionals] = []
         seconds = sum(tree.seconds for tree in self.trees)
-        refuse_late("mean_field[family=spanning_tree]", seconds, clock)
+        refuse_late(NAME, seconds, clock)
         self.compile = worth_compiling(seconds / SECONDS_A_STEP)
-        kernels = (make_ascend, make_settle, make_joints)
-        self.ascend, self.settle, self.joints = (kernel_of(make, compile=self.compile) for make in kernels)
+        self.ascend: Callable[..., int] = kernel_of(make_ascend, compile=self.compile)
+        self.settle: Callable[..., float] = kernel_of(make_settle, compile=self.compile)
+        self.joints: Callable[..., None] = kernel_of(make_joints, compile=self.compile)
 
     def _trees(self, edges: TreeEdges | None, n_starts: int, rng: np.random.Generator) -> list[SpanningTree]:
         """Of each row of the first start, then of the next."""
@@ -199,26 +205,26 @@ class Spanning:
 
     def add_rows(self, q: AnyArray) -> None:
         """Rows of q (A, S) beyond those known, on the trees of the first rows where there are more rows than trees."""
-        known, offsets, fits = len(self.fits), self.setting.graph.state_offsets, []
+        known, offsets, new = len(self.found), self.setting.graph.state_offsets, []
         for a in range(known, len(q)):
             tree = self.trees[a if a < len(self.trees) else a % self.setting.n_rows]
             down = self.warm[a][2] if a < len(self.warm) else None
-            fits.append(Fit(tree, offsets, q[a], down))
-            self.settle(tree.links, offsets, q[a].copy(), q[a], fits[-1].down, fits[-1].up, fits[-1].pairs)
-        run_chunks(lambda i: self._sweep(fits[i], known + i, q[known + i], timed=False), len(fits), self.n_threads)
-        self.fits += fits
+            new.append(Conditionals(tree, offsets, q[a], down))
+            self.settle(tree.links, offsets, q[a].copy(), q[a], new[-1].down, new[-1].up, new[-1].pairs)
+        run_chunks(lambda i: self._sweep(new[i], known + i, q[known + i], timed=False), len(new), self.n_threads)
+        self.found += new
 
     def sweep(self, q: AnyArray, rows: IntArray) -> Array:
         """One sweep of some rows of q, in their place; how much each changed."""
         change = np.zeros(len(rows))
 
         def task(i: int) -> None:
-            change[i] = self._sweep(self.fits[rows[i]], int(rows[i]), q[rows[i]], timed=True)
+            change[i] = self._sweep(self.found[rows[i]], int(rows[i]), q[rows[i]], timed=True)
 
         run_chunks(task, len(rows), self.n_threads)
         return change
 
-    def _sweep(self, fit: Fit, a: int, q: Array, *, timed: bool) -> float:
+    def _sweep(self, fit: Conditionals, a: int, q: Array, *, timed: bool) -> float:
         """One sweep of one row; one that is broken off has not been made."""
         setting, links = self.setting, fit.tree.links
         before, down, own = q.copy(), fit.down.copy(), fit.own.copy()
@@ -231,7 +237,7 @@ class Spanning:
                 f = self.ascend(links, setting.factors, *span, 1, most, q, fit.down, fit.up, told, fit.own)
                 if f >= 0:
                     raise TooLargeError(
-                        f"mean_field[family=spanning_tree]: {setting.graph.scope_name(f)} on its way through the tree "
+                        f"{NAME}: {setting.graph.scope_name(f)} on its way through the tree "
                         f"would take tables of more than {most} entries; take family=tree or naive, or use more memory"
                     )
                 if timed and part:
@@ -243,7 +249,7 @@ class Spanning:
 
     def bounds(self, p: Array, rows: IntArray) -> Array:
         """The bound of each row, or instance of a union."""
-        return self.setting.totals(np.stack([self.fits[a].own for a in rows]), None)
+        return self.setting.totals(np.stack([self.found[a].own for a in rows]), None)
 
     def factor_marginals(self, p: Array, pick: Pick, out: Array) -> None:
         """Writes factor marginals (R, .)."""
@@ -272,7 +278,7 @@ class Spanning:
         setting, offsets = self.setting, freeze(factor_offsets(self.setting.graph))
         for i, (own, cells) in enumerate(zip(p, out, strict=True)):
             for start, chosen in self._chosen(pick, first_row + i):
-                fit = self.fits[start * setting.n_rows + first_row + i]
+                fit = self.found[start * setting.n_rows + first_row + i]
                 self.joints(fit.tree.links, setting.factors, chosen, fit.tree.top, offsets, own, fit.down, cells)
 
     def _chosen(self, pick: Pick, row: int) -> list[tuple[int, IntArray]]:
@@ -290,7 +296,7 @@ class Spanning:
         """What continues from here, of each row: edges, how many q is free on, and the conditional tables."""
         if self.setting.graph.n_instances > 1:
             return {}
-        chosen = [self.fits[int(start) * self.setting.n_rows + row] for row, start in enumerate(pick.best)]
+        chosen = [self.found[int(start) * self.setting.n_rows + row] for row, start in enumerate(pick.best)]
         return {"trees": [(*edges_of(fit.tree.links), freeze(np.array(fit.down))) for fit in chosen]}
 
 

@@ -64,7 +64,7 @@ class Strengths:
         values = np.concatenate([np.zeros(0), *(value for _, value in found)])
         unique, number = np.unique(codes, return_inverse=True)
         self.pairs: IntArray = np.stack(np.divmod(unique, max(n, 1)), axis=1)
-        self.values: Array = np.bincount(number, values, len(unique))
+        self.values: Array = np.bincount(number, values, len(unique)).astype(np.float64)
 
     def ordered(self, rng: np.random.Generator | None = None) -> list[tuple[int, int]]:
         """The pairs, strongest first; with a generator, at random, strong ones rather than weak ones."""

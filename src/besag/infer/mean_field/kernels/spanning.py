@@ -2,11 +2,12 @@
 
 A table with an axis for each variable of a factor is contracted towards a place of the tree, a variable or an edge:
 
-    move    the axis of x goes to its neighbour w on the way:   new(.., w = a, ..) = sum_b q(x = b | w = a) old(.., b, ..)
+    move    the axis of x goes to its neighbour w:   new(.., w = a, ..) = sum_b q(x = b | w = a) old(.., x = b, ..)
     merge   two axes that meet on one variable become one, the diagonal
 
 The axis that is farthest goes first, so that axes meet before they go on. What is left is E_q[table | place]. The same
-steps backwards, from the marginal of the place, give the joint distribution of the factor's variables. 0 times -inf is 0.
+steps backwards, from the marginal of the place, give the joint distribution of the factor's variables. 0 times -inf is
+0.
 
 Shapes: V variables, S states of all variables; conditionals of the edge from p to its child c lie at edge_offsets[c]:
 down (K_p, K_c) is q(c | p), up (K_c, K_p) is q(p | c), pairs (K_p, K_c) is q(p, c).
@@ -179,6 +180,44 @@ def contract(
 
 
 @inlined
+def point(parents: IntArray, p: int, below: int, toward: IntArray) -> None:
+    """From p and all above it the way goes down, to what is below."""
+    while p >= 0:
+        toward[p] = below
+        p, below = parents[p], p
+
+
+@inlined
+def unpoint(parents: IntArray, p: int, toward: IntArray) -> None:
+    """The inverse of `point`."""
+    while p >= 0:
+        toward[p] = -1
+        p = parents[p]
+
+
+@inlined
+def measure(
+    parents: IntArray,
+    position: IntArray,
+    ends: IntArray,
+    depth: IntArray,
+    toward: IntArray,
+    c: int,
+    axes: IntArray,
+    far: IntArray,
+) -> None:
+    """How far axes are from c, if they are in its subtree, or else from its parent, to which `toward` points."""
+    for k in range(len(axes)):
+        v = axes[k]
+        if position[c] <= position[v] < ends[c]:
+            far[k] = depth[v] - depth[c]
+        else:
+            while toward[v] < 0:
+                v = parents[v]
+            far[k] = depth[axes[k]] + depth[c] - 1 - 2 * depth[v]
+
+
+@inlined
 def expected_weight(p: float, value: float) -> float:
     """p (value - ln p), 0 where p is."""
     return p * (value - math.log(p)) if p > 0.0 else 0.0
@@ -245,32 +284,20 @@ def make_ascend() -> Callable[..., int]:
             n_inside = first_in[c + 1] - first_in[c]
             n_above = 0 if p < 0 else state_offsets[p + 1] - state_offsets[p]
             logits = np.zeros(n_above * n)
-            x = p
-            below = c
-            while moving == 1 and x >= 0:
-                toward[x] = below
-                x, below = parents[x], x
+            if moving == 1:
+                point(parents, p, c, toward)
             n_over = first_over[c + 1] - first_over[c] if moving == 1 else 0
             for j in range(n_inside + n_over):
                 crosses = j >= n_inside
                 f = over[first_over[c] + j - n_inside] if crosses else inside[first_in[c] + j]
                 axes = scope_variables[scope_offsets[f] : scope_offsets[f + 1]].copy()
                 far = np.zeros(len(axes), np.int64)
-                for k in range(len(axes)):
-                    v = axes[k]
-                    if position[c] <= position[v] < ends[c]:
-                        far[k] = depth[v] - depth[c]
-                    else:
-                        while toward[v] < 0:
-                            v = parents[v]
-                        far[k] = depth[axes[k]] + depth[p] - 2 * depth[v]
+                measure(parents, position, ends, depth, toward, c, axes, far)
                 start = table_offsets[table_of_factor[f]]
                 table = values[start : table_offsets[table_of_factor[f] + 1]].copy()
-                n_left, table = contract(
-                    state_offsets, parents, edges, toward, down, up, most, axes, far, table
-                )
+                n_left, table = contract(state_offsets, parents, edges, toward, down, up, most, axes, far, table)
                 if n_left == 0:
-                    return f
+                    return int(f)
                 if not crosses:
                     for b in range(n):
                         told[s + b] += table[b]
@@ -279,10 +306,7 @@ def make_ascend() -> Callable[..., int]:
                     for a in range(n_above):
                         for b in range(n):
                             logits[a * n + b] += table[a * stride_p + b * stride_c]
-            x = p
-            while moving == 1 and x >= 0:
-                toward[x] = -1
-                x = parents[x]
+            unpoint(parents, p, toward)
             if p < 0:
                 if moving == 1:
                     choose(told, s, n, q, s)
@@ -381,7 +405,11 @@ def make_joints() -> Callable[..., None]:
         down: Array,
         cells: Array,
     ) -> None:
-        state_offsets, scope_offsets, scope_variables = factors.state_offsets, factors.scope_offsets, factors.scope_variables
+        state_offsets, scope_offsets, scope_variables = (
+            factors.state_offsets,
+            factors.scope_offsets,
+            factors.scope_variables,
+        )
         parents, depth, edges = tree.parents, tree.depth, tree.edge_offsets
         for f in numbers:
             axes = scope_variables[scope_offsets[f] : scope_offsets[f + 1]].copy()
@@ -412,7 +440,10 @@ def make_joints() -> Callable[..., None]:
                 i, j = moved[step], met[step]
                 axes = before[step].copy()
                 x = axes[i]
-                n_old, n_new = state_offsets[x + 1] - state_offsets[x], state_offsets[parents[x] + 1] - state_offsets[parents[x]]
+                n_old, n_new = (
+                    state_offsets[x + 1] - state_offsets[x],
+                    state_offsets[parents[x] + 1] - state_offsets[parents[x]],
+                )
                 if j >= 0:
                     axes[i] = parents[x]
                     one, two = min(i, j), max(i, j)
