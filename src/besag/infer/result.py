@@ -328,6 +328,26 @@ class Result(Rebuilt):
         shape = self.graph.variables.cardinalities[self.graph.scope(f)]
         return np.array(values[:, sizes[f] : sizes[f + 1]].reshape(*self._rows(len(values)), *shape))
 
+    @property
+    def approximation(self) -> Any:
+        """The distribution q that an approximate answer stands for, as a Model; a list of them for a batch.
+
+        Of mean_field, and of bp and trw where the factors form no cycle; see `besag.query.approximation`.
+        """
+        return self._question().approximation(self)
+
+    def kl(self, log_partition: Any = None) -> Any:
+        """KL(q || p) = log Z - bound, 001, of the q of mean_field: a number, (B,) for a batch.
+
+        log_partition: log Z where it is known; else it is made by exact inference, or TooLargeError.
+        """
+        return self._question().kl(self, log_partition)
+
+    def _question(self) -> Any:
+        if not hasattr(self.infer_again, "approximation"):
+            raise CapabilityError("only the Result of a verb has this, as of model.marginals(engine='mean_field')")
+        return self.infer_again
+
     def _factor_number(self, key: Any) -> int:
         graph = self.graph
         if isinstance(key, (tuple, list)):

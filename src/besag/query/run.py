@@ -15,6 +15,7 @@ from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES, SHOWS, Engine, Want
 from besag.infer.iterate import clear_interrupts
 from besag.infer.result import Result
+from besag.query.approximation import approximation, kl_of
 from besag.query.conflict import refuse_impossible
 from besag.query.labels import read_start
 from besag.query.progress import Progress
@@ -158,6 +159,14 @@ class Question:
                 time_limit=self.options.get("time_limit"),
                 on_step=on_step,
             )
+
+    def approximation(self, result: Result) -> Any:
+        """The distribution that an answer to it stands for."""
+        return approximation(result)
+
+    def kl(self, result: Result, log_partition: Any) -> Any:
+        """How far that is from the model."""
+        return kl_of(result, self.problem, log_partition, dict(self.options))
 
 
 def question(model: Model, engine: Engine, evidence: Evidence, options: Options) -> Question:

@@ -69,9 +69,9 @@ class MeanField:
 
     family: "naive", every variable independent; "tree", a forest of the model; or "spanning_tree", all variables on
     one tree. tree_edges: that tree, or a forest, [("a", "b"), ("b", "c")] or as text "a -- b; b -- c"; by default the
-    edges of strongest coupling. init: "uniform", "random", or probabilities of all states, (S,), (V, K) or (B, S). n_restarts:
-    further starts, at random, and on random trees where none is given; the best one is the answer. tolerance: of the
-    change of q in a sweep. dtype: of naive sweeps; the bound is made in float64.
+    edges of strongest coupling. init: "uniform", "random", or probabilities of all states, (S,), (V, K) or (B, S).
+    n_restarts: further starts, at random, and on random trees where none is given; the best one is the answer.
+    tolerance: of the change of q in a sweep. dtype: of naive sweeps; the bound is made in float64.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
