@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from besag.model.template import Template as Template
     from besag.model.variable import Variable as Variable
     from besag.query.compare import compare as compare
-    from besag.query.compare import kl as kl
+    from besag.query.divergence import kl as kl
 
 __version__ = "0.1.0.dev0"
 
@@ -73,7 +73,7 @@ _WHERE = {
     "fit": "learn.fit",
     "grid": "model.build",
     "ising": "model.build",
-    "kl": "query.compare",
+    "kl": "query.divergence",
     "load": "io.load",
     "markov_network": "model.factors",
     "objective": "learn.fit",

@@ -181,8 +181,10 @@ class Queries:
 
         return covariance(self._model(), evidence, options)
 
-    def entropy(self, evidence: Any = None, **options: Unpack[Options]) -> float:
-        """-sum p log p of p(y | evidence), in nats.
+    def entropy(self, evidence: Any = None, **options: Unpack[Options]) -> Estimate:
+        """-sum p log p of p(y | evidence), in nats: log Z + E[H], from one inference.
+
+        The answer is a float whose `bound` is "exact", or "estimate" where the inference is approximate.
 
         >>> import besag
         >>> round(besag.markov_network([2], [((0,), [0.0, 0.0])]).entropy(), 6)

@@ -71,7 +71,7 @@ Tables = list[tuple[IntArray, Array]]  # scopes (n,) and weights (K1..Kn)
 def _of_forest(result: Result, inside: BoolArray, row: int) -> Tables:
     """q of one row from the marginals of the factors of a forest, each divided by that of its parent variable."""
     graph, numbers = result.graph, np.flatnonzero(inside)
-    scopes = [graph.scope(f) for f in numbers]
+    scopes = [graph.scope(int(f)) for f in numbers]
     offsets = np.concatenate([[0], np.cumsum([len(scope) for scope in scopes])]).astype(np.int64)
     flat = np.concatenate([np.zeros(0, np.int64), *scopes])
     forest = plan_forest(graph.state_offsets, offsets, flat)

@@ -1,4 +1,4 @@
-"""Questions about several engines or several models: compare, kl."""
+"""One question to several engines: compare."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from besag.errors import ModelError
 from besag.infer.engine import ENGINES, Engine
 from besag.infer.result import Result
 from besag.query.run import Options, engine_from, evidence_for
-from besag.query.verbs import entropy, joint, marginals
+from besag.query.verbs import marginals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,30 +54,3 @@ def _error(result: Result, exact: Result | None) -> float:
     if exact is None or exact.probabilities is None or result.probabilities is None:
         return float("nan")
     return float(np.abs(result.probabilities - exact.probabilities).max())
-
-
-def kl(p: Model, q: Model, **options: Unpack[Options]) -> float:
-    """KL(p || q) = sum_y p(y) log(p(y) / q(y)), in nats, of two models on the same variables.
-
-    It is +inf where q rules out what p allows.
-
-    >>> import besag
-    >>> one = besag.bayesian_network("A", cpts={"A": [0.5, 0.5]})
-    >>> round(besag.kl(one, one.with_cpt("A", [0.25, 0.75])), 6)
-    0.143841
-    """
-    names = [variable.name for variable in p.variables]
-    for variable in q.variables:
-        if variable.name not in names or p.variable(variable.name).states != variable.states:
-            raise ModelError(f"kl needs models on the same variables and states; {variable.name!r} differs")
-    if len(q.variables) != len(names):
-        raise ModelError(f"kl needs models on the same variables; p has {len(names)}, q has {len(q.variables)}")
-    expected = 0.0
-    for f in range(q.graph.n_factors):
-        scope = q.variables.names_at(q.graph.scope(f))
-        mass = joint(p, scope, None, options)
-        log_q = q.problem.table(f)
-        if ((mass > 0) & (log_q == -np.inf)).any():
-            return float("inf")
-        expected -= float(np.where(mass > 0, mass * np.where(mass > 0, log_q, 0.0), 0.0).sum())
-    return max(expected + float(q.log_partition(**options)) - entropy(p, None, options), 0.0)

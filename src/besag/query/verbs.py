@@ -4,7 +4,7 @@ joint          p(y_A) for some variables A: exp(-H) summed over the rest, normal
 marginal_map   argmax over y_A of the same sum; energy = -log sum over the rest of exp(-H)
                exact engines sum the rest out (besag.query.eliminated), or give one clamped log Z a joint state; for
                others p(y_A) is a product of marginals under evidence (besag.query.chain_rule)
-entropy        log Z + E[H];   KL(p || q) = E_p[H_q] + log Z_q - entropy(p), in besag.query.compare
+entropy        log Z + E[H];   KL(p || q) = E_p[H_q] + log Z_q - entropy(p), in besag.query.divergence
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from besag.query import eliminated
 from besag.query.analysis import one_row
 from besag.query.chain_rule import chain
 from besag.query.conflict import refuse_impossible
+from besag.query.estimate import Estimate
 from besag.query.labels import configurations, labels_frame, read_labels, read_start
 from besag.query.run import (
     Options,
@@ -283,19 +284,20 @@ def moments(model: Model, evidence: Any, options: Options) -> Array:
     return model.graph.moments(result.moments, inputs=model.inputs)
 
 
-def entropy(model: Model, evidence: Any, options: Options) -> float:
-    """-sum p log p of p(y | evidence), in nats."""
+def entropy(model: Model, evidence: Any, options: Options) -> Estimate:
+    """-sum p log p of p(y | evidence), in nats; an estimate where the inference is approximate."""
     read = one_row(model, evidence, "entropy")
     result = run(model, {"log_partition", "variables", "moments"}, read, options)
     weights = read.log_weights
-    total = float(result.log_partition) - _expected(result.moments, model.problem.log_potentials)
+    total = float(result.log_partition) - expected(result.moments, model.problem.log_potentials)
     if weights is not None:
         assert result.probabilities is not None
-        total -= _expected(result.probabilities[0], weights[0])
-    return max(total, 0.0)
+        total -= expected(result.probabilities[0], weights[0])
+    exact = result.bound == "exact"
+    return Estimate(max(total, 0.0), 0.0 if exact else None, "exact" if exact else "estimate")
 
 
-def _expected(p: Array, values: Array) -> float:
+def expected(p: Array, values: Array) -> float:
     """sum p v, with 0 times -inf = 0."""
     return float((p * np.where(p != 0, values, 0.0)).sum())
 
