@@ -190,7 +190,8 @@ class _Homes:
             for number, block in enumerate(graph.blocks):
                 tables, readers = dense.block_tables(number)
                 mass = values[0, offsets[block.start] : offsets[block.stop]]
-                yield mass.reshape(len(readers), -1), tables.reshape(len(tables), -1)[readers]
+                if len(readers):
+                    yield mass.reshape(len(readers), -1), tables.reshape(len(tables), -1)[readers]
             return
         for f in range(graph.n_factors):
             scope = self.places[graph.scope(f)]

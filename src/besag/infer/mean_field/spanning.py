@@ -111,7 +111,7 @@ def _rooted(n: int, edges: list[tuple[int, int]], n_free: int) -> tuple[Any, ...
             v = stack.pop()
             seen[v] = True
             order.append(v)
-            for w, alone in beside[v]:
+            for w, alone in sorted(beside[v]):
                 if not seen[w]:
                     parents[w], depth[w], independent[w] = v, depth[v] + 1, alone
                     stack.append(w)
