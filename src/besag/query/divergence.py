@@ -54,8 +54,7 @@ def kl(p: Any, q: Model, **options: Unpack[Options]) -> Estimate:
         return _kl_of_labellings(p, q, options)
     _check_variables(p, q)
     clock = Clock(options.get("time_limit"))
-    half = Options({**options, "time_limit": clock.left / 2}) if clock.end < np.inf else options
-    result, masses = _marginals(p, q, half, clock)
+    result, masses = _marginals(p, q, _left(options, clock, 0.5), clock)
     entropy = float(result.log_partition) - expected(result.moments, _log_potentials(p, result))
     energy = 0.0
     for mass, logs in masses:
@@ -73,8 +72,9 @@ def _sure(bound: str) -> tuple[float | None, str]:
     return (0.0, "exact") if bound == "exact" else (None, "estimate")
 
 
-def _left(options: Options, clock: Clock) -> Options:
-    return Options({**options, "time_limit": max(clock.left, 1e-3)}) if clock.end < np.inf else options
+def _left(options: Options, clock: Clock, share: float = 1.0) -> Options:
+    """The options with a share of the time that is left."""
+    return options if clock.end == np.inf else Options({**options, "time_limit": max(share * clock.left, 1e-3)})
 
 
 def _check_variables(p: Model, q: Model) -> None:
