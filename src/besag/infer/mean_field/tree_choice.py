@@ -23,7 +23,7 @@ from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError
 from besag.infer.prepared import Prepared
 
-SLAB_ENTRIES = 2**22  # of the tables that are looked at side by side
+SLAB_ENTRIES = 2**18  # of the tables that are looked at side by side
 LEAST = 1e-300  # of a strength, so that it has a logarithm
 LINE, NEXT = "--", ";"  # as in "a -- b; b -- c"
 
