@@ -85,6 +85,24 @@ def ask_estimating_engines(case: Case) -> Iterator[Check]:
             yield Check(f"{asked}: marginals", case.all_marginals(result), truth.marginals, rounding)
 
 
+@question
+def ask_approximating_distributions(case: Case) -> Iterator[Check]:
+    """q of each family of mean field has the marginals of the answer, and its bound is one."""
+    row = case.spec.rows[-1]
+    truth = case.truth(row)
+    size = max(1.0, abs(truth.log_z), case.spec.largest) * max(1, len(case.spec.factors))
+    for family in ("naive", "tree", "spanning_tree"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = case.model.marginals(evidence=row, engine=f"mean_field[family={family}]")
+        asked, rounding = f"mean_field[family={family}], {row}", ROUNDING["float64"] * size
+        yield Check(f"{asked}: lower bound", result.log_partition, truth.log_z, rounding, at_most=True)
+        q = result.approximation
+        yield Check(f"{asked}: log Z of q", q.log_partition(), 0.0, ROUNDING["float64"])
+        for name in case.spec.names:
+            yield Check(f"{asked}: q[{name}]", q.marginals()[name], result[name], ROUNDING["float64"])
+
+
 # Files ---------------------------------------------------------------------------------------------------------------
 
 

@@ -141,7 +141,7 @@ class Spanning:
     """Distributions on spanning trees; arrays q (A, S) of marginals, row a of which has the evidence of row a mod R."""
 
     dtype: type[np.floating[Any]] = np.float64
-    name, hard = "spanning_tree", True
+    name = "spanning_tree"
 
     def __init__(
         self,
