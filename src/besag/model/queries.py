@@ -152,7 +152,7 @@ class Queries:
         >>> round(exactly, 4), exactly.standard_error, exactly.bound
         (0.7079, 0.0, 'exact')
         >>> model.expect(lambda y: y["rain"] == "yes", {"wet_grass": "yes"}, n_samples=1000)
-        0.704 ± 0.014
+        0.706 ± 0.014
         """
         from besag.query.expect import expect
 
