@@ -195,3 +195,12 @@ def test_one_label_and_constant_features_are_fitted() -> None:
     labels = np.arange(12).reshape(3, 4) % 2
     constant = GridCRF(objective="likelihood", pairwise="contrast").fit([IMAGE + 1.0], [labels])
     assert np.isfinite(constant.objective_)
+
+
+def test_large_pictures_do_not_take_exact_answers_from_small_ones() -> None:
+    images, labels = pictures(10, [(3, 3), (2, 4), (90, 90), (7, 7), (3, 3)])
+    crf = GridCRF(objective="pseudolikelihood").fit(images[:2], labels[:2])
+    with pytest.warns(besag.errors.ApproximationWarning, match="approximate for 1 of 5 instances"):
+        together = crf.predict_marginals(images)
+    for n in (0, 1, 3, 4):
+        assert_allclose(together[n], crf.predict_marginals([images[n]])[0], atol=1e-12)

@@ -6,20 +6,24 @@ their factors. Everything else is here: fit, predictions, scores, files.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, Rebuilt, secure
+from besag.arrays import AnyArray, Array, IntArray, Rebuilt, concatenate, secure
 from besag.data.dataset import Batch, Dataset, check_weights
 from besag.data.label_arrays import codes_of
+from besag.errors import ApproximationWarning, warn
 from besag.estimators.base import check_choice
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
+from besag.infer.auto.engine import Auto
 from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.iterate import clear_interrupts
 from besag.infer.result import Result
@@ -31,6 +35,8 @@ from besag.learn.penalty import penalty_of
 from besag.metrics import accuracy
 from besag.model.layout import Layout
 from besag.query.run import warn_unconverged
+
+SMALL = 32  # variables, up to which instances are one union for `auto`: as a union they fit, or not, together
 
 
 class Data(Protocol):
@@ -142,43 +148,68 @@ class StructuredCRF(Learner):
 
     # Answers ---------------------------------------------------------------------------------------------------------
 
-    def _infer(self, data: Data, *want: Want, evidence: Evidence | None = None) -> Result:
+    def _answers(self, data: Data, want: Want, evidence: IntArray | None = None) -> list[Result]:
+        """Answers about runs of instances, which together are all of them, in their order."""
         self._check_fitted()
-        problem = self.model_.graph(data).bind(self.model_.theta, evidence=evidence)
+        graph, theta = self.model_.graph(data), self.model_.theta
         engine = ENGINES.read(self.engine, n_threads=thread_count(self.n_jobs))
-        with clear_interrupts():
-            result = engine.infer(problem, frozenset(want), rng=np.random.default_rng(0))
-        warn_unconverged(result)
-        return result
+        offsets, results = data.offsets, list[Result]()
+        with warnings.catch_warnings(), clear_interrupts():
+            warnings.simplefilter("ignore", ApproximationWarning)
+            for start, stop in runs(offsets) if isinstance(engine, Auto) else [(0, len(offsets) - 1)]:
+                part = graph if (start, stop) == (0, len(offsets) - 1) else graph.take(np.arange(start, stop))
+                known = None if evidence is None else Evidence(evidence[offsets[start] : offsets[stop]])
+                problem = part.bind(theta, evidence=known)
+                results.append(engine.infer(problem, frozenset({want}), rng=np.random.default_rng(0)))
+        self._warn(results)
+        return results
+
+    def _warn(self, results: list[Result]) -> None:
+        """Once, of what is an estimate and of what did not converge."""
+        estimates = [result for result in results if not (result.bound == "exact" or _is_optimal(result))]
+        if estimates and not isinstance(ENGINES.read(self.engine), Auto):
+            return  # who names an engine knows what it is
+        if estimates:
+            count = sum(result.graph.n_instances for result in estimates)
+            of = sum(result.graph.n_instances for result in results)
+            used = ENGINES.name_of(ENGINES.read(self.engine))
+            warn(
+                ApproximationWarning(
+                    f"inference by {used} was approximate for {count} of {of} instances, which are too large to be "
+                    'exact; engine="exact" refuses such instances'
+                )
+            )
+        unconverged = next((result for result in results if not result.diagnostics.get("converged", True)), None)
+        if unconverged is not None:
+            warn_unconverged(unconverged)
 
     def _predict(self, data: Data) -> list[AnyArray]:
         classes = np.array(self.classes_)
         if self.decode == "marginal":
             codes = self._marginals(data).argmax(axis=1)
         else:
-            found = self._infer(data, "map").codes
-            assert found is not None
-            codes = found[0, 0]
+            codes = np.concatenate([result.codes[0, 0] for result in self._answers(data, "map")])  # type: ignore[index]
         return split(classes[codes], data)
 
     def _marginals(self, data: Data) -> Array:
         """(V, K)."""
-        found = self._infer(data, "variables").probabilities
-        assert found is not None
-        return found.reshape(-1, len(self.model_.classes))
+        found = [result.probabilities for result in self._answers(data, "variables")]
+        return concatenate([p for p in found if p is not None], np.float64).reshape(-1, len(self.model_.classes))
+
+    def _log_partitions(self, data: Data, evidence: IntArray | None = None) -> Array:
+        """(N,)."""
+        found = [result.log_partitions for result in self._answers(data, "log_partition", evidence)]
+        return np.asarray(concatenate([values for values in found if values is not None], np.float64))
 
     def _log_proba(self, data: Data, y: Any) -> Array:
         """(N,): log p(y | x); unknown labels are summed out."""
         self._check_fitted()
         codes = codes_of(y, data.shapes, self.model_.classes, self._ignored())
-        free = self._infer(data, "log_partition").log_partitions
-        assert free is not None
+        free = self._log_partitions(data)
         if (codes >= 0).all():
             problem = self.model_.graph(data).bind(self.model_.theta)
             return np.asarray(-problem.energy(codes) - free)
-        known = self._infer(data, "log_partition", evidence=Evidence(codes)).log_partitions
-        assert known is not None
-        return known - free
+        return self._log_partitions(data, codes) - free
 
     def _score(self, data: Data, y: Any, sample_weight: Any) -> float:
         """The share of variables that are labelled correctly; unknown labels do not count."""
@@ -206,6 +237,22 @@ class StructuredCRF(Learner):
     @classmethod
     def _restored_form(cls, told: Mapping[str, Any], arrays: Mapping[str, Any]) -> Form:
         raise NotImplementedError
+
+
+def runs(offsets: IntArray) -> list[tuple[int, int]]:
+    """Instances (start, stop) that `auto` is asked about together: small ones; each large one has an engine of its own.
+
+    >>> runs(np.array([0, 3, 6, 600, 1200, 1203]))
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    large = np.diff(offsets) > SMALL
+    cuts = np.flatnonzero(large[1:] | large[:-1]) + 1
+    ends = [0, *cuts.tolist(), len(large)]
+    return list(pairwise(ends))
+
+
+def _is_optimal(result: Result) -> bool:
+    return result.codes is not None and bool(np.all(result.optimal))
 
 
 def split(values: AnyArray, data: Data) -> list[AnyArray]:
