@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -27,8 +27,10 @@ from besag.learn.losses.base import OwnObjective, read_objective
 from besag.learn.objective import Objective, Total, thread_count
 from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
 from besag.learn.penalty import Strength, penalty_of
+from besag.learn.prediction import log_proba, predict, predict_marginals
 from besag.learn.training import Resume, minimum, warn_of_end
 from besag.model.model import Model
+from besag.query.run import Options
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +55,18 @@ class Fit:
     surrogate: str | None
     log: History
     checkpoint: Checkpoint
+
+    def predict(self, data: Any, **options: Unpack[Options]) -> Any:
+        """argmax_y p(y | x, theta), 002 (22) and 004's F(x; theta), as int codes: see `besag.learn.prediction`."""
+        return predict(self.model, data, options)
+
+    def predict_marginals(self, data: Any, **options: Unpack[Options]) -> Any:
+        """p(y_v | x, theta), 002 (24): (V, K) of an instance, 0 for states that a variable does not have."""
+        return predict_marginals(self.model, data, options)
+
+    def log_proba(self, data: Any, **options: Unpack[Options]) -> Any:
+        """log p(y | x, theta) of labelled data, 002 (11): (N,), unknown labels summed out."""
+        return log_proba(self.model, data, options)
 
     @property
     def history(self) -> pd.DataFrame:
@@ -178,6 +192,8 @@ def read_data(model: Model, data: Any, weights: Any) -> Dataset:
         for n, part in enumerate(data):
             if not isinstance(part, StructuredData):
                 raise ModelError(f"instance {n} must be StructuredData like the first one, got {type(part).__name__}")
+            if part.labels is None:
+                raise ModelError(f"instance {n} has no labels to learn from; leave it out, or fit.predict(data)")
         dataset = Dataset.union(data, weights, layout=model.layout)
         _check_layout(model, dataset)
         return dataset
