@@ -1,6 +1,6 @@
 """`besag.fit` and `besag.objective`: theta of any model from labelled data.
 
-    theta = argmin of  sum_n L_n(theta) + l2 ||theta||^2 + l1 ||theta||_1                    002 (1), (17)
+    theta = argmin of  sum_n L_n(theta) + l2 ||theta||^2 + l1 ||theta||_1 + R(theta), within bounds      002 (1), (17)
 
 Data are a Dataset, a list of StructuredData, or rows of labels on the graph of the model: a DataFrame of states, or int
 codes (N, V) with -1 = unknown.
@@ -20,14 +20,16 @@ from besag.data.structured import StructuredData
 from besag.errors import ApproximationWarning, ModelError, warn
 from besag.infer.engine import Engine
 from besag.infer.iterate import clear_interrupts
+from besag.learn.box import Ends
 from besag.learn.checkpoint import Checkpoint
 from besag.learn.curvature import measure_curvature
 from besag.learn.history import History, OnIteration
 from besag.learn.losses.base import OwnObjective, read_objective
 from besag.learn.objective import Objective, Total, thread_count
 from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
-from besag.learn.penalty import Strength, penalty_of
+from besag.learn.penalty import Penalty, Strength, penalty_of
 from besag.learn.prediction import log_proba, predict, predict_marginals
+from besag.learn.regulariser import ValueAndGradient
 from besag.learn.training import Resume, minimum, warn_of_end
 from besag.model.model import Model
 from besag.query.run import Options
@@ -88,6 +90,8 @@ def objective(
     l2: Strength = 0.0,
     engine: str | Engine | None = None,
     weights: Any = None,
+    regulariser: ValueAndGradient | None = None,
+    bounds: Ends | None = None,
     n_threads: int | None = None,
 ) -> Total:
     """The function of theta that `fit` minimises: value_and_grad(theta), hessian(theta), standard_errors(theta).
@@ -106,7 +110,7 @@ def objective(
     alone = dataset.all.is_rows or len(dataset) == 1  # else threads have a shard each
     threads = thread_count(n_threads) if alone else 1
     loss = read_objective(name, model.support, engine, threads)
-    penalty = penalty_of(model.layout, l1, l2)
+    penalty = penalty_of(model.layout, l1, l2, regulariser, bounds)
     return Total(loss, dataset, penalty, n_threads=n_threads, curvature=measure_curvature(dataset.all))
 
 
@@ -120,6 +124,8 @@ def fit(
     l2: Strength = 0.0,
     engine: str | Engine | None = None,
     weights: Any = None,
+    regulariser: ValueAndGradient | None = None,
+    bounds: Ends | None = None,
     theta: Any = None,
     held_out: Any = None,
     time_limit: float | None = None,
@@ -131,15 +137,17 @@ def fit(
 
     held_out: data on which the loss is watched; the fit ends when it grows, and gives the theta where it was least.
     on_step is called with each row of the history and theta, and ends the fit by returning True. resume: the checkpoint
-    of an earlier fit, or the file that `checkpoint.save(path)` wrote.
+    of an earlier fit, or the file that `checkpoint.save(path)` wrote. regulariser: R, a function of theta (P,) that
+    gives its value and gradient. bounds: {name of a template: (low, high)} or one pair for all, None for no bound.
 
     >>> import besag
     >>> model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
     >>> besag.fit(model, [[0], [0], [1]]).model.marginals()["A"].round(4)
     array([0.6667, 0.3333])
     """
-    total = _total(objective, model, data, l1=l1, l2=l2, engine=engine, weights=weights, n_threads=n_threads)
-    start = np.zeros(model.layout.n_parameters) if theta is None else model.layout.check_theta(theta)
+    given = {"engine": engine, "weights": weights, "n_threads": n_threads}
+    total = _total(objective, model, data, l1=l1, l2=l2, regulariser=regulariser, bounds=bounds, **given)
+    start = _start(model, total.penalty, theta)
     method = OPTIMIZERS.read(optimizer)
     others = None if held_out is None else read_data(model, held_out, None)
     with clear_interrupts():
@@ -160,6 +168,21 @@ def fit(
 
 
 _total = objective  # `fit` has an argument of the same name
+
+
+def _start(model: Model, penalty: Penalty, theta: Any) -> Array:
+    """The given theta, or the one within bounds that is nearest to zeros; R must have a value there."""
+    box, start = penalty.box, np.zeros(model.layout.n_parameters)
+    if theta is not None:
+        start = model.layout.check_theta(theta)
+        if box is not None and not box.contains(start):
+            at = int(np.argmax((start < box.low) | (start > box.high)))
+            raise ModelError(f"theta[{at}] = {start[at]} is not within its bounds, {box.low[at]} to {box.high[at]}")
+    elif box is not None:
+        start = box.clip(start)
+    if penalty.smooth(start)[0] == np.inf:
+        raise ModelError("the regulariser has no finite value at the start; give another one by theta=")
+    return start
 
 
 def _warn(result: Fit, optimizer: str) -> None:

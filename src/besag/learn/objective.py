@@ -206,9 +206,10 @@ class Total:
     def hessian_vector(self, theta: Array) -> Product:
         """Products with the Hessian of loss plus l2 at theta."""
         products = [self.objective.hessian_vector(theta, shard) for shard in self.shards]
+        curved = self.penalty.hessian_vector(theta)
 
         def product(vector: Array) -> Array:
-            total = 2.0 * self.penalty.l2 * vector
+            total = curved(vector)
             for own in products:
                 total += own(vector)
             return np.asarray(total)

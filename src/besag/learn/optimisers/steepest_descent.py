@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from besag.arrays import norm
 from besag.learn.history import Iteration
 from besag.learn.objective import Function
-from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_l1
+from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_bounds, refuse_l1
 from besag.learn.optimisers.line_search import Trial, exact, ray_of
 
 
@@ -36,6 +36,7 @@ class SteepestDescent(Descending):
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)
+        refuse_bounds(self, function)
         return _ExactSteps(self, function)
 
 
