@@ -137,7 +137,7 @@ class Dataset:
                     f"rows must be int codes with -1 = unknown, or a DataFrame of states, got {codes.dtype}"
                 )
             _check_codes(model, codes)
-        return cls(Batch(model.graph, codes, weights))
+        return cls(Batch(graph_of(model), codes, weights))
 
     def __len__(self) -> int:
         return len(self.all)
@@ -166,6 +166,12 @@ class Dataset:
         if len(cuts) == 2:
             return [self.all]
         return [self.all.take(np.arange(start, stop)) for start, stop in itertools.pairwise(cuts)]
+
+
+def graph_of(model: Model) -> Graph:
+    """The Graph of a model with its own inputs; the one that `with_inputs` keeps was compiled with others."""
+    own = model.inputs
+    return model.graph if all(own[b.template.name] is b.inputs for b in model.graph.blocks) else compile_graph(model)
 
 
 def _rows(data: Any) -> AnyArray:

@@ -63,7 +63,7 @@ def box_of(layout: Layout, given: Ends | None) -> Box | None:
     if given is None:
         return None
     low, high = np.full(layout.n_parameters, -math.inf), np.full(layout.n_parameters, math.inf)
-    by_template = given if isinstance(given, Mapping) else {None: given}
+    by_template: Mapping[Any, Any] = given if isinstance(given, Mapping) else {None: given}
     for template, pair in by_template.items():
         where, who = (slice(None), "bounds") if template is None else (layout[template], f"bounds of {template!r}")
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from besag.arrays import Array
-from besag.data.dataset import Dataset
+from besag.arrays import Array, IntArray
+from besag.data.dataset import Batch, Dataset, graph_of
 from besag.data.structured import StructuredData
-from besag.errors import ApproximationWarning, ModelError, warn
+from besag.errors import ApproximationWarning, CapabilityError, ConvergenceWarning, ModelError, warn
 from besag.infer.engine import Engine
 from besag.infer.iterate import clear_interrupts
 from besag.learn.box import Ends
@@ -25,12 +25,16 @@ from besag.learn.checkpoint import Checkpoint
 from besag.learn.curvature import measure_curvature
 from besag.learn.history import History, OnIteration
 from besag.learn.losses.base import OwnObjective, read_objective
+from besag.learn.losses.likelihood import Likelihood
+from besag.learn.losses.projection import Projection
+from besag.learn.moments import read_moments
 from besag.learn.objective import Objective, Total, thread_count
 from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
 from besag.learn.penalty import Penalty, Strength, penalty_of
+from besag.learn.polytope import at_an_end, boundary_text, refuse_outside, still_moving
 from besag.learn.prediction import log_proba, predict, predict_marginals
 from besag.learn.regulariser import ValueAndGradient
-from besag.learn.training import Resume, minimum, warn_of_end
+from besag.learn.training import Minimum, Resume, minimum, warn_of_end
 from besag.model.model import Model
 from besag.query.run import Options
 
@@ -43,9 +47,10 @@ class Fit:
     """What was learnt: the model with theta, the value of the objective there, and how it came about.
 
     objective: None where it has a gradient only. stopped: converged, max_iterations, time_limit, interrupted,
-    no_progress or early_stopping. is_exact: False where inference was approximate, and with it value and gradient.
-    surrogate: the name of what stood in for the likelihood, None where nothing did. checkpoint: what `resume=` goes on
-    from; `checkpoint.save(path)` keeps it in a file.
+    no_progress, early_stopping, or unbounded, where the moments asked for have their optimum at infinity. is_exact:
+    False where inference was approximate, and with it value and gradient. surrogate: the name of what stood in for the
+    likelihood, None where nothing did. checkpoint: what `resume=` goes on from; `checkpoint.save(path)` keeps it in a
+    file.
     """
 
     model: Model
@@ -84,8 +89,9 @@ class Fit:
 def objective(
     name: str | Objective | OwnObjective,
     model: Model,
-    data: Any,
+    data: Any = None,
     *,
+    moments: Any = None,
     l1: Strength = 0.0,
     l2: Strength = 0.0,
     engine: str | Engine | None = None,
@@ -106,18 +112,23 @@ def objective(
     >>> print(f"{value:.4f}", gradient)
     2.0794 [ 0.5 -0.5]
     """
-    dataset = read_data(model, data, weights)
+    if (data is None) == (moments is None):
+        raise ModelError("give either data to learn from, or moments=, which are to be matched")
+    dataset = read_data(model, data, weights) if moments is None else _unlabelled(model, weights)
     alone = dataset.all.is_rows or len(dataset) == 1  # else threads have a shard each
     threads = thread_count(n_threads) if alone else 1
     loss = read_objective(name, model.support, engine, threads)
+    if moments is not None:
+        loss = _projection(model, loss, moments, threads)
     penalty = penalty_of(model.layout, l1, l2, regulariser, bounds)
     return Total(loss, dataset, penalty, n_threads=n_threads, curvature=measure_curvature(dataset.all))
 
 
 def fit(
     model: Model,
-    data: Any,
+    data: Any = None,
     *,
+    moments: Any = None,
     objective: str | Objective | OwnObjective = "likelihood",
     optimizer: str | Optimizer = "lbfgs",
     l1: Strength = 0.0,
@@ -138,20 +149,25 @@ def fit(
     held_out: data on which the loss is watched; the fit ends when it grows, and gives the theta where it was least.
     on_step is called with each row of the history and theta, and ends the fit by returning True. resume: the checkpoint
     of an earlier fit, or the file that `checkpoint.save(path)` wrote. regulariser: R, a function of theta (P,) that
-    gives its value and gradient. bounds: {name of a template: (low, high)} or one pair for all, None for no bound.
+    gives its value and gradient. moments: in place of data, those that the model shall have, (P,), or another Model
+    that has them: M-projection. bounds: {name of a template: (low, high)} or one pair for all, None for no bound.
 
     >>> import besag
     >>> model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
     >>> besag.fit(model, [[0], [0], [1]]).model.marginals()["A"].round(4)
     array([0.6667, 0.3333])
     """
-    given = {"engine": engine, "weights": weights, "n_threads": n_threads}
-    total = _total(objective, model, data, l1=l1, l2=l2, regulariser=regulariser, bounds=bounds, **given)
+    penalised: dict[str, Any] = {"l1": l1, "l2": l2, "regulariser": regulariser, "bounds": bounds}
+    given: dict[str, Any] = {"moments": moments, "engine": engine, "weights": weights, "n_threads": n_threads}
+    total = _total(objective, model, data, **given, **penalised)
     start = _start(model, total.penalty, theta)
     method = OPTIMIZERS.read(optimizer)
     others = None if held_out is None else read_data(model, held_out, None)
     with clear_interrupts():
         found = minimum(total, method, start, held_out=others, time_limit=time_limit, on_step=on_step, resume=resume)
+    endless = _endless(model, total, found, method.tolerance)
+    if len(endless):
+        found.history.stopped = "unbounded"
     result = Fit(
         model.with_theta(found.theta),
         found.theta,
@@ -164,6 +180,8 @@ def fit(
         found.checkpoint,
     )
     _warn(result, OPTIMIZERS.name_of(method))
+    if len(endless):
+        warn(ConvergenceWarning(boundary_text(model, endless)))
     return result
 
 
@@ -183,6 +201,34 @@ def _start(model: Model, penalty: Penalty, theta: Any) -> Array:
     if penalty.smooth(start)[0] == np.inf:
         raise ModelError("the regulariser has no finite value at the start; give another one by theta=")
     return start
+
+
+def _unlabelled(model: Model, weights: Any) -> Dataset:
+    """One instance of the model, whose moments are given."""
+    if weights is not None:
+        raise ModelError("weights are those of instances; moments have none")
+    return Dataset(Batch(graph_of(model), np.full((1, len(model.variables)), -1)))
+
+
+def _projection(model: Model, loss: Objective, moments: Any, n_threads: int | None) -> Projection:
+    """The loss of moments, with the engine of a likelihood."""
+    if type(loss) is not Likelihood:
+        raise CapabilityError("moments are matched by the likelihood, with an engine that gives log Z")
+    mu = read_moments(model, moments, loss.engine, n_threads)
+    refuse_outside(model, mu)
+    return Projection(loss.engine, model.support, moments=mu)
+
+
+def _endless(model: Model, total: Total, found: Minimum, tolerance: float) -> IntArray:
+    """The statistics towards which theta goes on for ever, where moments are matched that no theta has."""
+    projection = total.objective
+    if not isinstance(projection, Projection):
+        return np.zeros(0, np.int64)
+    assert projection.moments is not None
+    at_end = at_an_end(model, total, projection.moments)
+    if len(at_end) or not found.history.converged:
+        return at_end
+    return still_moving(total, found.theta, tolerance)
 
 
 def _warn(result: Fit, optimizer: str) -> None:
