@@ -9,7 +9,8 @@ some direction of theta, beyond it without bound. Three tests, the first two of 
              at an end mu is on the boundary (or beyond it, where factors cannot all be at theirs)
     sums     the entries of a table add up to the number of its factors, or to the sum of their inputs
     moving   other faces are found after learning: with a tolerance that is a thousandth, and a thousandth of that, an
-             optimum does not move, but on the way to infinity log-potentials grow by log 1000 each time
+             optimum does not move, but on the way to infinity log-potentials grow by log 1000 each time, or are
+             beyond FAR already
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SLACK = 1e-6  # of what moments must be: those of single precision do
 MOST_ENTRIES = 1 << 22  # of a structured basis that is looked at as a table
 FINEST, FINER = 1e-11, 1e-3
 MOVED = 1.0  # of a log-potential
+FAR = 1e4  # log-potentials beyond which probabilities are 0, so that a gradient that is not 0 cannot become so
 SHOWN = 6
 
 
@@ -142,15 +144,13 @@ def still_moving(total: Total, theta: Array, tolerance: float) -> IntArray:
     if (np.broadcast_to(total.penalty.l2, theta.shape) > 0).all():
         return none
     graph = total.shards[0].graph
-    change = np.zeros_like(theta)
-    while tolerance > FINEST:
+    change, finest = theta, min(FINEST, FINER * tolerance)
+    while tolerance > finest and largest_change(graph, theta) < FAR:
         tolerance *= FINER
         before, absolute = theta, tolerance / max(1.0, norm(theta))
-        theta, history, _ = LBFGS(tolerance=absolute, max_iterations=200).minimize(total, theta)
+        theta = LBFGS(tolerance=absolute, max_iterations=200).minimize(total, theta)[0]
         change = theta - before
-        if history.rows[-1].grad_norm > SLACK * max(1.0, norm(total.statistics)):  # so far out that nothing moves it
-            change = theta
-        elif largest_change(graph, change) < MOVED:
+        if largest_change(graph, change) < MOVED:
             return none
     return np.flatnonzero(np.abs(change) > 0.1 * np.abs(change).max())
 
