@@ -179,7 +179,8 @@ def fit(
         found.history,
         found.checkpoint,
     )
-    _warn(result, OPTIMIZERS.name_of(method))
+    if not _was_told_how_many(result, method):
+        _warn(result, OPTIMIZERS.name_of(method))
     if len(endless):
         warn(ConvergenceWarning(boundary_text(model, endless)))
     return result
@@ -229,6 +230,11 @@ def _endless(model: Model, total: Total, found: Minimum, tolerance: float) -> In
     if len(at_end) or not found.history.converged:
         return at_end
     return still_moving(total, found.theta, tolerance)
+
+
+def _was_told_how_many(result: Fit, method: Optimizer) -> bool:
+    """Whether the fit ended after the iterations that were asked for: without a tolerance there is no other end."""
+    return result.is_exact and method.tolerance == 0 and result.stopped == "max_iterations" and not result.log.went_back
 
 
 def _warn(result: Fit, optimizer: str) -> None:

@@ -144,7 +144,8 @@ def still_moving(total: Total, theta: Array, tolerance: float) -> IntArray:
     if (np.broadcast_to(total.penalty.l2, theta.shape) > 0).all():
         return none
     graph = total.shards[0].graph
-    change, finest = theta, min(FINEST, FINER * tolerance)
+    tolerance = max(tolerance, FINEST)
+    change, finest = theta, 2 * min(FINEST, FINER * tolerance)  # twice: products are rounded
     while tolerance > finest and largest_change(graph, theta) < FAR:
         tolerance *= FINER
         before, absolute = theta, tolerance / max(1.0, norm(theta))

@@ -38,6 +38,7 @@ from besag.query.run import (
     engine_from,
     evidence_for,
     generator_for,
+    question,
     run,
     run_engine,
 )

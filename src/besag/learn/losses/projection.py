@@ -16,6 +16,7 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.data.dataset import Batch
+from besag.learn.losses.covariance import summed_covariance
 from besag.learn.losses.likelihood import Carried, Likelihood
 
 NONE_HIDDEN = Carried(None, None, None)
@@ -30,6 +31,14 @@ class Projection(Likelihood):
     def statistics(self, batch: Batch) -> Array:
         """(P,): mu."""
         return np.array(self.moments)
+
+    def covariance(self, theta: Array, batch: Batch) -> Array:
+        """(P, P): the Hessian of log Z."""
+        return summed_covariance(batch.graph, theta, self.engine, support=self.support)
+
+    def has_covariance(self, batch: Batch) -> bool:
+        """As for the likelihood of an instance whose labels are known."""
+        return Likelihood.has_covariance(self, Batch(batch.graph, np.zeros_like(batch.labels)))
 
     def value_and_grad(self, theta: Array, batch: Batch, state: Any) -> tuple[float, Array, Any]:
         """log Z, minus the moments of the model, and the state."""

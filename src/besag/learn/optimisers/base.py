@@ -157,7 +157,7 @@ class Method:
     compares_values = True
 
     def __init__(self, optimizer: Optimizer, function: Function) -> None:
-        self.optimizer, self.function = optimizer, function
+        self.optimizer, self.function, self.ends_where_stuck = optimizer, function, True
         if self.compares_values and not function.has_value:
             raise CapabilityError(
                 f"optimizer {OPTIMIZERS.name_of(optimizer)!r} compares values, and this objective has a gradient only: "
@@ -226,7 +226,7 @@ class Descent:
         before, self.point = self.point.iteration, self.method.step(self.point)
         self.is_stuck, self.is_ended, point = False, False, self.point
         if point.iteration > before:
-            self.is_stuck = point.step == 0
+            self.is_stuck = point.step == 0 and self.method.ends_where_stuck
             row = self.history.add(point.value, point.grad_norm, point.step)
             self.is_ended = self.on_step is not None and bool(self.on_step(row, self.method.shown(point)))
 
