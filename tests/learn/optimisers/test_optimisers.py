@@ -408,21 +408,6 @@ def test_without_a_tolerance_rounding_ends_it(text: str) -> None:
     assert_allclose(problem.whole(theta), least(problem), rtol=0, atol=1e-9)
 
 
-def test_steepest_descent_without_a_tolerance_goes_on_000_algorithm_1() -> None:
-    """||d|| < 0 is never so: at the minimum eta is 0, from one iteration to the next, at no cost."""
-    problem = Logistic()
-    optimizer = OPTIMIZERS.read("steepest_descent[tolerance=0,max_iterations=300]")
-    theta, history, _ = optimizer.minimize(problem, problem.start)
-    assert (history.stopped, history.n_iterations) == ("max_iterations", 300)
-    assert (np.diff([row.value for row in history.rows]) <= 1e-12).all()
-    assert history.rows[-1].step == 0
-    assert_allclose(problem.whole(theta), least(problem), rtol=0, atol=1e-9)
-    evaluations = problem.evaluations
-    more = OPTIMIZERS.read("steepest_descent[tolerance=0,max_iterations=3000]")
-    assert more.minimize(problem, problem.start)[1].n_iterations == 3000
-    assert problem.evaluations == 2 * evaluations
-
-
 @pytest.mark.parametrize("text", ["lbfgs", "newton_cg", "steepest_descent"])
 def test_a_wrong_gradient_is_no_progress(text: str) -> None:
     class Wrong(Logistic):
