@@ -81,6 +81,21 @@ def test_a_model_projected_onto_its_own_family_is_itself() -> None:
     assert_allclose(Enumeration(found.model).p, Enumeration(q).p, atol=1e-7)
 
 
+@pytest.mark.parametrize("text", ["sgd", "newton_cg", "steepest_descent", "gradient_descent"])
+def test_every_optimiser_matches_moments_003_m_step(text: str) -> None:
+    q = network(["AB", "BC", "AC"], seed=4)
+    found = besag.fit(network(["AB", "BC", "AC"]), moments=q, optimizer=f"{text}[tolerance=1e-6,max_iterations=2000]")
+    assert found.converged
+    assert_allclose(found.model.joint(["A", "B", "C"]), q.joint(["A", "B", "C"]), atol=1e-5)
+
+
+def test_matching_goes_on_from_a_checkpoint() -> None:
+    given = {"moments": network(["AB", "BC", "AC"], seed=4), "optimizer": FINE}
+    model = network(["AB", "BC", "AC"])
+    part = besag.fit(model, **given, on_step=lambda row, _: row.iteration == 4)
+    assert_allclose(besag.fit(model, **given, resume=part.checkpoint).theta, besag.fit(model, **given).theta)
+
+
 def test_hard_zeros_of_either_model() -> None:
     wall = besag.Template("wall", (2, 2), support=np.array([[True, False], [True, True]]))
     p = besag.Model([2, 2], [besag.FactorGroup(wall, [[0, 1]])], np.zeros(4))
@@ -169,12 +184,14 @@ def test_moments_that_cannot_be_are_told() -> None:
     ):
         with pytest.raises(ModelError, match=match):
             besag.fit(model, moments=wrong)
-    with pytest.raises(ModelError, match="give either data to learn from, or moments="):
+    with pytest.raises(ModelError, match="give either data to learn from, or moments= that the model"):
         besag.fit(model)
-    with pytest.raises(ModelError, match="give either data to learn from, or moments="):
+    with pytest.raises(ModelError, match="give either data to learn from, or moments= that the model"):
         besag.fit(model, [[0, 0, 0]], moments=mu)
     with pytest.raises(ModelError, match="weights are those of instances; moments have none"):
         besag.fit(model, moments=mu, weights=[1.0])
+    with pytest.raises(ModelError, match="held_out= watches the loss on other data; moments have none"):
+        besag.fit(model, moments=mu, held_out=[[0, 0, 0]])
     with pytest.raises(CapabilityError, match="newton_cg' cannot minimise within bounds"):
         besag.fit(model, moments=mu, bounds=(0, 1), optimizer="newton_cg")
 

@@ -89,6 +89,16 @@ def test_the_map_answer_has_its_probability_under_evidence(engine: str) -> None:
     assert_allclose(batch, expected, atol=1e-12)
 
 
+def test_the_probability_of_every_engine_is_its_energy_less_its_log_z() -> None:
+    model = besag.data.bundled("factors_002")
+    for name in ENGINES:
+        wants = ENGINES.find(name).capabilities.wants
+        if "map" in wants and "log_partition" in wants:
+            answer = model.map(engine=name)
+            log_z = model.log_partition(engine=name)
+            assert answer.log_probability == pytest.approx(min(-answer.energy - log_z, 0.0), abs=1e-9), name
+
+
 def test_a_marginal_map_answer_has_its_probability() -> None:
     model = besag.data.bundled("asia")
     best = model.marginal_map(["lung", "bronc"], {"dysp": "yes"})

@@ -64,7 +64,14 @@ class Fit:
     checkpoint: Checkpoint
 
     def predict(self, data: Any, **options: Unpack[Options]) -> Any:
-        """argmax_y p(y | x, theta), 002 (22) and 004's F(x; theta), as int codes: see `besag.learn.prediction`."""
+        """argmax_y p(y | x, theta), 002 (22) and 004's F(x; theta), as int codes: see `besag.learn.prediction`.
+
+        >>> import besag
+        >>> model = besag.markov_network({"A": 2, "B": 2}, [(("A", "B"), [[0.0, 0.0], [0.0, 0.0]])])
+        >>> besag.fit(model, [[0, 1], [1, 0], [0, 1]], l2=0.1).predict([[0, -1], [1, -1]])
+        array([[0, 1],
+               [1, 0]])
+        """
         return predict(self.model, data, options)
 
     def predict_marginals(self, data: Any, **options: Unpack[Options]) -> Any:
@@ -113,7 +120,7 @@ def objective(
     2.0794 [ 0.5 -0.5]
     """
     if (data is None) == (moments is None):
-        raise ModelError("give either data to learn from, or moments=, which are to be matched")
+        raise ModelError("give either data to learn from, or moments= that the model shall have")
     dataset = read_data(model, data, weights) if moments is None else _unlabelled(model, weights)
     alone = dataset.all.is_rows or len(dataset) == 1  # else threads have a shard each
     threads = thread_count(n_threads) if alone else 1
@@ -162,6 +169,8 @@ def fit(
     total = _total(objective, model, data, **given, **penalised)
     start = _start(model, total.penalty, theta)
     method = OPTIMIZERS.read(optimizer)
+    if held_out is not None and moments is not None:
+        raise ModelError("held_out= watches the loss on other data; moments have none")
     others = None if held_out is None else read_data(model, held_out, None)
     with clear_interrupts():
         found = minimum(total, method, start, held_out=others, time_limit=time_limit, on_step=on_step, resume=resume)

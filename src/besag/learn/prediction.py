@@ -6,7 +6,8 @@
 
 of one StructuredData; of a list, an iterator or a Dataset of N of them a list of N such arrays, and log_proba (N,).
 They are one union of graphs, and one call of an engine. Labels are int codes, as in StructuredData.labels, so that the
-two can be compared; variables need not have states in common. K is the largest cardinality of the instance.
+two can be compared; variables need not have states in common. K is the largest cardinality of the instance. The engine
+is that of `engine=`, "auto" if none is named, whatever a fit has learnt with.
 
 Structured data have attributes x and decisions y: what is predicted is all of y, and labels are not looked at. Rows on
 the graph of the model have no attributes: what is known in a row is evidence, the rest is predicted. Codes (N, V) give

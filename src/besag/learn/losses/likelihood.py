@@ -29,7 +29,7 @@ from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
 from besag.infer.auto.engine import Auto
 from besag.infer.engine import ENGINES, Engine, Want
-from besag.infer.junction.outlook import is_easy
+from besag.infer.junction.outlook import FEW_FACTORS, is_easy
 from besag.infer.result import Result
 from besag.learn.losses.base import Loss
 from besag.learn.losses.covariance import n_rows, summed_covariance
@@ -116,7 +116,7 @@ class Likelihood(Loss):
         engine = self.engine
         if engine.capabilities.bound != "exact" or "factors" not in engine.capabilities.wants:
             return False
-        if isinstance(engine, Auto) and not is_easy(batch.graph):
+        if isinstance(engine, Auto) and not _is_surely_exact(batch.graph):
             return False
         if batch.is_rows and not is_complete(batch).all():
             return False
@@ -169,6 +169,11 @@ class Likelihood(Loss):
         total = result.log_partitions.sum() if weights is None else dot(result.log_partitions, weights)
         kept = None if result.state is None else replace(result, table_moments=None, log_partitions=None)
         return float(total), graph.moments(result.table_moments), kept
+
+
+def _is_surely_exact(graph: Graph) -> bool:
+    """Whether `auto` is not even to wonder: forests, and instances of few factors."""
+    return int(np.diff(graph.factor_offsets).max(initial=0)) <= FEW_FACTORS or is_easy(graph)
 
 
 def impossible(n: int) -> str:
