@@ -40,7 +40,7 @@ from besag.query.run import Options, Question, ask_visibly, check_options, engin
 from besag.query.verbs import map_, marginals
 
 
-class Parts(NamedTuple):
+class Joined(NamedTuple):
     """Instances with graphs of their own: labels (V,), -1 where none is known; labelled (N,); is_one: not in a list."""
 
     graph: Graph
@@ -96,10 +96,10 @@ def log_proba(model: Model, data: Any, options: Options) -> Any:
     return float(values[0]) if parts.is_one else values
 
 
-def _parts(data: Any) -> Parts | None:
+def _parts(data: Any) -> Joined | None:
     """The union of structured data; None where the data are rows."""
     if isinstance(data, Dataset):
-        return Parts(data.all.graph, data.all.labels[0], [], False) if data.is_union else None
+        return Joined(data.all.graph, data.all.labels[0], [], False) if data.is_union else None
     given = [data] if isinstance(data, StructuredData) else list(data) if isinstance(data, Iterator) else data
     if not (isinstance(given, Sequence) and given and isinstance(given[0], StructuredData)):
         return None
@@ -108,7 +108,7 @@ def _parts(data: Any) -> Parts | None:
             raise ModelError(f"instance {n} must be StructuredData like the first one, got {type(part).__name__}")
     labels = [np.full(len(part.variables), -1) if part.labels is None else part.labels for part in given]
     unlabelled = [n for n, part in enumerate(given) if part.labels is None]
-    return Parts(compile_graph(*given), np.concatenate(labels), unlabelled, isinstance(data, StructuredData))
+    return Joined(compile_graph(*given), np.concatenate(labels), unlabelled, isinstance(data, StructuredData))
 
 
 def _evidence(model: Model, data: Any) -> Evidence:
@@ -120,7 +120,7 @@ def _evidence(model: Model, data: Any) -> Evidence:
 
 
 def _infer(
-    model: Model, parts: Parts, want: frozenset[Want], options: Options, evidence: Evidence | None = None
+    model: Model, parts: Joined, want: frozenset[Want], options: Options, evidence: Evidence | None = None
 ) -> Result:
     """One call of the engine for all instances; EvidenceError where hard zeros leave one of them no labelling."""
     check_options(options)
@@ -135,14 +135,14 @@ def _infer(
     return result
 
 
-def _log_z(model: Model, parts: Parts, evidence: Evidence | None, options: Options) -> Array:
+def _log_z(model: Model, parts: Joined, evidence: Evidence | None, options: Options) -> Array:
     """(N,)."""
     log_z = _infer(model, parts, frozenset({"log_partition"}), options, evidence).log_partitions
     assert log_z is not None
     return log_z
 
 
-def _each(parts: Parts, of_variables: AnyArray) -> Any:
+def _each(parts: Joined, of_variables: AnyArray) -> Any:
     """The rows of each instance in a list; those of the only one as they are."""
     return of_variables if parts.is_one else np.split(of_variables, parts.graph.instance_offsets[1:-1])
 
