@@ -57,6 +57,13 @@ def test_steepest_descent_records_eta_and_the_gradient() -> None:
     assert (np.diff(rows["value"]) <= 1e-9 * rows["value"].iloc[0]).all()
 
 
+def test_so_many_iterations_as_are_asked_for() -> None:
+    """Without a tolerance nothing else ends it, and nothing is amiss."""
+    data = instances(2, 10)
+    found = besag.fit(model_of(data[0]), data, l2=1.0, optimizer="steepest_descent[tolerance=0,max_iterations=7]")
+    assert (len(found.history), found.converged, found.stopped) == (8, False, "max_iterations")
+
+
 def test_penalties_by_template_and_l1() -> None:
     data = instances(5, 10)
     model = model_of(data[0])

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from besag.data.structured import StructuredData
 from besag.errors import EvidenceError
+from besag.learn.prediction import log_proba, predict
 from besag.model.model import Model
 from besag.query.session import Session
 from tests.ways.case import Case, Check, question, unless_impossible
@@ -320,6 +322,24 @@ def ask_map(case: Case) -> Iterator[Check]:
         for i, (truth, assignment) in enumerate(zip(truths, result.assignment, strict=True)):
             found = truth.energy(case.codes(assignment))
             yield Check(f"map(all rows, {engine}): row {i}", found, truth.energies[0])
+
+
+@question
+def ask_of_structured_data(case: Case) -> Iterator[Check]:
+    """The model on its own factor graph as structured data, alone and twice in a union."""
+    data, truth = StructuredData.from_model(case.model), case.truth({})
+    best = -truth.energies[0] - truth.log_z
+    for engine in ("auto", *case.clique_engines):
+        yield Check(f"log_partition(data, {engine})", case.model.log_partition(data, engine=engine), truth.log_z)
+        answer = case.model.map(data, engine=engine)
+        yield Check(f"map(data, {engine}).log_probability", answer.log_probability, best)
+        labelled = [
+            StructuredData.from_model(case.model, labels)
+            for labels in predict(case.model, [data, data], {"engine": engine})
+        ]
+        yield Check(
+            f"log_proba(predict(data), {engine})", log_proba(case.model, labelled, {"engine": engine}), [best] * 2
+        )
 
 
 @question

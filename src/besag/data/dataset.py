@@ -3,8 +3,9 @@
     union     N instances, each with a graph of its own, in one disjoint union: labels (1, V)
     rows      N rows of labels on the graph of one model, whose inputs are the same for all: labels (N, V)
 
-A label of -1 is unknown, and is summed out. A Batch is some instances: a mini-batch, or a shard; theta is shared, since
-a layout depends on templates only. Shards are contiguous and have about the same number of variables.
+A label of -1 is unknown, and is summed out; an instance without labels has nothing but those. A Batch is some
+instances: a mini-batch, or a shard; theta is shared, since a layout depends on templates only. Shards are contiguous
+and have about the same number of variables.
 """
 
 from __future__ import annotations
@@ -101,21 +102,21 @@ class Dataset:
                 f"make a dataset by Dataset.union(instances) or Dataset.rows(model, labels), got {type(batch).__name__}"
             )
         self.all = batch
+        self.is_union = batch.graph.n_instances > 1
 
     @classmethod
     def union(
         cls, instances: Iterable[StructuredData], weights: Any = None, *, layout: Layout | None = None
     ) -> Dataset:
-        """Instances with graphs of their own; templates are shared by name."""
+        """Instances with graphs of their own, labelled or not; templates are shared by name."""
         parts = list(instances)
         if not parts:
             raise ModelError("a dataset needs at least one instance")
-        for n, part in enumerate(parts):
-            if part.labels is None:
-                raise ModelError(f"instance {n} has no labels")
         graph = compile_graph(*parts, layout=layout)
-        labels = np.concatenate([part.labels for part in parts if part.labels is not None])
-        return cls(Batch(graph, labels, weights))
+        labels = [np.full(len(part.variables), -1) if part.labels is None else part.labels for part in parts]
+        made = cls(Batch(graph, np.concatenate(labels), weights))
+        made.is_union = True
+        return made
 
     @classmethod
     def rows(cls, model: Model, data: Any, weights: Any = None) -> Dataset:
@@ -136,7 +137,7 @@ class Dataset:
                     f"rows must be int codes with -1 = unknown, or a DataFrame of states, got {codes.dtype}"
                 )
             _check_codes(model, codes)
-        return cls(Batch(model.graph, codes, weights))
+        return cls(Batch(graph_of(model), codes, weights))
 
     def __len__(self) -> int:
         return len(self.all)
@@ -165,6 +166,12 @@ class Dataset:
         if len(cuts) == 2:
             return [self.all]
         return [self.all.take(np.arange(start, stop)) for start, stop in itertools.pairwise(cuts)]
+
+
+def graph_of(model: Model) -> Graph:
+    """The Graph of a model with its own inputs; the one that `with_inputs` keeps was compiled with others."""
+    own = model.inputs
+    return model.graph if all(own[b.template.name] is b.inputs for b in model.graph.blocks) else compile_graph(model)
 
 
 def _rows(data: Any) -> AnyArray:

@@ -139,6 +139,7 @@ def read_doubting(variables: Variables, given: Any) -> tuple[Evidence, dict[int,
         given = given.to_dict()
     if not isinstance(given, Mapping):
         rows = "; rows of evidence are a DataFrame, pd.DataFrame(rows)" if isinstance(given, list) else ""
+        rows = "; ask model.with_data(data) about structured data" if hasattr(given, "groups") else rows
         raise EvidenceError(f"evidence must be a dict {{name: state}} or a DataFrame, got {type(given).__name__}{rows}")
     observed = np.full(len(variables), -1, np.int64)
     weights: Array | None = None

@@ -6,7 +6,7 @@
     max_iterations   so many steps were taken, or as many as there are
     time_limit       so many seconds have passed since the question, as a Clock tells after each step, or within it
     interrupted      Ctrl-C, also where it came within a kernel
-    no_progress, early_stopping      of optimisers only
+    no_progress, early_stopping, unbounded      of optimisers only
 
 It has two users, whose steps differ in kind. Here, a Process is an engine at work on one problem: `iterate` drives it,
 keeps the trace and shows each step to whoever watches. It has converged where the residual, how much the last step
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Stopped: TypeAlias = Literal[
-    "converged", "max_iterations", "time_limit", "interrupted", "no_progress", "early_stopping"
+    "converged", "max_iterations", "time_limit", "interrupted", "no_progress", "early_stopping", "unbounded"
 ]
 SHOWN: frozenset[Want] = frozenset({"log_partition", "variables"})  # what a step shows
 

@@ -111,6 +111,7 @@ class Result(Rebuilt):
     state: Mapping[str, Any] | None = None
     targets: tuple[str, ...] | None = None
     infer_again: Callable[[frozenset[Any]], Result] | None = None
+    log_z_again: Array | None = None  # log Z where it was asked for later
     checked: tuple[Any, ...] = (None, None, None, None)  # the arrays that have been looked at
 
     def __post_init__(self) -> None:
@@ -293,6 +294,21 @@ class Result(Rebuilt):
         return closed if self._many else bool(closed)
 
     @property
+    def log_probability(self) -> Any:
+        """log p(assignment | evidence) = -H - log Z, 004's confidence: a number, (B,) or (N,).
+
+        Where the call did not give log Z, its engine is asked again; where that is an estimate, so is this.
+        """
+        self._asked(self.codes, "map")
+        log_z = self.log_z_again if self.log_partitions is None else self.log_partitions
+        if log_z is None and self.infer_again is not None:
+            log_z = self.infer_again(frozenset({"log_partition"})).log_partitions
+            object.__setattr__(self, "log_z_again", log_z)
+        assert self.energies is not None
+        values = -self.energies[:, 0] - self._asked(log_z, "log_partition")
+        return self._number(np.minimum(values, 0.0))
+
+    @property
     def samples(self) -> IntArray:
         """Draws as int codes, (n, V), or (B, n, V) for a batch."""
         drawn = self._asked(self.sampled, "samples")
@@ -379,6 +395,7 @@ class Result(Rebuilt):
             self,
             graph=graph.take([i]),
             log_partitions=_pick(self.log_partitions, i),
+            log_z_again=_pick(self.log_z_again, i),
             bounds=None if self.bounds is None else (self.bounds[0][i : i + 1], self.bounds[1][i : i + 1]),
             probabilities=None if self.probabilities is None else self.probabilities[:, states],
             factor_marginals=None if self.factor_marginals is None else self._instance_factors(i),

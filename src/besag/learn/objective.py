@@ -39,6 +39,7 @@ Product: TypeAlias = Callable[[Array], Array]
 Given = TypeVar("Given")
 Found = TypeVar("Found")
 TOGETHER = 4  # shards that are evaluated together at least
+HESSIANS = ("covariance", "differences")
 RANK = 1e-9  # of the largest eigenvalue of a Hessian: below it a direction counts as one in which nothing changes
 
 
@@ -206,9 +207,10 @@ class Total:
     def hessian_vector(self, theta: Array) -> Product:
         """Products with the Hessian of loss plus l2 at theta."""
         products = [self.objective.hessian_vector(theta, shard) for shard in self.shards]
+        curved = self.penalty.hessian_vector(theta)
 
         def product(vector: Array) -> Array:
-            total = 2.0 * self.penalty.l2 * vector
+            total = curved(vector)
             for own in products:
                 total += own(vector)
             return np.asarray(total)
@@ -237,10 +239,26 @@ class Total:
         kept = following if isinstance(following, Mapping) else None
         return None if rest is None else value + scale * (rest + linear), gradient + scale * slope, kept
 
-    def hessian(self, theta: Array) -> Array:
-        """(P, P): all products with unit vectors."""
-        product = self.hessian_vector(theta)
-        columns = np.array([product(unit) for unit in np.eye(len(theta))])
+    @property
+    def hessian_by(self) -> str:
+        """How `hessian` goes about it: "covariance", exactly, or "differences" of gradients, right to about 1e-8."""
+        exactly = getattr(self.objective, "has_covariance", None)
+        return "covariance" if exactly is not None and all(map(exactly, self.shards)) else "differences"
+
+    def hessian(self, theta: Array, by: str | None = None) -> Array:
+        """(P, P): covariance of the statistics, 002 (21), and curvature of the penalty; by: see `hessian_by`."""
+        by = self.hessian_by if by is None else by
+        if by not in HESSIANS:
+            raise ModelError(f"by must be one of {HESSIANS}, got {by!r}")
+        units = np.eye(len(self.statistics))
+        if by == "differences":
+            columns = np.array([product(unit) for product in [self.hessian_vector(theta)] for unit in units])
+        else:
+            covariance = getattr(self.objective, "covariance", None)
+            if covariance is None:
+                raise CapabilityError('this objective has no covariance; by="differences" needs gradients only')
+            curved = self.penalty.hessian_vector(theta)
+            columns = np.array([curved(unit) for unit in units]) + sum(covariance(theta, own) for own in self.shards)
         return np.asarray(columns + columns.T) / 2
 
     def standard_errors(self, theta: Array) -> Array:

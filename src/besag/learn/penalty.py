@@ -1,16 +1,16 @@
-"""Penalties: what an objective adds for the size of theta.
+"""Penalties: what an objective adds for theta alone.
 
-    R(theta) = sum_j l2_j theta_j^2 + sum_j l1_j |theta_j|
+    sum_j l2_j theta_j^2 + sum_j l1_j |theta_j| + R(theta),      +inf outside of low <= theta <= high
 
 l2 is lambda of 002 (1) with R of 002 (17): a Gaussian prior of variance 1 / (2 l2), 002 (18); CRFsuite's c2. l1 is
 CRFsuite's c1; both together are the elastic net. Each is one number, or one for each template by name: the penalty of a
-template that is not named is 0.
+template that is not named is 0. R is a regulariser of the user's own, the box of bounds his too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,6 +18,8 @@ import numpy as np
 
 from besag.arrays import Array, Rebuilt, dot, secure
 from besag.errors import ModelError
+from besag.learn.box import Box, Ends, box_of
+from besag.learn.regulariser import Regulariser, ValueAndGradient
 from besag.model.layout import Layout
 
 Strength: TypeAlias = float | Mapping[str, float]
@@ -25,10 +27,12 @@ Strength: TypeAlias = float | Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Penalty(Rebuilt):
-    """l1 and l2, (P,) each, or (1,) where they are the same for all parameters."""
+    """l1 and l2, (P,) each, or (1,) where they are the same for all parameters; R and the box, or None."""
 
     l1: Array
     l2: Array
+    regulariser: Regulariser | None = None
+    box: Box | None = None
 
     def __post_init__(self) -> None:
         for name in ("l1", "l2"):
@@ -45,12 +49,29 @@ class Penalty(Rebuilt):
         return 0.0 if self.is_smooth else float((self.l1 * np.abs(theta)).sum())
 
     def smooth(self, theta: Array) -> tuple[float, Array]:
-        """The part of l2, and its gradient."""
+        """The parts of l2 and R, and their gradient."""
         gradient = (2.0 * self.l2) * theta
-        return 0.5 * dot(gradient, theta), gradient
+        value = 0.5 * dot(gradient, theta)
+        if self.regulariser is None:
+            return value, gradient
+        more, slope = self.regulariser(theta)
+        return value + more, gradient + slope
+
+    def hessian_vector(self, theta: Array) -> Callable[[Array], Array]:
+        """Products with the Hessian of the same."""
+        if self.regulariser is None:
+            return lambda vector: 2.0 * self.l2 * vector
+        curved = self.regulariser.hessian_vector(theta)
+        return lambda vector: 2.0 * self.l2 * vector + curved(vector)
 
 
-def penalty_of(layout: Layout, l1: Strength = 0.0, l2: Strength = 0.0) -> Penalty:
+def penalty_of(
+    layout: Layout,
+    l1: Strength = 0.0,
+    l2: Strength = 0.0,
+    regulariser: ValueAndGradient | None = None,
+    bounds: Ends | None = None,
+) -> Penalty:
     """The penalty on the parameters of a layout.
 
     >>> from besag import Template
@@ -58,7 +79,8 @@ def penalty_of(layout: Layout, l1: Strength = 0.0, l2: Strength = 0.0) -> Penalt
     >>> penalty.l2
     array([0. , 0. , 0.5, 0.5, 0.5])
     """
-    return Penalty(_strengths(layout, "l1", l1), _strengths(layout, "l2", l2))
+    own = None if regulariser is None else Regulariser(regulariser)
+    return Penalty(_strengths(layout, "l1", l1), _strengths(layout, "l2", l2), own, box_of(layout, bounds))
 
 
 def _strengths(layout: Layout, name: str, given: Strength) -> Array:

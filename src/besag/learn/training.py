@@ -117,7 +117,9 @@ def _resumed(total: Total, given: Resume) -> Checkpoint:
 
 def _check_resumed(total: Total, resume: Checkpoint) -> None:
     """Not where the last row was not evaluated, or an iteration is under way: then nothing is known of theta."""
-    was, theta = resume.rows[-1].value, resume.shown
+    was, theta, box = resume.rows[-1].value, resume.shown, total.penalty.box
+    if box is not None and len(theta) == len(box.low) and not box.contains(theta):
+        raise ModelError("resume is of a fit with other bounds: its theta is not within these")
     if resume.kept.get("position", 0) or not np.isfinite(was) or len(theta) != len(total.statistics):
         return
     now = total.value(theta)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
+    from besag.graph.compile import Structure
     from besag.infer.result import Result
     from besag.model.model import Model
     from besag.query.cost import Cost
@@ -33,13 +34,14 @@ class Queries:
         return cast("Model", self)
 
     def marginals(
-        self, targets: Sequence[str] | str | None = None, evidence: Any = None, **options: Unpack[Options]
+        self, targets: Sequence[str] | str | Structure | None = None, evidence: Any = None, **options: Unpack[Options]
     ) -> Result:
         """The marginals p(y_v | evidence) of all variables, or of the targets, 002 (24).
 
         evidence: {name: state}, {name: [allowed states]}, {name: {state: likelihood}}, or a DataFrame with a row for
-        each query. Options, as for every verb: engine="auto", init=None, time_limit=None, memory_limit=None, seed=0,
-        n_threads=None, progress=False, trace=False.
+        each query. StructuredData in place of targets or evidence asks about its graph, see `with_data`. Options, as
+        for every verb: engine="auto", init=None, time_limit=None, memory_limit=None, seed=0, n_threads=None,
+        progress=False, trace=False.
 
         >>> import besag
         >>> model = besag.data.bundled("sprinkler")
@@ -51,7 +53,9 @@ class Queries:
         return marginals(self._model(), targets, evidence, options)
 
     def map(self, evidence: Any = None, k: int = 1, **options: Unpack[Options]) -> Result:
-        """The labelling of least energy, 002 (38), or the k best of them.
+        """The labelling of least energy, 002 (38), or the k best of them; of StructuredData x, 004's F(x; theta).
+
+        r.log_probability is its log p(y | x), the confidence of 004.
 
         >>> import besag
         >>> besag.data.bundled("misconception").map().assignment
@@ -82,7 +86,10 @@ class Queries:
         return joint(self._model(), targets, evidence, options)
 
     def log_partition(self, evidence: Any = None, **options: Unpack[Options]) -> Any:
-        """log Z, 002 (10): a number, (B,) for a batch; for a Bayesian network log P(evidence)."""
+        """log Z, 002 (10): a number, (B,) for a batch; for a Bayesian network log P(evidence).
+
+        Of StructuredData it is log Z(x, theta).
+        """
         from besag.query.verbs import log_partition
 
         return log_partition(self._model(), evidence, options)
@@ -91,7 +98,8 @@ class Queries:
         """log p of an assignment, or of every row of a frame; variables that are not given are summed out.
 
         Where inference is approximate, p of up to 16 variables is a product of marginals, each under the states before
-        it, so that it sums to one; else it is the difference of two estimates of log Z, or 0 where that is above 0.
+        it, so that it sums to one; else it is the difference of two estimates of log Z, or 0 where that is above 0. Of
+        labelled StructuredData it is log p(y | x), 002 (11).
 
         >>> import besag
         >>> round(besag.data.bundled("sprinkler").log_probability({"rain": "yes"}), 4)
@@ -335,6 +343,28 @@ class Queries:
         from besag.query.merged import merged
 
         return merged(self._model(), groups, memory_limit)
+
+    def with_data(self, data: Structure) -> Model:
+        """The same parameters on the factor graph and the attributes of StructuredData, by the names of templates.
+
+        Labels are left aside. map, marginals, log_partition, sample, log_probability and energy take the data directly.
+
+        >>> import besag
+        >>> pixel, edge = besag.Template("pixel", (2,), n_inputs=1), besag.Template("edge", (2, 2))
+        >>> def row(x):
+        ...     groups = [besag.FactorGroup(pixel, [[i] for i in range(len(x))], inputs=[[value] for value in x])]
+        ...     groups += [besag.FactorGroup(edge, [[i, i + 1] for i in range(len(x) - 1)])]
+        ...     return besag.StructuredData([2] * len(x), groups)
+        >>> small = row([0.0, 0.0])
+        >>> model = besag.Model(small.variables, small.groups, [1.0, 0.0, 0.0, 0.5, 0.5, 0.0])
+        >>> model.with_data(row([2.0, -1.0, -3.0, 0.1])).map().labels
+        array([1, 0, 0, 0])
+        >>> model.map(row([2.0, -1.0])).energy
+        -0.5
+        """
+        from besag.model.on_data import with_data
+
+        return with_data(self._model(), data)
 
     def condition(self, evidence: Any) -> Model:
         """p(y | evidence) as a Model of its own, on the same variables."""

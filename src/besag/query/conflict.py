@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def refuse_impossible(model: Model, engine: Engine, evidence: Evidence, result: Result) -> None:
     """EvidenceError, with a minimal conflict, where a row of evidence has probability zero."""
-    impossible = _impossible_rows(result)
+    impossible = impossible_rows(result)
     if not impossible.any():
         return
     row = int(np.argmax(impossible))
@@ -44,7 +44,8 @@ def refuse_impossible(model: Model, engine: Engine, evidence: Evidence, result: 
     )
 
 
-def _impossible_rows(result: Result) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def impossible_rows(result: Result) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """(B,) or (N,): what an answer says has no labelling of positive probability."""
     if result.log_partitions is not None:
         return np.asarray(result.bound_arrays()[1] == -np.inf)
     if result.energies is not None:

@@ -16,7 +16,7 @@ of deviations, by the means of BATCHES batches of successive draws of each chain
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,9 +24,11 @@ import numpy as np
 from besag.arrays import IntArray
 from besag.errors import EvidenceError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
+from besag.graph.graph import Graph
 from besag.infer.engine import Engine, Want
 from besag.infer.iterate import Clock, clear_interrupts
 from besag.infer.result import Result, factor_offsets
+from besag.model.template import Inputs, Template
 from besag.query.draws import at_draws, distinct_rows, draw_many
 from besag.query.estimate import ArrayEstimate
 from besag.query.run import Options, check_options, engine_from, generator_for, run_engine
@@ -71,7 +73,7 @@ def _propagated(model: Model, engine: Engine, read: Evidence, options: Options, 
     first = run_engine(model, engine, read, CELLS, options)
     p, bound = first.factor_marginals, first.bound
     assert p is not None
-    of_cells = _statistics(model)
+    of_cells = statistics_of_cells(model.graph, model.inputs)
     mean = p[0] @ of_cells
     second = np.zeros((size, size))
     for cells in _parts(np.flatnonzero(p[0] > 0), max(1, CHUNK // max(int(offsets[-1]), 1)), clock):
@@ -130,17 +132,33 @@ def _clamped(model: Model, evidence: Evidence, offsets: IntArray, cells: IntArra
     return Evidence(observed, evidence.log_weights, batched=True)
 
 
-def _statistics(model: Model) -> Any:
-    """A (C, P): the statistics of each cell of each factor, as the Graph numbers them."""
-    from scipy.sparse import block_diag, csr_array, vstack
+def statistics_of_cells(graph: Graph, inputs: Mapping[str, Inputs]) -> Any:
+    """A (C, P): the statistics of each cell of each factor, x_f (x) basis[:, c], as the Graph numbers them."""
+    from scipy.sparse import csr_array, hstack, vstack
 
-    parts, given = [], model.inputs
-    for block in model.graph.blocks:
-        template, own = block.template, given[block.template.name]
-        cells = np.stack(np.unravel_index(np.arange(int(np.prod(template.shape))), template.shape), axis=1)
-        of_block = [csr_array((0, template.n_parameters))]
-        for f in range(len(block.scopes)):
-            inputs = None if own is None else own[f : f + 1]
-            of_block.append(csr_array(np.stack([template.label_moments(inputs, cell[None]) for cell in cells])))
-        parts.append(vstack(of_block))
-    return csr_array(block_diag(parts, format="csr")) if parts else csr_array((0, 0))
+    parts, size = [], graph.layout.n_parameters
+    for block in graph.blocks:
+        template, where = block.template, graph.layout[block.template.name]
+        own = _statistics_of_block(template, inputs.get(template.name, block.inputs), len(block.scopes))
+        n = own.shape[0]
+        parts.append(hstack([csr_array((n, where.start)), own, csr_array((n, size - where.stop))], format="csr"))
+    return csr_array(vstack(parts, format="csr")) if parts else csr_array((0, size))
+
+
+def _statistics_of_block(template: Template, inputs: Inputs, n_factors: int) -> Any:
+    """(F cells, parameters of the template)."""
+    from scipy.sparse import csr_array, kron
+
+    size = int(np.prod(template.shape))
+    basis = np.eye(size) if template.basis is None else template.basis
+    table = basis if isinstance(basis, np.ndarray) else basis.dense()
+    if inputs is None:
+        given: Any = csr_array(np.ones((n_factors, 1)))
+    elif inputs.ndim == 1:
+        given = csr_array((np.ones(n_factors), inputs, np.arange(n_factors + 1)), (n_factors, template.n_inputs))
+    else:
+        given = csr_array(inputs, dtype=np.float64)
+    full = csr_array(kron(given, csr_array(table.reshape(len(table), size).T), format="csr"))
+    if template.pattern is None:
+        return full
+    return full[:, template.pattern.rows * template.n_basis + template.pattern.columns]

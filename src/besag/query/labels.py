@@ -13,12 +13,28 @@ from besag.errors import ModelError, TooLargeError
 from besag.graph.evidence import Evidence, read_evidence
 from besag.infer.engine import Engine
 from besag.infer.result import Diagnostics, Result
+from besag.model.on_data import is_structure, with_data
 from besag.model.variable import Variables
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from besag.model.model import Model
+
+
+def on_data(model: Model, given: Any) -> tuple[Model, Any]:
+    """The model of structured data that is given in place of evidence, without evidence; else both as they are."""
+    return (with_data(model, given), None) if is_structure(given) else (model, given)
+
+
+def labelled_on_data(model: Model, given: Any) -> tuple[Model, Any]:
+    """The model of labelled structured data that is given in place of a labelling, and its labels as Evidence."""
+    if not is_structure(given):
+        return model, given
+    labels = getattr(given, "labels", None)
+    if labels is None:
+        raise ModelError("the structured data have no labels; give them some, or ask model.with_data(data)")
+    return with_data(model, given), Evidence(labels)
 
 
 def read_labels(model: Model, given: Any) -> tuple[IntArray, bool]:

@@ -175,15 +175,20 @@ def question(model: Model, engine: Engine, evidence: Evidence, options: Options)
     return Question(engine, model.problem.with_evidence(evidence), started)
 
 
-def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:
-    """The same with engine and evidence made."""
-    ask = question(model, engine, evidence, options)
-    on_step = Progress() if options.get("progress") else None
+def ask_visibly(ask: Question, want: frozenset[Want]) -> Result:
+    """The answer, with its progress shown where the options say so."""
+    on_step = Progress() if ask.options.get("progress") else None
     try:
-        result = ask(want, on_step)
+        return ask(want, on_step)
     finally:
         if on_step is not None:
             on_step.end()
+
+
+def run_engine(model: Model, engine: Engine, evidence: Evidence, want: frozenset[Want], options: Options) -> Result:
+    """The same with engine and evidence made."""
+    ask = question(model, engine, evidence, options)
+    result = ask_visibly(ask, want)
     refuse_impossible(model, engine, evidence, result)
     warn_unconverged(result)
     object.__setattr__(result, "infer_again", ask)  # the Result is nobody else's yet

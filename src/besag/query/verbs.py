@@ -24,12 +24,13 @@ from besag.infer.engine import ENGINES, Want, check_wants
 from besag.infer.iterate import clear_interrupts
 from besag.infer.memory import refuse
 from besag.infer.result import Result
+from besag.model.on_data import is_structure, with_data
 from besag.query import eliminated
 from besag.query.analysis import one_row
 from besag.query.chain_rule import chain
 from besag.query.conflict import refuse_impossible
 from besag.query.estimate import Estimate
-from besag.query.labels import configurations, labels_frame, read_labels, read_start
+from besag.query.labels import configurations, labelled_on_data, labels_frame, on_data, read_labels, read_start
 from besag.query.run import (
     Options,
     add_trace,
@@ -37,6 +38,7 @@ from besag.query.run import (
     engine_from,
     evidence_for,
     generator_for,
+    question,
     run,
     run_engine,
 )
@@ -53,8 +55,11 @@ LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
 POSSIBLE: tuple[Want, Want] = ("log_partition", "variables")  # either of these tells of a row that it is impossible
 
 
-def marginals(model: Model, targets: Sequence[str] | str | None, evidence: Any, options: Options) -> Result:
+def marginals(model: Model, targets: Any, evidence: Any, options: Options) -> Result:
     """All variable marginals, or those of the targets."""
+    if is_structure(targets):
+        model, targets = with_data(model, targets), None
+    model, evidence = on_data(model, evidence)
     names = _names(model, targets)
     check_options(options)
     engine = engine_from(options, targets=names)
@@ -79,6 +84,7 @@ def _names(model: Model, targets: Sequence[str] | str | None) -> tuple[str, ...]
 
 def map_(model: Model, evidence: Any, k: Any, options: Options) -> Result:
     """The k labellings of least energy."""
+    model, evidence = on_data(model, evidence)
     if not is_whole(k) or k < 1:
         raise ModelError(f"k must be a whole number of at least 1, got {k!r}")
     result = run(model, {"map"}, evidence, options, k=k)
@@ -103,6 +109,7 @@ def _warn_beyond_limit(model: Model, result: Result, limit: float) -> None:
 
 def log_partition(model: Model, evidence: Any, options: Options) -> Any:
     """log Z."""
+    model, evidence = on_data(model, evidence)
     return run(model, {"log_partition"}, evidence, options).log_partition
 
 
@@ -194,6 +201,8 @@ def marginal_map(model: Model, targets: Sequence[str], evidence: Any, options: O
     assert result.energies is not None
     if (result.energies == np.inf).any():
         run(model, {"log_partition"}, read, options)
+    again = question(model, engine_from(options), read, options)
+    object.__setattr__(result, "infer_again", again)  # for r.log_probability
     return result
 
 
@@ -225,6 +234,7 @@ def _best_states(model: Model, indices: list[int], read: Evidence, options: Opti
 
 def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFrame:
     """n draws from p(y | evidence), for each row of evidence."""
+    model, evidence = on_data(model, evidence)
     limit = options.get("memory_limit")
     if is_number(limit) and limit is not None:
         what = f"a DataFrame of {len(model.variables)} columns"
@@ -257,6 +267,7 @@ def draw(model: Model, n: Any, evidence: Any, options: Options) -> Result:
 
 def energy(model: Model, given: Any) -> Any:
     """H of a labelling, or of the rows of a frame."""
+    model, given = labelled_on_data(model, given)
     codes, batched = read_labels(model, given)
     values = model.problem.energy(codes)
     return values if batched else float(values[0])

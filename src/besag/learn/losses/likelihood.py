@@ -7,7 +7,8 @@
 If all labels are known, log Z_n(theta; labels) = -H(x_n, y_n) = -<theta, phi(x_n, y_n)>: the statistics of the data are
 one vector, summed once. Unknown labels are summed out by inference with the known ones as evidence.
 
-Products with the Hessian are central differences of the gradient: two more inferences each, with any engine.
+Products with the Hessian are central differences of the gradient: two more inferences each, with any engine. The whole
+Hessian is exact, by covariances, where inference is and the instances are small (`has_covariance`).
 
 With an engine that is not exact, value and gradient are those of its approximation, and `is_exact` becomes False.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,12 +27,16 @@ from besag.data.dataset import Batch
 from besag.errors import ApproximationWarning, EvidenceError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
+from besag.infer.auto.engine import Auto
 from besag.infer.engine import ENGINES, Engine, Want
+from besag.infer.junction.outlook import FEW_FACTORS, is_easy
 from besag.infer.result import Result
 from besag.learn.losses.base import Loss
+from besag.learn.losses.covariance import n_rows, summed_covariance
 from besag.learn.objective import Objective
 
 WARMED = ("bp", "trw")  # others might get stuck where they were, such as mean field at a saddle point
+ROWS_A_PARAMETER = 16  # rows of evidence that are worth a parameter's two differences, and more, as they are exact
 WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
 
 
@@ -105,6 +111,30 @@ class Likelihood(Loss):
             value, gradient = value - known, gradient + moments
         return value, gradient, Carried(hidden, free, clamped)
 
+    def has_covariance(self, batch: Batch) -> bool:
+        """Whether the Hessian is to come from covariances: inference is exact, and instances are small."""
+        engine = self.engine
+        if engine.capabilities.bound != "exact" or "factors" not in engine.capabilities.wants:
+            return False
+        if isinstance(engine, Auto) and not _is_surely_exact(batch.graph):
+            return False
+        if batch.is_rows and not is_complete(batch).all():
+            return False
+        return n_rows(batch.graph) <= ROWS_A_PARAMETER * batch.graph.layout.n_parameters
+
+    def covariance(self, theta: Array, batch: Batch) -> Array:
+        """(P, P): the Hessian of L at theta, 002 (21), by exact inference."""
+        of = partial(summed_covariance, theta=theta, engine=self.engine, support=self.support)
+        total, hidden = of(batch.graph, weights=phase_weights(batch)), hidden_part(batch)
+        if hidden is None:
+            return total
+        if not hidden.is_rows:
+            return np.asarray(total - of(hidden.graph, weights=hidden.weights, known=hidden.labels[0]))
+        weights = np.ones(len(hidden)) if hidden.weights is None else hidden.weights
+        for row, weight in zip(hidden.labels, weights, strict=True):
+            total -= weight * of(hidden.graph, known=row)
+        return total
+
     def _clamped(self, theta: Array, hidden: Batch, warm: Result | None) -> tuple[float, Array, Result | None]:
         """sum_n w_n log Z_n and its statistics with the known labels as evidence."""
         if not hidden.is_rows:
@@ -139,6 +169,11 @@ class Likelihood(Loss):
         total = result.log_partitions.sum() if weights is None else dot(result.log_partitions, weights)
         kept = None if result.state is None else replace(result, table_moments=None, log_partitions=None)
         return float(total), graph.moments(result.table_moments), kept
+
+
+def _is_surely_exact(graph: Graph) -> bool:
+    """Whether `auto` is not even to wonder: forests, and instances of few factors."""
+    return int(np.diff(graph.factor_offsets).max(initial=0)) <= FEW_FACTORS or is_easy(graph)
 
 
 def impossible(n: int) -> str:

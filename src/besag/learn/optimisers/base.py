@@ -13,7 +13,7 @@ Point to Point; `descend` drives it, keeps the history, shows each iteration to 
 
 A Point is never changed, so that one is whole whenever Ctrl-C comes. A Function must hand out its gradients for good.
 With l1 > 0 the value is f(theta) + sum_j l1_j |theta_j|, and the gradient is the element of least norm of the
-subdifferential, `pseudo_gradient`.
+subdifferential, `pseudo_gradient`. With bounds it is the projected gradient, and every theta lies within them.
 """
 
 from __future__ import annotations
@@ -106,16 +106,29 @@ def refuse_l1(optimizer: object, function: Function) -> None:
         )
 
 
+def refuse_bounds(optimizer: object, function: Function) -> None:
+    """CapabilityError where theta has bounds."""
+    if function.penalty.box is not None:
+        raise CapabilityError(
+            f"optimizer {OPTIMIZERS.name_of(optimizer)!r} cannot minimise within bounds; lbfgs, gradient_descent, sgd, "
+            "momentum, adam and adagrad can"
+        )
+
+
 def pseudo_gradient(function: Function, theta: Array, gradient: Array) -> Array:
-    """The subgradient of least norm of f + l1 |.|, where `gradient` is that of f; zero where theta_j = 0 is best."""
-    if function.penalty.is_smooth:
-        return gradient
-    signs = np.sign(theta)
-    least = np.clip(gradient, -function.penalty.l1, function.penalty.l1)
-    np.negative(least, out=least)
-    np.copyto(least, function.penalty.l1 * signs, where=signs != 0)
-    least += gradient
-    return least
+    """The subgradient of least norm of f + l1 |.| in the box, where `gradient` is that of f.
+
+    It is zero where theta_j = 0 is best, and where only a bound keeps theta_j from going on.
+    """
+    if not function.penalty.is_smooth:
+        signs = np.sign(theta)
+        least = np.clip(gradient, -function.penalty.l1, function.penalty.l1)
+        np.negative(least, out=least)
+        np.copyto(least, function.penalty.l1 * signs, where=signs != 0)
+        least += gradient
+        gradient = least
+    box = function.penalty.box
+    return gradient if box is None else np.where(box.blocks(theta, gradient), 0.0, gradient)
 
 
 class Point(NamedTuple):
@@ -144,7 +157,7 @@ class Method:
     compares_values = True
 
     def __init__(self, optimizer: Optimizer, function: Function) -> None:
-        self.optimizer, self.function = optimizer, function
+        self.optimizer, self.function, self.ends_where_stuck = optimizer, function, True
         if self.compares_values and not function.has_value:
             raise CapabilityError(
                 f"optimizer {OPTIMIZERS.name_of(optimizer)!r} compares values, and this objective has a gradient only: "
@@ -154,7 +167,8 @@ class Method:
     def begin(self, theta: Array) -> Point:
         """The point to start at, evaluated."""
         value, gradient = self.function.value_and_grad(theta)
-        return Point(0, theta, value, norm(gradient), 0.0, {"gradient": gradient})
+        grad_norm = norm(pseudo_gradient(self.function, theta, gradient))
+        return Point(0, theta, value, grad_norm, 0.0, {"gradient": gradient})
 
     def step(self, point: Point) -> Point:
         """One iteration, or a part of one."""
@@ -212,7 +226,7 @@ class Descent:
         before, self.point = self.point.iteration, self.method.step(self.point)
         self.is_stuck, self.is_ended, point = False, False, self.point
         if point.iteration > before:
-            self.is_stuck = point.step == 0
+            self.is_stuck = point.step == 0 and self.method.ends_where_stuck
             row = self.history.add(point.value, point.grad_norm, point.step)
             self.is_ended = self.on_step is not None and bool(self.on_step(row, self.method.shown(point)))
 
@@ -260,7 +274,9 @@ def _check_time_limit(given: Any) -> None:
 
 
 def _started(method: Method, theta: Array) -> tuple[History, Point]:
-    history, point = History(has_value=method.function.has_value), method.begin(np.array(theta, np.float64))
+    box, start = method.function.penalty.box, np.array(theta, np.float64)
+    history = History(has_value=method.function.has_value)
+    point = method.begin(start if box is None else box.clip(start))
     history.add(point.value, point.grad_norm, 0.0)
     return history, point
 

@@ -64,11 +64,12 @@ class Epochs(Method):
         return (position + self.size) % (self.n_batches * self.size)
 
     def shrunk(self, theta: Array, step: Array | float) -> Array:
-        """The proximal step of l1: theta, moved towards 0 by step l1 / N and not beyond."""
-        if self.function.penalty.is_smooth:
-            return theta
-        left = np.abs(theta) - step * self.function.penalty.l1 / self.function.n
-        return np.asarray(np.sign(theta) * np.maximum(left, 0.0))
+        """The proximal step of l1, towards 0 by step l1 / N and not beyond, and that of bounds, into the box."""
+        penalty = self.function.penalty
+        if not penalty.is_smooth:
+            left = np.abs(theta) - step * penalty.l1 / self.function.n
+            theta = np.asarray(np.sign(theta) * np.maximum(left, 0.0))
+        return theta if penalty.box is None else penalty.box.clip(theta)
 
     def evaluated(self, theta: Array) -> tuple[float, float, Array]:
         """Value, norm of the gradient, and the gradient of the smooth part."""

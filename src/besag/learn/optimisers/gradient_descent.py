@@ -3,7 +3,8 @@
 Below 2 over the largest curvature of f each step makes f smaller; with a larger tau values may rise. Where no tau is
 given, it is 1 over the largest curvature at the start, by power iterations on the Hessian. No step is refused: the
 theta of the smallest value is returned, the last one where values differ by rounding only, and where it is not the last
-one, the last row of the history goes back to it. Where the value is no number any more, it ends.
+one, the last row of the history goes back to it. Where the value is no number any more, it ends. With bounds theta is
+projected onto them after each step.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from besag.arrays import Array, norm
 from besag.learn.objective import Function
-from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_l1
+from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, pseudo_gradient, refuse_l1
 from besag.learn.optimisers.line_search import is_no_larger
 
 POWERS = 20
@@ -60,15 +61,19 @@ class _ConstantSteps(Method):
     def step(self, point: Point) -> Point:
         kept = dict(point.kept)
         with np.errstate(over="ignore", invalid="ignore"):
-            theta = point.theta - kept["tau"] * kept["gradient"]
+            theta = self._projected(point.theta - kept["tau"] * kept["gradient"])
             value, gradient = self.function.value_and_grad(theta)
         if not math.isfinite(value):
             return point._replace(iteration=point.iteration + 1, step=0.0)
-        kept["gradient"] = gradient
+        kept["gradient"], grad_norm = gradient, norm(pseudo_gradient(self.function, theta, gradient))
         if is_no_larger(value, kept["best_value"]):
             best_value = min(value, kept["best_value"])
-            kept.update(best_theta=theta, best_value=best_value, best_norm=norm(gradient))
-        return Point(point.iteration + 1, theta, value, norm(gradient), kept["tau"], kept)
+            kept.update(best_theta=theta, best_value=best_value, best_norm=grad_norm)
+        return Point(point.iteration + 1, theta, value, grad_norm, kept["tau"], kept)
+
+    def _projected(self, theta: Array) -> Array:
+        box = self.function.penalty.box
+        return theta if box is None else box.clip(theta)
 
     def answer(self, point: Point) -> Array:
         best: Array = point.kept["best_theta"]

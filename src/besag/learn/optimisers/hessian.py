@@ -10,12 +10,15 @@ log-potentials are large and rounded accordingly. So inputs of any size do.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from besag.arrays import Array
 from besag.errors import ModelError
-from besag.learn.objective import Product
+
+if TYPE_CHECKING:
+    from besag.learn.objective import Product
 
 STEP = 6e-6  # cube root of the rounding error: where both errors together are least
 

@@ -12,6 +12,10 @@ parameters have their pairs in single precision: H is then made of those, exactl
 
 With l1 > 0, g is the pseudo-gradient; a direction may not leave it, theta not the orthant in which it began the step:
 what would change its sign becomes zero. y stays the change of the smooth part's gradient.
+
+With bounds g is the projected gradient, steps go along the arc of projections onto the box, and a parameter within NEAR
+of a bound that its slope leads to goes right there (two metrics, Bertsekas 1982). Where theta stays at a bound, y is
+taken as zero: pairs speak of the free parameters, among which H becomes that of L-BFGS without bounds.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from besag.errors import CapabilityError
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.secants import make_add_pair, make_combine
 from besag.kernels.threads import run_chunks
+from besag.learn.box import Box
 from besag.learn.checkpoint import Kept
 from besag.learn.history import Iteration
 from besag.learn.objective import Function
@@ -38,6 +43,7 @@ METRICS = ("diagonal", "identity")
 FLAT = {np.float64: 1e-12, np.float32: 1e-6}  # s'y / (||s|| ||y||) below which a pair says nothing of the curvature
 SINGLE_FROM = 1 << 16  # parameters, from which pairs are in single precision: half the memory is half the time
 PATIENCE = 5  # iterations without the least value or gradient so far, after which rounding is all that is left
+NEAR = 1e-3  # of a bound; the norm of the projected gradient where that is less
 CHUNK = 1 << 15  # columns of the pairs that one thread takes on
 
 
@@ -186,7 +192,8 @@ class _QuasiNewton(Method):
         idle = 0 if (least < point.kept["least"]).any() else point.kept["idle"] + 1
         if found.step == 0 or idle > PATIENCE:
             return point._replace(iteration=point.iteration + 1, step=0.0)
-        more = self.pairs.added(kept, (point.theta, found.theta), (gradient, found.gradient), after)
+        slopes = self._of_the_free(point.theta, found.theta, (gradient, found.gradient))
+        more = self.pairs.added(kept, (point.theta, found.theta), slopes, after)
         kept = {"gradient": found.gradient, "slope": after, "least": least, "idle": idle, **more}
         return Point(point.iteration + 1, found.theta, found.value, grad_norm, found.step, kept)
 
@@ -194,22 +201,47 @@ class _QuasiNewton(Method):
         """Where the line search ends; at step 0 where there is no progress."""
         direction = self.pairs.direction(point.kept, slope)
         first = 1.0 if len(point.kept["slots"]) else 1.0 / max(norm(direction), 1e-300)
-        if not self.function.penalty.is_smooth:
-            return self._searched_in_orthant(point, slope, direction, first)
+        if not self.function.penalty.is_smooth or self.function.penalty.box is not None:
+            return self._searched_on_arc(point, slope, direction, first)
         start = Trial(0.0, point.value, dot(slope, direction), point.theta, slope)
         if not start.slope < 0:
             return start
         return wolfe(ray_of(self.function, point.theta, direction), start, first)
 
-    def _searched_in_orthant(self, point: Point, slope: Array, direction: Array, first: float) -> Trial:
-        direction[direction * slope >= 0] = 0.0
+    def _searched_on_arc(self, point: Point, slope: Array, direction: Array, first: float) -> Trial:
+        """The line search of l1, within an orthant, and of bounds, within the box."""
+        penalty, orthant = self.function.penalty, None
+        if not penalty.is_smooth:
+            direction[direction * slope >= 0] = 0.0
+            orthant = np.sign(point.theta)
+            np.copyto(orthant, -np.sign(slope), where=orthant == 0)
+        if penalty.box is not None:
+            direction = self._steered(penalty.box, point, slope, direction)
         start = Trial(0.0, point.value, dot(slope, direction), point.theta, point.kept["gradient"])
         if not start.slope < 0:
             return start
-        orthant = np.sign(point.theta)
-        np.copyto(orthant, -np.sign(slope), where=orthant == 0)
-        at = _arc_of(self.function, point.theta, direction, orthant)
-        return backtrack(at, start, first, lambda trial: dot(slope, trial.theta - point.theta))
+
+        def expected(trial: Trial) -> float:
+            change = dot(slope, trial.theta - point.theta)
+            return change if change < 0 else -math.inf  # projected until nothing was left to gain
+
+        return backtrack(_arc_of(self.function, point.theta, direction, orthant), start, first, expected)
+
+    def _steered(self, box: Box, point: Point, slope: Array, direction: Array) -> Array:
+        """A direction down the slope, in which parameters near a bound that is ahead go there."""
+        near = box.blocks(point.theta, slope, min(NEAR, point.grad_norm))
+        held = near | ((slope == 0) & ((point.theta == box.low) | (point.theta == box.high)))
+        to_bound = np.where(near, box.ahead(slope) - point.theta, 0.0)
+        steered = np.where(held, to_bound, direction)
+        return steered if dot(slope, steered) < 0 else np.where(held, to_bound, -slope)
+
+    def _of_the_free(self, before: Array, after: Array, slopes: tuple[Array, Array]) -> tuple[Array, Array]:
+        """The gradients before and after, zero where theta has stayed at a bound."""
+        box = self.function.penalty.box
+        if box is None:
+            return slopes
+        stayed = (before == after) & ((after == box.low) | (after == box.high))
+        return np.where(stayed, 0.0, slopes[0]), np.where(stayed, 0.0, slopes[1])
 
     def is_converged(self, point: Point, rows: list[Iteration]) -> bool:
         if Method.is_converged(self, point, rows):
@@ -228,13 +260,16 @@ class _QuasiNewton(Method):
         return {name: value for name, value in kept.items() if name not in ("rows", "root")}
 
 
-def _arc_of(function: Function, theta: Array, direction: Array, orthant: Array) -> Ray:
-    """The function with l1 along a direction, projected onto an orthant; slopes are not needed there."""
+def _arc_of(function: Function, theta: Array, direction: Array, orthant: Array | None) -> Ray:
+    """The function with l1 along a direction, projected onto an orthant and the box; slopes are not needed there."""
+    box = function.penalty.box
 
     def at(step: float) -> Trial:
         with np.errstate(over="ignore", invalid="ignore"):
             there = theta + step * direction
-            there[there * orthant < 0] = 0.0
+            if orthant is not None:
+                there[there * orthant < 0] = 0.0
+            there = there if box is None else box.clip(there)
             value, gradient = function.value_and_grad(there)
             return Trial(step, value + function.penalty.absolute(there), 0.0, there, gradient)
 

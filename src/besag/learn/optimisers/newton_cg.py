@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from besag.arrays import Array, dot, norm
 from besag.learn.objective import Function, Product
-from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_l1
+from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_bounds, refuse_l1
 from besag.learn.optimisers.line_search import Trial, backtrack, is_progress, ray_of
 
 LARGEST_FORCING = 0.5
@@ -34,6 +34,7 @@ class NewtonCG(Descending):
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)
+        refuse_bounds(self, function)
         return _TruncatedNewton(self, function)
 
 

@@ -6,8 +6,9 @@
         theta := theta - eta d
         if ||d|| < epsilon, return theta
 
-epsilon is `tolerance`. Row k of the history has eta as `step`; the ||d|| of its iteration is the grad_norm of the row
-before, as the column holds the norm at the theta of its own row.
+epsilon is `tolerance`; with 0 it goes on for max_iterations, at the minimum with eta = 0. Row k of the history has eta
+as `step`; the ||d|| of its iteration is the grad_norm of the row before, as the column holds the norm at the theta of
+its own row.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from besag.arrays import norm
 from besag.learn.history import Iteration
 from besag.learn.objective import Function
-from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_l1
+from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_bounds, refuse_l1
 from besag.learn.optimisers.line_search import Trial, exact, ray_of
 
 
@@ -36,19 +37,27 @@ class SteepestDescent(Descending):
 
     def at_work(self, function: Function, n_parameters: int) -> Method:
         refuse_l1(self, function)
+        refuse_bounds(self, function)
         return _ExactSteps(self, function)
 
 
 class _ExactSteps(Method):
     optimizer: SteepestDescent
 
+    def __init__(self, optimizer: SteepestDescent, function: Function) -> None:
+        Method.__init__(self, optimizer, function)
+        self.ends_where_stuck = optimizer.tolerance > 0
+
     def step(self, point: Point) -> Point:
+        if point.kept.get("at_rest"):
+            return point._replace(iteration=point.iteration + 1)
         gradient = point.kept["gradient"]
         start = Trial(0.0, point.value, -(point.grad_norm**2), point.theta, gradient)
         at = ray_of(self.function, point.theta, -gradient)
         first = point.step if point.step > 0 else 1.0 / max(point.grad_norm, 1e-300)
         found = exact(at, start, first, self.optimizer.line_tolerance)
-        kept = {"gradient": found.gradient, "direction_norm": point.grad_norm}
+        at_rest = found.step == 0 and point.step == 0  # no line search from here finds anything
+        kept = {"gradient": found.gradient, "direction_norm": point.grad_norm, "at_rest": int(at_rest)}
         return Point(point.iteration + 1, found.theta, found.value, norm(found.gradient), found.step, kept)
 
     def is_converged(self, point: Point, rows: list[Iteration]) -> bool:
