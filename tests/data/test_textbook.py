@@ -1,5 +1,6 @@
 """The bundled models against answers from their sources, or against sums written out as the seeds write them."""
 
+import inspect
 from itertools import product
 from math import exp, log
 
@@ -12,9 +13,9 @@ from besag.data import BUNDLED, bundled, textbook
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_each_is_described_and_has_a_source(name: str) -> None:
-    summary, *_, source = getattr(textbook, name).__doc__.strip().splitlines()
+    summary, *_, source = inspect.getdoc(getattr(textbook, name)).splitlines()
     assert summary.endswith(".")
-    assert source.startswith("    Source: ")
+    assert source.startswith("Source: ")
 
 
 def test_an_unknown_name_lists_the_names() -> None:

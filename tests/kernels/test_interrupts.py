@@ -5,10 +5,19 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from besag.kernels.interrupts import delay_interrupts, keep_interrupts
+
+
+@pytest.fixture(autouse=True)
+def hearing() -> Iterator[None]:
+    """Ctrl-C is heard, also where tests run in the background, whose shell lets processes ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def done_after(n: int) -> list[str]:
@@ -70,6 +79,7 @@ import numba
 import numpy as np
 import besag
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 model = besag.grid((40, 40), 2, unary=np.random.default_rng(0).standard_normal((40, 40, 2)), pairwise=besag.potts(2))
 pressed = []
 

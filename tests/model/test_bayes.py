@@ -274,6 +274,10 @@ def test_do_refuses_what_is_not_there(model: Model) -> None:
         model.do({"Z": "no"})
     with pytest.raises(ModelError, match="'A' has no state 'maybe'"):
         model.do({"A": "maybe"})
+    with pytest.raises(ModelError, match=r"'A' has no state 'YES'; did you mean 'yes'\? It has \['no', 'yes'\]"):
+        model.do({"A": "YES"})
+    with pytest.raises(ModelError, match=r"do takes .*\{name: state\}.*; got several for 'A': \['no', 'yes'\]"):
+        model.do({"A": ["no", "yes"]})
 
 
 @examples(25)

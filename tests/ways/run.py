@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+import tests.ways.changes
 import tests.ways.elsewhere
-import tests.ways.questions  # noqa: F401  # both register their questions
+import tests.ways.questions  # noqa: F401  # all register their questions
 from besag.model.model import Model
 from tests import routes
 from tests.ways.case import QUESTIONS, Case

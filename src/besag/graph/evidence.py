@@ -23,7 +23,7 @@ import numpy as np
 from besag.arrays import LARGEST, AnyArray, Array, IntArray, Rebuilt, secure
 from besag.errors import EvidenceError, EvidenceWarning, warn
 from besag.model.variable import Variables
-from besag.text import did_you_mean, shorten
+from besag.text import shorten
 
 SEVERAL = (Mapping, list, tuple, set, frozenset, np.ndarray)  # values that speak of several states
 NO_STATE = frozenset(  # what pandas.read_csv takes for a missing cell
@@ -316,13 +316,11 @@ def _code(variables: Variables, v: int, value: object, hint: str = "") -> int:
 
 def no_state(variables: Variables, v: int, value: object) -> str:
     """What to say of a value that is no state of a variable."""
-    states, same = variables.states(v), str(value).strip().casefold()
-    value = value.item() if isinstance(value, np.generic) else value
-    if same in UNKNOWN and same not in map(str.casefold, states):
-        hint = f"leave the cell empty where it is not known, or pd.read_csv(..., na_values=[{value!r}])."
-    else:
-        hint = did_you_mean(str(value), states)
-    return f"{variables.names[v]!r} has no state {value!r}; {hint + ' It' if hint else 'it'} has {list(states)}"
+    text, hint = str(value), ""
+    if text.strip().casefold() in UNKNOWN - set(map(str.casefold, variables.states(v))):
+        given = text if isinstance(value, str) else value
+        hint = f"leave the cell empty where it is not known, or pd.read_csv(..., na_values=[{given!r}])."
+    return variables.no_state(v, value, hint)
 
 
 def row_name(label: object) -> str:

@@ -144,6 +144,8 @@ def do(model: Model, interventions: Mapping[str, object]) -> Model:
     cpts: dict[str, Any] = {variable.name: cpt(model, variable.name) for variable in model.variables}
     expected = "do takes the states that variables are set to, {name: state}, as in model.do({'A': 'yes'})"
     for name, state in mapping_from(interventions, expected).items():
+        if isinstance(state, Iterable) and not isinstance(state, str):
+            raise ModelError(f"{expected}; got several for {name!r}: {state!r}")
         v = model.variables.index(name)
         parents[v] = []
         code = state_code(model.variables, v, state)

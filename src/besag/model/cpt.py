@@ -133,5 +133,5 @@ def state_code(variables: Variables, index: int, state: object) -> int:
     """The code of a state by name, or a ModelError."""
     code = variables.find_state(index, state)
     if code is None:
-        raise ModelError(f"{variables.names[index]!r} has no state {state!r}; it has {list(variables.states(index))}")
+        raise ModelError(variables.no_state(index, state))
     return code

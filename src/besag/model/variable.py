@@ -269,6 +269,12 @@ class Variables(Sequence[Variable]):
         whole = WHOLE.fullmatch(text)
         return codes.get(whole[1]) if whole else None
 
+    def no_state(self, index: int, value: object, hint: str = "") -> str:
+        """The message for a value that is no state; hint: what to do, else a state that is spelt nearly so."""
+        states, value = self.states(index), value.item() if isinstance(value, np.generic) else value
+        hint = hint or did_you_mean(str(value), states)
+        return f"{self.names[index]!r} has no state {value!r}; {hint + ' It' if hint else 'it'} has {list(states)}"
+
     @property
     def common_cardinality(self) -> int | None:
         """K if all variables have K states, else None."""

@@ -132,9 +132,10 @@ def test_a_tree_that_does_not_fit_is_not_needed_where_the_bound_is_tight() -> No
 
 @pytest.mark.parametrize("compile", [False, True])
 def test_the_bound_of_what_is_impossible(compile: bool) -> None:
-    """Hard zeros that contradict each other: the bound is -inf, without arithmetic on infinities."""
+    """Hard zeros that contradict each other beside a possible part: -inf, without arithmetic on infinities."""
     first = np.array([[1, 1], [0, 0]])
-    model = besag.markov_network([2, 2], [(("0", "1"), first), (("0", "1"), 1 - first)], given="weight")
+    factors_given = [(("0",), np.ones(2)), (("1", "2"), first), (("1", "2"), 1 - first)]
+    model = besag.markov_network([2, 2, 2], factors_given, given="weight")
     factors = model.problem.factors
     shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
     tables = (factors.table_of_factor, factors.table_offsets, freeze(factors.log_potentials))

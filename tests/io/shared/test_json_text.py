@@ -95,7 +95,8 @@ def test_native_files_with_long_lists(write: Write) -> None:
     [
         ("[" + "0.5,\n" * 50_000 + "x, 1]", r"a\.json:500\d\d:1: expected JSON"),
         ("[" + "0.5,\n" * 50_000 + "1.e, 1]", r"a\.json:500\d\d:2: expected JSON"),
-        ("[" + "0.5,\n" * 50_000 + "]", r"a\.json:500\d\d:1: expected JSON"),
+        # Python 3.13 points at the last comma, earlier ones at the bracket after it
+        ("[" + "0.5,\n" * 50_000 + "]", r"a\.json:500\d\d:[14]: expected JSON"),
         ("[" + "0.5, " * 50_000 + "1]", r"a\.json:\d+: the file: theta must have shape \(6,\), got \(50001,\)"),
         ("[" + "0.5, " * 50_000 + "1" * 5000 + "]", r"a\.json:\d+: the file, theta: .*digits"),
         ("[" + "0.5, " * 50_000 + "1e999]", r"a\.json:\d+: the file: theta must"),
