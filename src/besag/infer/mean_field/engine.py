@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from besag.arrays import AnyArray, Array, IntArray, Kind
+from besag.arrays import AnyArray, Array, IntArray
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.answers import make_marginals, normalise_weights
@@ -42,8 +42,8 @@ from besag.infer.mean_field.trees import Trees
 from besag.infer.memory import count_linked, refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
+from besag.model.structured.kernels.rules import KINDS
 
-KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 FAMILIES, STARTS = ("naive", "tree"), ("uniform", "random")
 SETTLED = 1e-6  # residual at which a uniform start is looked at, if tolerance is less
 TILT, STIR = 0.1, 0.01  # of the logarithms of probabilities

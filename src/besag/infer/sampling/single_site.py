@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, freeze, index_type, invert, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze, index_type, invert, offsets_of
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.iterate import Look, no_look
@@ -30,8 +30,8 @@ from besag.infer.sampling.kernels.single_site import Neighbourhood, links_of, ma
 from besag.infer.sampling.scan import Scan
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.factors import POTTS
+from besag.model.structured.kernels.rules import KINDS
 
-KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 MOST_STATES = 64  # up to so many, a kernel is compiled for the number of states
 LANES = 4  # chains of binary variables side by side, if there are so many
 CERTAIN = 1e4  # log-odds of a state fixed by evidence, beyond all that neighbours can contribute
