@@ -164,9 +164,10 @@ def send_factor(
     if kind == TABLE:
         send_table(semiring, offsets, first, last, tables, entry, gathered, new, digits)
     else:
-        one, other = offsets[first], offsets[last]
-        send_structured(semiring, kind, other - one, tables, entry, gathered, other, new, one)
-        send_structured(semiring, kind, other - one, tables, entry, gathered, one, new, other)
+        n = offsets[last] - offsets[first]
+        for side in range(2):
+            source, target = offsets[last - side], offsets[first + side]
+            send_structured(semiring, kind, n, tables, entry, gathered, source, new, target)
     fine = True
     for e in range(first, last + 1):
         fine = lift(semiring, new, offsets[e], offsets[e + 1] - offsets[e]) and fine

@@ -27,7 +27,7 @@ from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.kernels.compile import inlined, kernel_of
 from besag.kernels.factors import TABLE, Factors
 from besag.kernels.random import pick, stream, uniform
-from besag.model.structured.kernels.rules import feature, tilt
+from besag.model.structured.kernels.rules import add_given, feature
 
 
 class Neighbourhood(NamedTuple):
@@ -161,7 +161,7 @@ def make_sweep() -> Callable[..., None]:
                     f, entry = links.factor[j], entries[j]
                     cell, low, high = starts[factors.table_of_factor[f]], scope_offsets[f], scope_offsets[f + 1]
                     if kinds[f] != TABLE:
-                        tilt(kinds[f], log_potentials, cell, mine[scope_variables[low + high - 1 - entry]], logits)
+                        add_given(kinds[f], log_potentials, cell, mine[scope_variables[low + high - 1 - entry]], logits)
                     else:
                         add_table(
                             cell, low, high, entry, scope_variables, links.strides, log_potentials, mine, logits, n

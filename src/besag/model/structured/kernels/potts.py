@@ -42,7 +42,7 @@ def feature(i: int, j: int) -> float:
 
 
 @inlined
-def tilt(numbers: Array, start: int, other: int, logits: Array) -> None:
+def add_given(numbers: Array, start: int, other: int, logits: Array) -> None:
     """c [i != j] is the constant c, minus c where they agree."""
     logits[other] -= numbers[start]
 
@@ -106,10 +106,10 @@ def send(
 @inlined
 def weigh(n: int, weights: AnyArray, start: int, x: Array, room: Array) -> tuple[float, float]:
     """sum_ij w(i, j) x(i) y(j), and the part of it where i and j differ; x and y at 0 and n of x, room (n,)."""
-    equal, unequal = 0.0, 0.0
+    same, equal, unequal = weights[start], 0.0, 0.0
     mix(SUM, n, 0.0, weights[start + 1], x, n, room, 0)
     for i in range(n):
-        equal += weights[start] * x[at(i)] * x[at(n + i)]
+        equal += same * x[at(i)] * x[at(n + i)]
         unequal += x[at(i)] * room[at(i)]
     return equal + unequal, unequal
 
@@ -149,8 +149,10 @@ def add_moments(
     high: Array, z: Array, shares: Array, moments: Array, slot: int,
 ) -> None:  # fmt: skip
     """moments[slot] += the sum over lanes of shares (x) P(i != j), given both vectors, at rows 0 and n of x."""
+    other, expected = weights[start + 1], 0.0
     sum_others(semiring, lanes, n, x, n, room, rest)
     for i in range(n):
         for r in range(lanes):
-            term = times(semiring, times(semiring, weights[start + 1], rest[i, r]), x[i, r])
-            moments[slot] += shares[r] * share_of(semiring, term, high[r], z[r])
+            term = times(semiring, times(semiring, other, rest[i, r]), x[i, r])
+            expected += shares[r] * share_of(semiring, term, high[r], z[r])
+    moments[slot] += expected

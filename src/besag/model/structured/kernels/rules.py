@@ -141,10 +141,10 @@ def add_moments(
 
 
 @inlined
-def tilt(kind: int, numbers: Array, start: int, other: int, logits: Array) -> None:
+def add_given(kind: int, numbers: Array, start: int, other: int, logits: Array) -> None:
     """logits += the log-potentials given the other state, up to a constant."""
     if kind == POTTS:
-        potts.tilt(numbers, start, other, logits)
+        potts.add_given(numbers, start, other, logits)
 
 
 @inlined
