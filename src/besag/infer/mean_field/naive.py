@@ -111,7 +111,7 @@ class Naive:
         return self.setting.graph.plans.get_for(key, values, lambda: freeze(recycled.copy_array(values, self.dtype)))
 
     def _common_size(self) -> int:
-        """K where all variables have K states and all linked factors are tables on two, or all Potts factors, else 0."""
+        """K where all variables have K states and all linked factors are tables of two or all are Potts, else 0."""
         factors, kinds = self.setting.factors, self.setting.factors.kinds[self.linked]
         sizes, arities = np.diff(factors.state_offsets), np.diff(factors.scope_offsets)
         alike = (sizes == sizes[0]).all() and len(kinds) > 0 and ((kinds == TABLE).all() or (kinds == POTTS).all())
