@@ -21,7 +21,8 @@ from scipy.sparse import csr_array
 
 import besag
 from besag.model.model import FactorGroup, Model
-from besag.model.structured import Potts, Scaled
+from besag.model.structured.potts import Potts
+from besag.model.structured.scaled import Scaled
 from besag.model.template import Pattern, Template
 from besag.model.variable import Variables
 from tests.oracle import Enumeration

@@ -57,6 +57,7 @@ ROOMS = (
 )
 KERNEL_USERS = {"data", "model", "graph", "infer", "learn"}
 KERNEL_MODULES = {"arrays", "recycled", "views"}
+RULES = "besag.model.structured.kernels"  # of structured factors: all that infer sees of model
 KERNELS_ALONE = "kernels import numpy, numba, besag.arrays, recycled, views and other kernels only"
 KERNEL_IMPORTS = {"numpy", "numba"} | sys.stdlib_module_names
 
@@ -138,7 +139,7 @@ def _why_not(layer: str, item: Import) -> str | None:
         return None if served else KERNELS_ALONE
     if target == layer:
         return None
-    if target == "kernels":
+    if target == "kernels" or item.name.startswith(RULES):
         return None if layer in KERNEL_USERS else f"only {', '.join(sorted(KERNEL_USERS))} import kernels"
     if target in FOLLOWS:
         return f"{target} is reached through registries only"
@@ -299,6 +300,8 @@ def test_public_names() -> None:
         ("besag.model.model", "class A:\n    from besag.query import marginals", "model comes before query"),
         ("besag.infer.trees.engine", "from besag.model.template import Template", "never model"),
         ("besag.infer.trees.engine", "def f():\n    from besag.model import Model", "never model"),
+        ("besag.infer.trees.engine", "from besag.model.structured.potts import Potts", "never model"),
+        ("besag.query.verbs", "from besag.model.structured.kernels import rules", "import kernels"),
         ("besag.infer.trees.engine", "if TYPE_CHECKING:\n    from ...model import Model", "never model"),
         ("besag.kernels.semiring", "import scipy", "other kernels only"),
         ("besag.infer.trees.kernels.passes", "from besag.errors import ModelError", "other kernels only"),
@@ -337,6 +340,8 @@ def test_a_forbidden_import_is_found(module: str, source: str, match: str) -> No
         ("besag.infer.bp.engine", "from besag.infer.trees.engine import f\nfrom besag.infer.memory import refuse"),
         ("besag.infer.bp.kernels.links", "from besag.infer.trees.kernels.passes import f\nfrom besag.views import g"),
         ("besag.infer.unary", "def f():\n    from besag.infer.bp.engine import BP"),
+        ("besag.infer.trees.engine", "from besag.model.structured.kernels.rules import KINDS"),
+        ("besag.infer.bp.kernels.general", "from besag.model.structured.kernels.rules import level"),
         (
             "besag.infer.trees.engine",
             "from besag.infer.trees.sums import f\nfrom besag.graph import Graph\nimport scipy.sparse",

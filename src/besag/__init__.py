@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from besag.model.model import FactorGroup as FactorGroup
     from besag.model.model import Model as Model
     from besag.model.pattern import Pattern as Pattern
-    from besag.model.structured import potts as potts
+    from besag.model.structured.potts import potts as potts
     from besag.model.template import Template as Template
     from besag.model.variable import Variable as Variable
     from besag.query.compare import compare as compare
@@ -77,7 +77,7 @@ _WHERE = {
     "load": "io.load",
     "markov_network": "model.factors",
     "objective": "learn.fit",
-    "potts": "model.structured",
+    "potts": "model.structured.potts",
     "save": "io.save",
     "tree": "model.build",
 }

@@ -16,7 +16,8 @@ from besag.graph.evidence import Evidence
 from besag.graph.graph import MAX_PLANS, Graph, Plans
 from besag.model.layout import Layout
 from besag.model.model import FactorGroup, Model
-from besag.model.structured import Potts, Scaled
+from besag.model.structured.potts import Potts
+from besag.model.structured.scaled import Scaled
 from besag.model.template import Template
 from besag.model.variable import RangeNames, Variables
 from tests.oracle import Enumeration

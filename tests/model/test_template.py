@@ -12,7 +12,8 @@ from scipy.sparse import csr_array, csr_matrix
 from besag.arrays import Kind
 from besag.errors import ModelError
 from besag.model.model import FactorGroup
-from besag.model.structured import Potts, Scaled
+from besag.model.structured.potts import Potts
+from besag.model.structured.scaled import Scaled
 from besag.model.template import Pattern, Template
 from tests.oracle import group_phi
 from tests.strategies import examples, inputs_of

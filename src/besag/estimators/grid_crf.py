@@ -40,7 +40,7 @@ from besag.learn.history import OnIteration
 from besag.learn.optimisers.base import Optimizer
 from besag.model.build import grid_edges
 from besag.model.layout import Layout
-from besag.model.structured import potts
+from besag.model.structured.potts import potts
 from besag.model.template import Inputs, Template
 
 PAIRWISE = ("potts", "contrast", "table")

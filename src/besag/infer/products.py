@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Kind
+from besag.arrays import Array, BoolArray, IntArray
 from besag.graph.graph import Block
 from besag.graph.problem import Problem
 from besag.infer.result import factor_offsets
+from besag.model.structured.kernels.rules import EXPECTED
 
 SLAB_ENTRIES = 2**22  # of factor marginals made at a time
 
@@ -43,11 +44,12 @@ def add_product_moments(problem: Problem, probabilities: Array, kept: BoolArray,
             weights = problem.weights[graph.factor_instances[block.start + numbers]]
         for p in probabilities:
             vectors = [p[s] for s in states]
+            kind = int(problem.kinds[block.start])
+            if kind in EXPECTED:
+                np.add.at(view, readers, (weights * EXPECTED[kind](vectors))[:, None])
+                continue
             vectors[0] = vectors[0] * weights[:, None]
-            if problem.kinds[block.start] == Kind.POTTS:
-                agree = (vectors[0] * vectors[1]).sum(axis=1)
-                np.add.at(view, readers, (weights - agree)[:, None])
-            elif len(tables) == 1 and len(vectors) > 1:
+            if len(tables) == 1 and len(vectors) > 1:
                 view += (_outer(vectors[:-1]).T @ vectors[-1]).reshape(view.shape)
             elif len(tables) == block.stop - block.start:  # a table for each factor
                 view[readers] += _outer(vectors).reshape(len(numbers), *view.shape[1:])

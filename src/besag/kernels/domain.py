@@ -4,7 +4,7 @@
     largest   the logarithms that were taken out; 0 for a table without a positive entry
 
 Three forms: `to_linear` (numpy, whole tables, float64), `make_weights` (vectors into the dtype of messages, and whether
-it can hold them), `make_linear` (tables to the power 1 / rho, Potts factors among them).
+it can hold them), `make_linear` (tables to the power 1 / rho).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray
+from besag.arrays import AnyArray, Array, IntArray
 from besag.kernels.compile import at, inlined
 from besag.kernels.exponential import exp_below
 from besag.kernels.factors import Factors
@@ -64,22 +64,21 @@ def exponentials(single: int, logs: Array, start: int, stop: int, high: float, o
 
 
 def make_weights(single: int) -> Callable[..., bool]:
-    """Kernel: weights of vectors at [offsets[t], offsets[t + 1]); those `kept` are just copied. single: out is float32.
+    """Kernel: weights of vectors at [offsets[t], offsets[t + 1]). single: out is float32.
 
     The largest log-weight of vector t goes to shifts[t]. If two finite log-weights of one vector lie more than `widest`
     apart, weights cannot hold both, and the answer is False.
     """
 
-    def weights(logs: Array, offsets: IntArray, kept: BoolArray, widest: float, shifts: Array, out: AnyArray) -> bool:
+    def weights(logs: Array, offsets: IntArray, widest: float, shifts: Array, out: AnyArray) -> bool:
         fine = True
         for t in range(len(offsets) - 1):
             start, stop = offsets[t], offsets[t + 1]
             high, low = find_spread(logs, start, stop)
-            if kept[t] or high == -math.inf:
+            if high == -math.inf:
                 shifts[t] = 0.0
-                fine = fine and (not kept[t] or abs(high) <= widest)
                 for i in range(start, stop):
-                    out[i] = logs[i] if kept[t] else 0.0
+                    out[i] = 0.0
             else:
                 shifts[t] = high
                 fine = fine and high - low <= widest
@@ -92,13 +91,11 @@ def make_weights(single: int) -> Callable[..., bool]:
 def make_linear() -> Callable[..., None]:
     """Kernel: exp(log-potential / rho) of tables first to last, each over its largest entry, of logarithm highs[t].
 
-    logs (T,): where a table begins in the log-potentials; weights (T + 1,): where it begins in the output, which has
-    two weights for a Potts factor, of equal and of unequal states.
+    logs (T,): where a table begins in the log-potentials; weights (T + 1,): where it begins in the output.
     """
 
     def fill(
         log_potentials: Array,
-        potts: BoolArray,
         logs: IntArray,
         weights: IntArray,
         rho: Array,
@@ -109,17 +106,12 @@ def make_linear() -> Callable[..., None]:
     ) -> None:
         for t in range(first, last):
             start, to, n, share = logs[t], weights[t], weights[t + 1] - weights[t], rho[t]
-            if potts[t]:
-                linear[to], linear[to + 1] = 0.0, log_potentials[start]
-            else:
-                for i in range(n):
-                    linear[at(to + i)] = log_potentials[at(start + i)]
             high = -math.inf
             for i in range(n):
-                high = max(high, linear[at(to + i)])
+                high = max(high, log_potentials[at(start + i)])
             high = 0.0 if high == -math.inf else high
             highs[t] = high / share
             for i in range(n):
-                linear[at(to + i)] = math.exp((linear[at(to + i)] - high) / share)
+                linear[at(to + i)] = math.exp((log_potentials[at(start + i)] - high) / share)
 
     return fill

@@ -17,7 +17,9 @@ from besag.arrays import LARGEST, AnyArray, Array, BoolArray, IntArray, concaten
 from besag.errors import ModelError
 from besag.model.given import Given, energies_from, numbers, wrote_log_potentials
 from besag.model.model import FactorGroup, Model
-from besag.model.structured import Potts, Scaled, Structured
+from besag.model.structured.base import Structured
+from besag.model.structured.potts import Potts
+from besag.model.structured.scaled import Scaled
 from besag.model.template import Template
 from besag.model.variable import GridNames, RangeNames, Variables
 from besag.views import count_up, join_views

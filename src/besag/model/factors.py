@@ -18,7 +18,7 @@ from besag.errors import ModelError
 from besag.model.build import FactorPart, assemble
 from besag.model.given import Given, energies_from
 from besag.model.model import FactorGroup, Model
-from besag.model.structured import Potts
+from besag.model.structured.potts import Potts
 from besag.model.template import Template
 from besag.model.variable import RangeNames, Variables, variables_from
 

@@ -32,7 +32,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Rebuilt, freeze, secure
 from besag.errors import ModelError
 from besag.model.pattern import Pattern
-from besag.model.structured import Structured
+from besag.model.structured.base import Structured
 
 # None, (F,) integers, (F, D) floats or a scipy CSR array; Any, because scipy is imported only if needed.
 Inputs: TypeAlias = Any

@@ -18,7 +18,7 @@ from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer.junction.relevance import find_relevant, find_separated
 from besag.model.model import FactorGroup, Model
-from besag.model.structured import Potts
+from besag.model.structured.potts import Potts
 from besag.model.template import Template
 from tests.oracle import Enumeration, likelihood, log_sum
 from tests.routes import force

@@ -18,7 +18,8 @@ from besag.io import load, save
 from besag.io.formats import Source
 from besag.io.native import form as native
 from besag.model.model import FactorGroup, Model
-from besag.model.structured import Potts, Scaled
+from besag.model.structured.potts import Potts
+from besag.model.structured.scaled import Scaled
 from besag.model.template import Pattern, Template
 from besag.model.variable import GridNames, NameList, Variables
 from tests.io.mutations import attempt, mutated

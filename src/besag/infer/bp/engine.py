@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, dot, freeze, norm
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Semiring, dot, freeze, norm
 from besag.errors import CapabilityError, EvidenceError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.answers import make_marginals, with_factors
@@ -48,10 +48,10 @@ from besag.infer.result import Result, factor_offsets
 from besag.infer.trees.engine import forest_of
 from besag.infer.zeros.starts import draw_starts
 from besag.kernels.threads import run_chunks
+from besag.model.structured.kernels.rules import KINDS, spread_levels
 from besag.registry import is_number
 from besag.views import count_up
 
-KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 SCHEDULES = ("synchronous", "sequential", "residual")
 ORDERS = ("fixed", "random")
 FINEST = {"float32": 1e-6, "float64": 1e-13}  # changes that rounding alone makes
@@ -335,7 +335,7 @@ class MessagePassing:
         """More than any log message of a forest of these tables could favour a state by."""
         total = float(np.log(self.setting.graph.variables.cardinalities).sum())
         for values, count in (
-            (self._tables(), self.setting.graph.n_factors),
+            (spread_levels(self.setting.factors)[0], self.setting.graph.n_factors),
             (self.setting.base, len(self.links.variables)),
         ):
             finite = values[np.isfinite(values)]
@@ -370,6 +370,7 @@ class MessagePassing:
         marginals = make_marginals(setting) if "factors" in want else None
         moments = np.zeros(len(self._tables())) if "moments" in want else None
         nothing, places = np.zeros(0), factor_offsets(graph)[linked]
+        slots = freeze(setting.factors.table_offsets[setting.factors.table_of_factor[linked]])
         ones = self._weights(np.ones(graph.n_instances))
         for row in np.flatnonzero(self._is_alive()).tolist():
             self.passing[row].of_variables(probabilities[row], of_variables[row])
@@ -382,7 +383,7 @@ class MessagePassing:
                 of_factors[row, linked] = passing.of_factors(out, freeze(starts), ones, stored=True)
             if moments is not None:
                 weights = ones if setting.problem.weights is None else self._weights(setting.problem.weights)
-                passing.of_factors(moments, passing.domain.starts, weights, stored=False)
+                passing.of_factors(moments, slots, weights, stored=False)
         if "log_partition" in want:
             result = replace(result, log_partitions=setting.totals(of_variables, of_factors))
         result = setting.emptied(replace(result, probabilities=probabilities))

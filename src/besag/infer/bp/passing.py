@@ -5,7 +5,8 @@ row, sends them by one of the schedules, and says what they mean. In SUM all tab
 of each being one, what was taken out goes into log Z; where their range, or that of a product of messages, is too wide
 for the type of the numbers, `narrow` says so and the work is to be done in LOG_SUM.
 
-Shapes as in `bp_links`: V variables, S states, G linked factors, E links, M entries of messages, L of tables.
+Shapes as in `bp_links`: V variables, S states, G linked factors, E links, M entries of messages, L' of tables and of
+the levels of structured factors (`besag.model.structured`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from besag.kernels.domain import make_weights
 from besag.kernels.factors import Factors
 from besag.kernels.semiring import one_of
 from besag.kernels.threads import run_chunks
+from besag.model.structured.kernels.rules import spread_levels
 from besag.views import counts_up, take
 
 RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
@@ -55,14 +57,11 @@ class Domain:
         self.state_offsets = factors.state_offsets
         self.kinds = take(factors.kinds, links.factors)
         tables_read = take(factors.table_of_factor, links.factors)
-        self.starts = take(factors.table_offsets, tables_read)
+        logs, self.table_offsets = spread_levels(factors)
+        self.starts = take(self.table_offsets, tables_read)
         self.shifts, self.narrow = np.zeros(len(links.factors)), False
-        self.tables = (
-            self._weights(factors, tables_read)
-            if semiring == Semiring.SUM
-            else freeze(factors.log_potentials.astype(dtype))
-        )
-        self.table_offsets, self.tables_read = factors.table_offsets, tables_read
+        self.tables = self._weights(logs, tables_read) if semiring == Semiring.SUM else freeze(logs.astype(dtype))
+        self.tables_read = tables_read
         self.has_zeros = semiring == Semiring.SUM and float(self.tables.min(initial=1.0)) == 0.0
         sizes = np.diff(factors.state_offsets)
         self.n_states = int(sizes.max(initial=0))
@@ -81,18 +80,16 @@ class Domain:
         work = np.where(self.kinds == Kind.TABLE, stored, 0) * np.diff(self.links.link_offsets)
         return np.asarray(np.maximum(work, LEAST_WORK), np.int64)
 
-    def _weights(self, factors: Factors, tables_read: IntArray) -> AnyArray:
-        potts = np.zeros(len(factors.table_offsets) - 1, np.bool_)
-        potts[tables_read[self.kinds == Kind.POTTS]] = True
-        shifts, self.narrow, values = self.weights(factors.log_potentials, factors.table_offsets, potts)
+    def _weights(self, logs: Array, tables_read: IntArray) -> AnyArray:
+        shifts, self.narrow, values = self.weights(logs, self.table_offsets)
         self.shifts = take(shifts, tables_read)
         return values
 
-    def weights(self, logs: Array, offsets: IntArray, kept: BoolArray) -> tuple[Array, bool, AnyArray]:
+    def weights(self, logs: Array, offsets: IntArray) -> tuple[Array, bool, AnyArray]:
         """Shifts, whether the range is too wide, and weights; see `make_weights`."""
-        shifts, out = np.zeros(len(kept)), recycled.empty((len(logs),), self.dtype)
+        shifts, out = np.zeros(len(offsets) - 1), recycled.empty((len(logs),), self.dtype)
         kernel = kernel_of(make_weights, int(self.dtype == np.float32), compile=self.compile)
-        fine = kernel(freeze(logs), freeze(offsets), freeze(kept), RANGE[self.dtype], shifts, out)
+        fine = kernel(freeze(logs), freeze(offsets), RANGE[self.dtype], shifts, out)
         return shifts, not fine, freeze(out)
 
     def _may_be_paired(self, sizes: IntArray) -> bool:
@@ -188,8 +185,7 @@ class Passing:
     def _base(self, base: Array) -> AnyArray:
         if self.domain.semiring != Semiring.SUM:
             return freeze(base.astype(self.domain.dtype))
-        none = np.zeros(len(self.shifts), np.bool_)
-        self.shifts, narrow, values = self.domain.weights(base, self.domain.state_offsets, none)
+        self.shifts, narrow, values = self.domain.weights(base, self.domain.state_offsets)
         self.narrow |= narrow
         return values
 

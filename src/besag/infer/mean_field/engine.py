@@ -45,8 +45,8 @@ from besag.infer.mean_field.trees import Trees
 from besag.infer.memory import count_linked, refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
+from besag.model.structured.kernels.rules import KINDS
 
-KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 TABLES = frozenset({int(Kind.TABLE)})
 FAMILIES, STARTS = ("naive", "tree", "spanning_tree"), ("uniform", "random")
 SETTLED = 1e-6  # residual at which a uniform start is looked at, if tolerance is less

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from besag import recycled
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, freeze, index_type, invert
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze, index_type, invert
 from besag.infer.mean_field.kernels.general import make_means, make_sweep
 from besag.infer.mean_field.kernels.pairs import (
     make_binary_sweep,
@@ -30,7 +30,7 @@ from besag.infer.prepared import Prepared
 from besag.infer.products import add_product_moments, multiply_marginals
 from besag.kernels.colouring import colours_of
 from besag.kernels.compile import kernel_of
-from besag.kernels.factors import Factors
+from besag.kernels.factors import POTTS, TABLE, Factors
 from besag.kernels.threads import run_chunks
 
 MAX_CONSTANT = 64  # states, as a constant of a kernel
@@ -71,7 +71,7 @@ def is_hard(setting: Prepared, used: BoolArray) -> bool:
 def factor_means(setting: Prepared, used: BoolArray, p: Array, n_threads: int | None) -> Array:
     """(R, F): E_p[log-potential] of the used factors under a product distribution (R, S), zero for the others."""
     out, p, factors = np.zeros((len(p), len(used))), freeze(p), setting.factors
-    pairs = used & (np.diff(factors.scope_offsets) == 2) & (factors.kinds == Kind.TABLE)
+    pairs = used & (np.diff(factors.scope_offsets) == 2) & (factors.kinds == TABLE)
     for make, chosen in ((make_pair_means, pairs), (make_means, used & ~pairs)):
         kernel = kernel_of(make, int(is_hard(setting, chosen)), compile=setting.compile)
         _in_chunks(kernel, factors, freeze(np.flatnonzero(chosen)), p, out, n_threads)
@@ -125,10 +125,10 @@ class Naive:
         return self.setting.graph.plans.get_for(key, values, lambda: freeze(recycled.copy_array(values, self.dtype)))
 
     def _common_size(self) -> int:
-        """K where all variables have K states and all linked factors two variables and the same kind, else 0."""
+        """K where all variables have K states and all linked factors are tables of two or all are Potts, else 0."""
         factors, kinds = self.setting.factors, self.setting.factors.kinds[self.linked]
         sizes, arities = np.diff(factors.state_offsets), np.diff(factors.scope_offsets)
-        alike = (sizes == sizes[0]).all() and len(kinds) > 0 and (kinds == kinds[0]).all()
+        alike = (sizes == sizes[0]).all() and len(kinds) > 0 and ((kinds == TABLE).all() or (kinds == POTTS).all())
         return int(sizes[0]) if alike and (arities[self.linked] == 2).all() else 0
 
     def _schedule(self) -> Schedule:
@@ -221,7 +221,7 @@ class Naive:
 
     @property
     def _is_potts(self) -> bool:
-        return bool(self.setting.factors.kinds[self.linked][0] == Kind.POTTS)
+        return bool(self.setting.factors.kinds[self.linked][0] == POTTS)
 
     def _fields(self) -> tuple[AnyArray, ...]:
         """Order, first, source and coupling (I,) of each pair of binary variables, and bias (R, V) by position."""

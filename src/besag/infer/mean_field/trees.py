@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, freeze, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze, offsets_of
 from besag.infer.mean_field.kernels.general import make_tilt
 from besag.infer.mean_field.kernels.induced import induce_forest
 from besag.infer.mean_field.naive import Pick, factor_means, find_linked, is_hard
@@ -35,6 +35,7 @@ from besag.kernels.colouring import colours_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
 from besag.kernels.threads import run_chunks
+from besag.model.structured.kernels.rules import spread_levels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,14 +79,12 @@ def cover_of(setting: Prepared) -> Cover:
 
 def _strengths(factors: Factors) -> Array:
     """(F,): how far the log-potentials of a factor lie apart, inf where it has hard zeros."""
-    values, starts = factors.log_potentials, factors.table_offsets[:-1]
-    if len(starts) == 0:
+    values, offsets = spread_levels(factors)
+    if len(offsets) == 1:
         return np.zeros(0)
-    highest, lowest = np.maximum.reduceat(values, starts), np.minimum.reduceat(values, starts)
+    highest, lowest = np.maximum.reduceat(values, offsets[:-1]), np.minimum.reduceat(values, offsets[:-1])
     apart = np.where(lowest == -np.inf, np.inf, np.where(highest > -np.inf, highest, 0.0) - lowest)
-    return np.where(
-        factors.kinds == Kind.POTTS, np.abs(highest[factors.table_of_factor]), apart[factors.table_of_factor]
-    )
+    return np.asarray(apart[factors.table_of_factor])
 
 
 def _part(factors: Factors, variables: IntArray, numbers: IntArray) -> ColourTrees:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, freeze, index_type, invert, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, freeze, index_type, invert, offsets_of
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.iterate import Look, no_look
@@ -29,9 +29,9 @@ from besag.infer.sampling.kernels.pairs import PairTables, make_pairs_sweep
 from besag.infer.sampling.kernels.single_site import Neighbourhood, links_of, make_sweep
 from besag.infer.sampling.scan import Scan
 from besag.kernels.compile import kernel_of, worth_compiling
-from besag.kernels.factors import POTTS
+from besag.kernels.factors import POTTS, TABLE
+from besag.model.structured.kernels.rules import KINDS, level, spread_levels
 
-KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 MOST_STATES = 64  # up to so many, a kernel is compiled for the number of states
 LANES = 4  # chains of binary variables side by side, if there are so many
 CERTAIN = 1e4  # log-odds of a state fixed by evidence, beyond all that neighbours can contribute
@@ -277,9 +277,10 @@ def single_site(
     """The sampler that suits the factors."""
     cards = np.diff(setting.graph.state_offsets)
     paired = bool((cards == cards[0]).all() and (np.diff(setting.graph.scope_offsets) <= 2).all())
+    fast = paired and bool(np.isin(setting.factors.kinds, (TABLE, POTTS)).all())
     if paired and cards[0] == 2 and (not setting.has_zeros or np.isfinite(_pair_values(setting)).all()):
         return Binary(setting, n_chains, scan, n_threads, dtype)
-    if paired and cards[0] <= MOST_STATES:
+    if fast and cards[0] <= MOST_STATES:
         return PairwiseStates(setting, n_chains, scan, n_threads, dtype)
     return SingleSite(setting, n_chains, scan, n_threads, dtype)
 
@@ -308,12 +309,11 @@ def pairs_of(graph: Graph) -> IntArray:
 def _pair_values(setting: Prepared) -> Array:
     """(M, 4): t(0, 0), t(0, 1), t(1, 0), t(1, 1) of every pairwise factor of binary variables."""
     factors, pairs = setting.factors, pairs_of(setting.graph)
-    start = factors.table_offsets[factors.table_of_factor[pairs]]
-    potts = factors.kinds[pairs] == POTTS
-    values = np.empty((len(pairs), 4))
-    values[~potts] = factors.log_potentials[start[~potts][:, None] + np.arange(4)]
-    values[potts] = factors.log_potentials[start[potts]][:, None] * np.array([0.0, 1.0, 1.0, 0.0])
-    return values
+    logs, offsets = spread_levels(factors)
+    kinds, entries = factors.kinds[pairs], np.tile(np.arange(4), (len(pairs), 1))
+    for kind in KINDS - {TABLE}:
+        entries[kinds == kind] = [level(kind, i, j) for i in range(2) for j in range(2)]
+    return np.asarray(logs[offsets[factors.table_of_factor[pairs]][:, None] + entries])
 
 
 def ends_of(graph: Graph) -> IntArray:

@@ -13,17 +13,19 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, Semiring, freeze
 from besag.infer.trees.plan import Forest
-from besag.kernels.factors import POTTS, Factors
+from besag.kernels.factors import Factors
 from besag.kernels.semiring import limits
+from besag.model.structured.kernels.rules import spread_levels
 
 SAFE_RANGE = 150.0  # nats
 BENIGN = 60.0  # |base| up to which exp needs no shift
 
 
 class DomainTables(NamedTuple):
-    """Tables in the domain of a semiring."""
+    """Tables in the domain of a semiring, with the levels of structured factors in the place of their numbers."""
 
-    values: Array  # (L,)
+    values: Array  # (L',)
+    offsets: IntArray  # (T + 1,)
     shifts: Array  # (T,)
     delta: float
     window: float
@@ -40,46 +42,36 @@ class Base(NamedTuple):
 
 def prepare_tables(factors: Factors, forest: Forest, semiring: Semiring) -> DomainTables:
     """Tables in the domain of the semiring."""
-    log_potentials, offsets = factors.log_potentials, factors.table_offsets
+    logs, offsets = spread_levels(factors)
     n_tables = len(offsets) - 1
     if semiring != Semiring.SUM or len(forest.order) == 0:
-        return DomainTables(freeze(log_potentials), freeze(np.zeros(n_tables)), 0.0, 1.0, False)
+        return DomainTables(freeze(logs), freeze(offsets), freeze(np.zeros(n_tables)), 0.0, 1.0, False)
     delta, window = limits(forest.max_arity)
-    potts = np.zeros(n_tables, np.bool_)
-    potts[factors.table_of_factor[factors.kinds == POTTS]] = True
     used = np.zeros(n_tables, np.bool_)
     used[factors.table_of_factor[forest.order]] = True
-    high, low = _extent(log_potentials, offsets, potts)
+    high, low = _extent(logs, offsets)
     largest_range = float((high - low)[used].max(initial=0.0))
-    shifts = np.floor(0.5 + high)  # as potts_weights rounds
+    shifts, sizes = np.floor(0.5 + high), np.diff(offsets)
+    relative = logs - np.repeat(shifts, sizes)
     if largest_range * (forest.max_children + 1) <= SAFE_RANGE:
         delta = 0.0
-    elif _hides(log_potentials, offsets, potts, used, shifts, math.log(delta)):
-        return DomainTables(log_potentials, shifts, delta, window, True)
-    sizes = np.diff(offsets)
+    elif _hides(relative, np.repeat(used, sizes), math.log(delta)):
+        return DomainTables(logs, offsets, shifts, delta, window, True)
     with np.errstate(under="ignore"):
-        values = np.exp(log_potentials - np.repeat(shifts, sizes))
-    values[np.repeat(potts, sizes)] = log_potentials[np.repeat(potts, sizes)]
-    return DomainTables(freeze(values), freeze(shifts), delta, window, False)
+        values = np.exp(relative)
+    return DomainTables(freeze(values), freeze(offsets), freeze(shifts), delta, window, False)
 
 
-def _extent(log_potentials: Array, offsets: IntArray, potts: BoolArray) -> tuple[Array, Array]:
-    """Highest and lowest entry of each table, (T,); a Potts table has the entries 0 and c."""
-    starts = offsets[:-1]
-    high, low = np.maximum.reduceat(log_potentials, starts), np.minimum.reduceat(log_potentials, starts)
-    high, low = np.where(potts, np.maximum(high, 0.0), high), np.where(potts, np.minimum(low, 0.0), low)
+def _extent(logs: Array, offsets: IntArray) -> tuple[Array, Array]:
+    """Highest and lowest entry of each table, (T,)."""
+    high, low = np.maximum.reduceat(logs, offsets[:-1]), np.minimum.reduceat(logs, offsets[:-1])
     high[high == -math.inf] = 0.0  # a table of zeros only: there is nothing to take out
     return high, low
 
 
-def _hides(
-    log_potentials: Array, offsets: IntArray, potts: BoolArray, used: BoolArray, shifts: Array, lowest: float
-) -> bool:
-    """Whether some finite entry of a table in use lies below the range of SUM."""
-    relative = log_potentials - np.repeat(np.where(potts, 0.0, shifts), np.diff(offsets))
-    relative = np.where(np.repeat(potts, np.diff(offsets)), -np.abs(log_potentials), relative)
-    below = (relative < lowest) & (relative > -math.inf)
-    return bool(np.any(below & np.repeat(used, np.diff(offsets))))
+def _hides(relative: Array, used: BoolArray, lowest: float) -> bool:
+    """Whether some finite entry that is used lies below the range of SUM."""
+    return bool(np.any((relative < lowest) & (relative > -math.inf) & used))
 
 
 def prepare_base(base: Array, state_offsets: IntArray, semiring: Semiring, delta: float, max_arity: int) -> Base:

@@ -15,7 +15,7 @@ from typing import ClassVar, TypedDict
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind, Semiring
+from besag.arrays import Array, IntArray, Semiring
 from besag.errors import CapabilityError, EvidenceError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
@@ -36,8 +36,8 @@ from besag.infer.trees.messages import MessageLog, send_all
 from besag.infer.trees.plan import Forest, plan_forest
 from besag.infer.trees.sums import Marginals
 from besag.infer.unary import add_unary_moments, base_blocks, base_rows, copy_unary_marginals
+from besag.model.structured.kernels.rules import KINDS
 
-KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 SLAB_ENTRIES = 2**24  # of base: rows are done in slabs of so many entries
 PLAN_OF_VARIABLE, PLAN_OF_FACTOR = 8, 2  # numbers of a plan, while it is made
 WORK_OF_STATE, WORK_OF_VARIABLE = 6, 4  # temporary numbers of a row

@@ -63,7 +63,7 @@ class Marginals:
     variables: Array | None  # (R, S)
     moments: (
         Array | None
-    )  # (L,) expected table entries, summed over factors and rows with weights; Potts: expected [i != j]
+    )  # (L,) expected table entries, summed over factors and rows with weights; of structured factors the feature
     factors: (
         Array | None
     )  # (R, .) row-major tables at factor_offsets; those of factors of one variable are left to the caller
@@ -117,6 +117,7 @@ def sum_product(
         freeze(np.ones(len(base)) if row_weights is None else row_weights),
         freeze(np.ones(len(factors.state_offsets) - 1) if weights is None else weights),
         *_moment_slots(factors, forest, want_moments),
+        len(factors.log_potentials),
         factor_offsets,
     )
     for domain in (Semiring.SUM, Semiring.LOG_SUM) if semiring is None else (semiring,):
@@ -176,6 +177,7 @@ class _Wants(NamedTuple):
     weights: Array  # (V,)
     slots: IntArray  # (G,) where the sums of each position of order start
     source: IntArray | None  # (A,) the entry of log_potentials that each sum belongs to
+    n_entries: int  # L
     factor_offsets: IntArray | None
 
 
@@ -196,7 +198,7 @@ def _marginals(run: _Passes, wants: _Wants) -> Marginals | None:
     variables = np.empty((n_rows, int(run.graph.state_offsets[-1])) if wants.variables else (0, 0))
     cells = recycled.empty((0, 0) if offsets is None else (n_rows, int(offsets[-1])))
     sums = np.zeros((run.slab, 0 if source is None else len(source)))
-    moments = np.zeros(len(run.graph.values))
+    moments = np.zeros(wants.n_entries)
     weights = (wants.row_weights, wants.weights, wants.slots)
     starts = freeze(np.zeros(1, np.int64) if offsets is None else offsets)
 
@@ -333,7 +335,7 @@ def _graph(factors: Factors, tables: DomainTables) -> FlatFactors:
         freeze(factors.scope_variables),
         freeze(factors.kinds),
         freeze(factors.table_of_factor),
-        freeze(factors.table_offsets),
+        tables.offsets,
         tables.values,
         tables.shifts,
     )

@@ -48,7 +48,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, Kind, freeze
+from besag.arrays import AnyArray, Array, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.answers import make_marginals, with_factors
@@ -64,6 +64,7 @@ from besag.infer.trw.plan import CHUNK_WORK, count_bytes, plan_of, reweigh_table
 from besag.infer.trw.reweighing import Reweighing
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
+from besag.model.structured.kernels.rules import KINDS
 
 MAX_CONSTANT = 32  # more states than this reach the kernels at run time
 WORTHWHILE = 2**21  # work of a sweep from which a kernel of its own for each number of states pays
@@ -149,7 +150,7 @@ class Sweeps:
         clock: Clock | None = None,
     ) -> None:
         self.engine, self.clock = engine, Clock() if clock is None else clock
-        self.setting = setting = Prepared(problem, frozenset({int(Kind.POTTS)}), engine.memory_limit)
+        self.setting = setting = Prepared(problem, KINDS, engine.memory_limit)
         self.dtype = np.dtype(setting.number_type(engine.dtype))
         self.needed = count_bytes(setting.problem, setting.n_rows)
         least = setting.n_rows * self.dtype.itemsize * message_entries(problem.graph)

@@ -26,8 +26,9 @@ from besag.infer.trees.engine import forest_of
 from besag.infer.trw.kernels.messages import SweepLinks, SweepTables
 from besag.kernels.compile import kernel_of
 from besag.kernels.domain import make_linear
-from besag.kernels.factors import POTTS, Factors
+from besag.kernels.factors import Factors
 from besag.kernels.threads import run_chunks
+from besag.model.structured.kernels.rules import spread_levels
 
 CHUNK_WORK = 2**20
 MAX_CHUNKS = 16
@@ -162,19 +163,17 @@ def reweigh_tables(
     levels, level = np.unique(rho, return_inverse=True)
     keys, pair = np.unique(factors.table_of_factor[order] * max(len(levels), 1) + level, return_inverse=True)
     table, of_pair = keys // max(len(levels), 1), levels[keys % max(len(levels), 1)]
-    potts = np.zeros(len(factors.table_offsets) - 1, np.bool_)
-    potts[factors.table_of_factor[factors.kinds == POTTS]] = True
-    starts = factors.table_offsets[table]
-    weights = offsets_of(np.where(potts[table], 2, factors.table_offsets[table + 1] - starts))
+    logs, offsets = spread_levels(factors)
+    weights = offsets_of(offsets[table + 1] - offsets[table])
     highs, linear = np.empty(len(table)), recycled.empty((int(weights[-1]),))
     kernel, n_chunks = kernel_of(make_linear, compile=compile), max(1, int(weights[-1]) // ENTRIES_OF_CHUNK)
     cuts = np.searchsorted(weights, weights[-1] * np.arange(n_chunks + 1) / n_chunks).tolist()
-    given = (freeze(factors.log_potentials), freeze(potts[table]), freeze(starts), freeze(weights), freeze(of_pair))
+    given = (freeze(logs), freeze(offsets[table]), freeze(weights), freeze(of_pair))
     run_chunks(lambda c: kernel(*given, cuts[c], cuts[c + 1], highs, linear), n_chunks, n_threads)
     return SweepTables(
         kinds=freeze(factors.kinds[order]),
         rho=freeze(rho),
-        logs=freeze(starts[pair]),
+        logs=freeze(factors.table_offsets[factors.table_of_factor[order]]),
         weights=freeze(weights[:-1][pair]),
         highs=freeze(highs[pair]),
         log_potentials=freeze(factors.log_potentials),

@@ -25,7 +25,8 @@ from besag.io.shared.tables import MAX_ARITY
 from besag.model.dag import CycleError, topological_order
 from besag.model.model import FactorGroup, Model
 from besag.model.pattern import Pattern
-from besag.model.structured import Potts, Scaled
+from besag.model.structured.potts import Potts
+from besag.model.structured.scaled import Scaled
 from besag.model.template import Inputs, Template
 from besag.model.variable import GridNames, NameList, Names, RangeNames, Variables
 

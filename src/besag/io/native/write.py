@@ -9,7 +9,8 @@ import numpy as np
 
 from besag.io.native.arrays_beside import ArrayWriter
 from besag.model.model import FactorGroup, Model
-from besag.model.structured import Potts, Scaled
+from besag.model.structured.potts import Potts
+from besag.model.structured.scaled import Scaled
 from besag.model.template import Inputs, Template
 from besag.model.variable import GridNames, Names, RangeNames, Variables
 

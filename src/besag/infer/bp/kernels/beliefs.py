@@ -4,8 +4,7 @@
     log Z  ~  sum_v log Z_v + sum_f log Z_f - sum over links of log Z_e
 
 which does not depend on how messages are scaled, and is log Z itself on a forest once messages have converged.
-Everything is in the domain of SUM or LOG_SUM. A sum in LOG_SUM is kept as its largest term and the sum of all terms
-relative to that: in the logarithm of a sum of terms near 1e17, the number of the terms would be lost.
+Everything is in the domain of SUM or LOG_SUM; sums are kept as in `besag.kernels.sums`.
 """
 
 from __future__ import annotations
@@ -18,36 +17,12 @@ from besag.infer.bp.kernels.general import MessageNumbers
 from besag.infer.bp.kernels.links import MessageLinks
 from besag.infer.bp.kernels.ratios import entry_of_pair
 from besag.kernels.compile import at, inlined
-from besag.kernels.factors import POTTS
+from besag.kernels.factors import TABLE
 from besag.kernels.semiring import SUM, one_of, times, zero_of
+from besag.kernels.sums import add_term, log_of, share_of
+from besag.model.structured.kernels.rules import feature, level
 
 SMALL = 1e-50  # a product of messages below this is scaled up: one more message takes it to 1e-267 at worst
-
-
-@inlined
-def add_term(semiring: int, highest: float, total: float, x: float) -> tuple[float, float]:
-    """The largest term of a sum, and the sum relative to it (in SUM the sum itself), with one more term."""
-    if semiring == SUM:
-        return highest, total + x
-    if x > highest:
-        return x, total * math.exp(highest - x) + 1.0
-    return highest, total + math.exp(x - highest) if x > -math.inf else total
-
-
-@inlined
-def log_of(semiring: int, highest: float, total: float) -> float:
-    """The logarithm of a sum; -inf of zero."""
-    if not total > 0.0:
-        return -math.inf
-    return math.log(total) if semiring == SUM else highest + math.log(total)
-
-
-@inlined
-def share_of(semiring: int, x: float, highest: float, total: float) -> float:
-    """A term's share of a sum; 0 where that is zero."""
-    if not total > 0.0:
-        return 0.0
-    return x / total if semiring == SUM else math.exp(x - highest) / total
 
 
 def make_variables(semiring: int, ratios: int) -> Callable[..., None]:
@@ -128,12 +103,10 @@ def make_least(ratios: int) -> Callable[..., float]:
 
 
 @inlined
-def entry_of(semiring: int, numbers: MessageNumbers, g: int, entry: int, i: int, j: int) -> float:
-    """An entry of a factor's table; of a Potts factor the one at the states i and j."""
-    if numbers.kinds[g] != POTTS:
-        return numbers.tables[entry]  # type: ignore[no-any-return]
-    value = 0.0 if i == j else numbers.tables[numbers.starts[g]]
-    return math.exp(value) if semiring == SUM else value
+def entry_of(numbers: MessageNumbers, g: int, entry: int, i: int, j: int) -> float:
+    """An entry of a factor's table; of a structured factor the one at the states i and j."""
+    at = entry if numbers.kinds[g] == TABLE else numbers.starts[g] + level(numbers.kinds[g], i, j)
+    return numbers.tables[at]  # type: ignore[no-any-return]
 
 
 @inlined
@@ -170,7 +143,7 @@ def weight_of(
     for _ in range(n_rows):
         outer = outer_of(semiring, links, gathered, g, digits)
         for j in range(n):
-            value = entry_of(semiring, numbers, g, entry + j, digits[0], j)
+            value = entry_of(numbers, g, entry + j, digits[0], j)
             value = times(semiring, times(semiring, value, outer), gathered[inner + j])
             highest, total = add_term(semiring, highest, total, value)
         entry += n
@@ -194,7 +167,7 @@ def along_links(semiring: int, links: MessageLinks, messages: Array, gathered: A
 def make_factors(semiring: int, stored: int) -> Callable[..., None]:
     """log Z_f - sum of log Z_e, (G,), and, added to out at out_starts[g], `weights[g]` times the belief.
 
-    Of a Potts factor the whole belief where it is stored, else the probability that its two states differ.
+    Of a structured factor the whole belief where it is stored, else the features expected of it.
     """
 
     def factors(
@@ -225,13 +198,13 @@ def make_factors(semiring: int, stored: int) -> Callable[..., None]:
             for _ in range(n_rows):
                 outer = outer_of(semiring, links, gathered, g, digits)
                 for j in range(n):
-                    value = entry_of(semiring, numbers, g, numbers.starts[g] + entry + j, digits[0], j)
+                    value = entry_of(numbers, g, numbers.starts[g] + entry + j, digits[0], j)
                     value = times(semiring, times(semiring, value, outer), gathered[inner + j])
                     p = weights[g] * share_of(semiring, value, highest, total)
-                    if stored or numbers.kinds[g] != POTTS:
+                    if stored or numbers.kinds[g] == TABLE:
                         out[out_starts[g] + entry + j] += p
-                    elif digits[0] != j:
-                        out[out_starts[g]] += p
+                    else:
+                        out[out_starts[g]] += p * feature(numbers.kinds[g], digits[0], j)
                 entry += n
                 next_row(links, g, digits)
 

@@ -15,7 +15,8 @@ from besag.arrays import AnyArray, Array, IntArray
 from besag.infer.bp.kernels.general import MessageNumbers
 from besag.infer.bp.kernels.links import MessageLinks
 from besag.kernels.compile import inlined
-from besag.kernels.factors import POTTS
+from besag.kernels.factors import TABLE
+from besag.model.structured.kernels.rules import level
 
 
 @inlined
@@ -57,10 +58,10 @@ def best_given(
 
 
 @inlined
-def add_potts(c: float, other: int, n: int, room: Array) -> None:
-    """The log-potential c at all states but that of the other variable."""
+def add_row(kind: int, n: int, tables: AnyArray, start: int, other: int, room: Array) -> None:
+    """What a structured factor says of each state, given the other one."""
     for i in range(n):
-        room[i] += c if i != other else 0.0
+        room[i] += tables[start + level(kind, i, other)]
 
 
 def make_decode() -> Callable[..., None]:
@@ -92,8 +93,9 @@ def make_decode() -> Callable[..., None]:
                 if labelled == 0:
                     for i in range(n):
                         room[i] += messages[offsets[own] + i]
-                elif numbers.kinds[g] == POTTS:
-                    add_potts(numbers.tables[numbers.starts[g]], codes[variables[first + last - own]], n, room)
+                elif numbers.kinds[g] != TABLE:
+                    other = codes[variables[first + last - own]]
+                    add_row(numbers.kinds[g], n, numbers.tables, numbers.starts[g], other, room)
                 else:
                     tables, start = numbers.tables, numbers.starts[g]
                     best_given(offsets, variables, first, last, own, tables, start, gathered, codes, digits, best)

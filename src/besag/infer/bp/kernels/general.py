@@ -3,7 +3,7 @@
     q_{v->f}(y_v) = base_v(y_v) (x) prod_{f' != f} m_{f'->v}(y_v)                                      002 (34), (42)
     m_{f->v}(y_v) = (+) over y_{S_f minus v} of T_f(y_{S_f}) (x) prod_{u != v} q_{u->f}(y_u)           002 (35), (43)
 
-    base (S,)    messages, gathered (M,): along the links, see `bp_links`    tables (L,) in the domain of the semiring
+    base (S,)    messages, gathered (M,): along the links, see `bp_links`    tables (L',) in the domain of the semiring
 
 A table is read row by row, a row being all states of its last variable at one state of the others: what the others
 send is one number for the row, so that the inner loops are a sum of products and a scaled addition. Messages are
@@ -21,8 +21,9 @@ from typing import NamedTuple
 from besag.arrays import AnyArray, IntArray
 from besag.infer.bp.kernels.links import MessageLinks
 from besag.kernels.compile import inlined
-from besag.kernels.factors import POTTS
-from besag.kernels.semiring import MAX, SUM, one_of, plus, times, zero_of
+from besag.kernels.factors import TABLE
+from besag.kernels.semiring import SUM, one_of, plus, times, zero_of
+from besag.model.structured.kernels.rules import send_structured
 
 FLOOR, SINGLE_FLOOR = -1e303, -1e33  # log messages; tables reach to 1e300 and 1e30, and sums of some of both are finite
 
@@ -35,7 +36,7 @@ class MessageNumbers(NamedTuple):
 
     base: AnyArray  # (S,)
     state_offsets: IntArray  # (V + 1,)
-    tables: AnyArray  # (L,)
+    tables: AnyArray  # (L',) levels in the place of the numbers of structured factors
     starts: IntArray  # (G,): where the table of each linked factor begins
     kinds: IntArray  # (G,)
 
@@ -96,43 +97,6 @@ def gather_variable(
             fine = lift(semiring, room, 0, n) and fine
         fine = lift(semiring, gathered, e, n) and fine
     return fine
-
-
-@inlined
-def send_potts(semiring: int, offsets: IntArray, first: int, c: float, gathered: AnyArray, new: AnyArray) -> None:
-    """Both messages of a factor of log-potential c where its two states differ: in K steps each.
-
-    The sum over the other states is that of all but the largest, with or without it: nothing large is taken off again.
-    """
-    for side in range(2):
-        source, target = offsets[first + 1 - side], offsets[first + side]
-        n = offsets[first + side + 1] - target
-        best, second, where = zero_of(semiring), zero_of(semiring), 0
-        for i in range(n):
-            q = gathered[source + i]
-            if q > best:
-                second, best, where = best, q, i
-            else:
-                second = max(second, q)
-        total = 0.0  # of all states but the largest; of logarithms, relative to the second
-        for i in range(n):
-            if i != where and semiring == SUM:
-                total += gathered[source + i]
-            elif i != where and semiring != MAX and second > -math.inf:
-                total += math.exp(gathered[source + i] - second)
-        for i in range(n):
-            q = gathered[source + i]
-            others = second if i == where else best
-            if semiring == SUM:
-                rest = total if i == where else best + max(total - q, 0.0)
-                new[target + i] = q + math.exp(c) * rest if c <= 0.0 else math.exp(-c) * q + rest
-            elif semiring == MAX or others == -math.inf:
-                new[target + i] = max(q, c + others)
-            elif i == where:
-                new[target + i] = plus(semiring, q, c + second + math.log(total))
-            else:
-                rest = total * math.exp(second - best) - math.exp(q - best) if second > -math.inf else 0.0
-                new[target + i] = plus(semiring, q, c + best + math.log(1.0 + max(rest, 0.0)))
 
 
 @inlined
@@ -197,10 +161,13 @@ def send_factor(
     digits: IntArray,
 ) -> bool:
     """The messages of a factor along its links, first to last, scaled; False where one has lost its range."""
-    if kind == POTTS:
-        send_potts(semiring, offsets, first, tables[entry], gathered, new)
-    else:
+    if kind == TABLE:
         send_table(semiring, offsets, first, last, tables, entry, gathered, new, digits)
+    else:
+        n = offsets[last] - offsets[first]
+        for side in range(2):
+            source, target = offsets[last - side], offsets[first + side]
+            send_structured(semiring, kind, n, tables, entry, gathered, source, new, target)
     fine = True
     for e in range(first, last + 1):
         fine = lift(semiring, new, offsets[e], offsets[e + 1] - offsets[e]) and fine

@@ -22,7 +22,8 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
 from besag.kernels.compile import inlined
-from besag.kernels.factors import POTTS, Factors
+from besag.kernels.factors import TABLE, Factors
+from besag.model.structured.kernels.rules import add_expected_structured, expect_structured
 
 
 @inlined
@@ -98,10 +99,9 @@ def add_expected(
     start, stop = table_offsets[table_of_factor[f]], table_offsets[table_of_factor[f] + 1]
     last = scope_variables[scope + n_leading]
     first_last, n_last = state_offsets[last], state_offsets[last + 1] - state_offsets[last]
-    if kinds[f] == POTTS:
+    if kinds[f] != TABLE:
         other = state_offsets[scope_variables[scope + 1 - axis]]
-        for k in range(n_last):
-            logits[k] += values[start] * (1.0 - p[other + k])
+        add_expected_structured(kinds[f], n_last, values, start, p, other, logits)
     elif n_leading == 1 and axis == 0:
         for k in range((stop - start) // n_last):
             logits[k] += row_mean(hard, values, start + k * n_last, p, first_last, n_last)
@@ -143,9 +143,8 @@ def mean_of(
     last = scope_variables[scope + n_leading]
     first_last, n_last = state_offsets[last], state_offsets[last + 1] - state_offsets[last]
     above, total = state_offsets[scope_variables[scope]], 0.0
-    if kinds[f] == POTTS:
-        for k in range(n_last):
-            total += values[start] * p[first_last + k] * (1.0 - p[above + k])
+    if kinds[f] != TABLE:
+        total = expect_structured(kinds[f], n_last, values, start, p, above, first_last)
     elif n_leading == 1:
         for j in range((stop - start) // n_last):
             if hard == 0 or p[above + j] > 0.0:

@@ -4,7 +4,8 @@ The same update as in `mean_field`, for tables without hard zeros or for Potts f
 
     logits_v(k) = base_v(k) + sum over (u, f) beside v of sum_j q_u(j) table_f(j, k),   or - c_f q_u(k) for Potts,
 
-where a constant that all states share is left out. With two states, what a table says about v is
+where a constant that all states share is left out: that is why Potts factors have a kernel here and do not go by their
+rules. No other kind of structured factor is taken. With two states, what a table says about v is
 
     sum_j q_u(j) (t(j, 1) - t(j, 0)) = constant + coupling q_u(1),     coupling = t(0, 0) + t(1, 1) - t(0, 1) - t(1, 0)
 

@@ -5,8 +5,9 @@ that whichever of its variables is drawn, it reads the row of its neighbour's st
 
     logits = base[v] + sum over neighbours u of rows[table of the pair, y_u]
 
-A Potts factor adds to one logit. K is a compile-time constant and exp is written out, so that all loops over states are
-vectorised.
+A Potts factor adds to one logit. It does not go by its rules here: the sign of `table` says what a pair is, so that
+nothing else is read, and no other kind is taken. K is a compile-time constant and exp is written out, so that all loops
+over states are vectorised.
 
     U units = R rows x C chains; I = (variable, neighbour) pairs; states (U, V), sums (U, V K), base (R, V K)
 """

@@ -2,8 +2,8 @@
 
     p(y_v = k | rest)  proportional to  exp(base[v, k] + sum of the log-potentials at y_v = k of the factors on v)
 
-This is the sweep for any factors: tables of any arity with hard zeros, and Potts factors in closed form. A chain must
-start at a labelling of positive weight; it never leaves those. Besides the states a sweep adds up:
+This is the sweep for any factors: tables of any arity with hard zeros, and structured factors by their rules. A chain
+must start at a labelling of positive weight; it never leaves those. Besides the states a sweep adds up:
 
     sums     the conditionals themselves, whose mean over sweeps is the Rao-Blackwellised marginal
     scores   the log-weight of each drawn state given its neighbours, a scalar of each chain to be watched
@@ -25,8 +25,9 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.kernels.compile import inlined, kernel_of
-from besag.kernels.factors import POTTS, Factors
+from besag.kernels.factors import TABLE, Factors
 from besag.kernels.random import pick, stream, uniform
+from besag.model.structured.kernels.rules import add_given, feature
 
 
 class Neighbourhood(NamedTuple):
@@ -159,8 +160,8 @@ def make_sweep() -> Callable[..., None]:
                 for j in range(first[v], first[v + 1]):
                     f, entry = links.factor[j], entries[j]
                     cell, low, high = starts[factors.table_of_factor[f]], scope_offsets[f], scope_offsets[f + 1]
-                    if kinds[f] == POTTS:  # c [i != j] is the constant c, minus c where they agree
-                        logits[mine[scope_variables[low + high - 1 - entry]]] -= log_potentials[cell]
+                    if kinds[f] != TABLE:
+                        add_given(kinds[f], log_potentials, cell, mine[scope_variables[low + high - 1 - entry]], logits)
                     else:
                         add_table(
                             cell, low, high, entry, scope_variables, links.strides, log_potentials, mine, logits, n
@@ -185,8 +186,8 @@ def make_counts() -> Callable[..., None]:
     """Kernel: for all units, add the `weight` (F,) of each factor's instance at its current table entry.
 
     cells (., n): row u // n_chains, or the only row, gets what unit u adds, at starts[f] + entry. Factors of one
-    variable, and rows that are not alive (R,), are left out. If `closed` is true, a Potts factor adds to its one number
-    when its variables differ.
+    variable, and rows that are not alive (R,), are left out. If `closed` is true, a structured factor adds its feature
+    to its one number.
     """
 
     def counts(
@@ -208,9 +209,9 @@ def make_counts() -> Callable[..., None]:
                 first, last = factors.scope_offsets[f], factors.scope_offsets[f + 1]
                 if last - first < 2:
                     continue
-                if closed and factors.kinds[f] == POTTS:
-                    if mine[factors.scope_variables[first]] != mine[factors.scope_variables[first + 1]]:
-                        row[starts[f]] += weight[f]
+                if closed and factors.kinds[f] != TABLE:
+                    one, other = mine[factors.scope_variables[first]], mine[factors.scope_variables[first + 1]]
+                    row[starts[f]] += weight[f] * feature(factors.kinds[f], one, other)
                     continue
                 entry = 0
                 for e in range(first, last):
@@ -243,9 +244,9 @@ def make_totals() -> Callable[..., None]:
                 if last - first < 2:
                     continue
                 cell = factors.table_offsets[factors.table_of_factor[f]]
-                if factors.kinds[f] == POTTS:
-                    differ = mine[factors.scope_variables[first]] != mine[factors.scope_variables[first + 1]]
-                    value = factors.log_potentials[cell] if differ else 0.0
+                if factors.kinds[f] != TABLE:
+                    one, other = mine[factors.scope_variables[first]], mine[factors.scope_variables[first + 1]]
+                    value = factors.log_potentials[cell] * feature(factors.kinds[f], one, other)
                 else:
                     for e in range(first, last):
                         cell += strides[e] * mine[factors.scope_variables[e]]

@@ -14,12 +14,12 @@ from collections.abc import Callable
 import numpy as np
 
 from besag.arrays import Array, IntArray
-from besag.infer.trees.kernels.contract import potts_weights
 from besag.infer.trees.kernels.passes import FlatFactors, ForestLinks, Sizes, Span
 from besag.kernels.compile import inlined
-from besag.kernels.factors import POTTS
+from besag.kernels.factors import TABLE
 from besag.kernels.random import stream, uniform
 from besag.kernels.semiring import LOG_SUM, MAX, times
+from besag.model.structured.kernels.rules import level
 
 
 @inlined
@@ -48,11 +48,10 @@ def list_settings(
     """weights = those of all settings of the children, given the parent's label; returns their number."""
     scope, n_axes = graph.scope_offsets[f], graph.scope_offsets[f + 1] - graph.scope_offsets[f]
     start, n = graph.table_offsets[graph.table_of_factor[f]], n_settings(graph, f, parent)
-    if graph.kinds[f] == POTTS:
+    if graph.kinds[f] != TABLE:
         c = graph.scope_variables[scope + 1 - parent]
-        diagonal, off = potts_weights(semiring, graph.values[start])
         for i in range(n):
-            weight = diagonal if i == label else off
+            weight = graph.values[start + level(graph.kinds[f], label, i)]
             weights[i] = times(semiring, up[graph.state_offsets[c] + i, lane], weight)
         return n
     for a in range(n_axes):

@@ -7,11 +7,7 @@ all arrays have the lanes of `semiring` as their last axis. A table is walked on
 products over the axes before it kept in `partial`. LOG_SUM walks twice: once for the maxima, once for the sums below
 them.
 
-A Potts factor, c [i != j], is never expanded: with running (+) of the incoming vector from both ends,
-
-    message(i) = diagonal (x) u(i) (+) off (x) ((+)_{j < i} u(j) (+) (+)_{j > i} u(j))
-
-so that nothing is ever subtracted. In SUM, diagonal and off are scaled so that the larger is near 1.
+Structured factors are never expanded: their rules are in `besag.model.structured`.
 """
 
 from __future__ import annotations
@@ -21,6 +17,8 @@ import math
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import at, inlined
 from besag.kernels.semiring import LOG_SUM, MAX, SUM, one_of, plus, times, zero_of
+from besag.kernels.sums import add_term, share_of
+from besag.model.structured.kernels.rules import add_moments, level
 
 
 @inlined
@@ -156,67 +154,8 @@ def contract(
 
 
 @inlined
-def potts_weights(semiring: int, c: float) -> tuple[float, float]:
-    """(diagonal, off) of a Potts factor; in SUM divided by the larger, rounded in logs (`besag.infer.trees.base`)."""
-    if semiring != SUM:
-        return 0.0, c
-    taken = math.floor(0.5 + max(c, 0.0))
-    return math.exp(-taken), math.exp(c - taken)
-
-
-@inlined
-def others(semiring: int, lanes: int, n: int, incoming: Array, start: int, partial: Array, outgoing: Array) -> None:
-    """outgoing(i) = (+)_{j != i} incoming(j), by running sums from both ends."""
-    for r in range(lanes):
-        partial[0, r] = zero_of(semiring)
-        partial[1, r] = zero_of(semiring)
-    for i in range(n):
-        for r in range(lanes):
-            outgoing[i, r] = partial[0, r]
-            partial[0, r] = plus(semiring, partial[0, r], incoming[at(start + i), r])
-    for i in range(n - 1, -1, -1):
-        for r in range(lanes):
-            outgoing[i, r] = plus(semiring, outgoing[i, r], partial[1, r])
-            partial[1, r] = plus(semiring, partial[1, r], incoming[at(start + i), r])
-
-
-@inlined
-def contract_potts(
-    semiring: int, lanes: int, c: float, n: int, incoming: Array, start: int, partial: Array, outgoing: Array
-) -> None:
-    """outgoing = the message of a Potts factor."""
-    diagonal, off = potts_weights(semiring, c)
-    others(semiring, lanes, n, incoming, start, partial, outgoing)
-    for i in range(n):
-        for r in range(lanes):
-            same = times(semiring, diagonal, incoming[at(start + i), r])
-            outgoing[i, r] = plus(semiring, same, times(semiring, off, outgoing[i, r]))
-
-
-@inlined
-def probability(semiring: int, term: float, high: float, z: float) -> float:
-    """term / z as a probability, 0 where z is; in LOG_SUM z is a sum relative to its largest term, high."""
-    if not z > 0.0:
-        return 0.0
-    return term / z if semiring == SUM else math.exp(term - high) / z
-
-
-@inlined
-def include(r: int, term: float, high: Array, z: Array) -> None:
-    """Add a term in lane r to a sum in LOG_SUM: high is its largest term, z the sum relative to that.
-
-    The logarithm of the sum would not do: for terms near 1e17 it is the same for one term and for two.
-    """
-    if term > high[r]:
-        z[r] = z[r] * math.exp(high[r] - term) + 1.0
-        high[r] = term
-    elif term > -math.inf:
-        z[r] += math.exp(term - high[r])
-
-
-@inlined
 def weigh_vector(semiring: int, lanes: int, n: int, x: Array, high: Array, z: Array) -> None:
-    """The sum of a vector, in the form that `probability` takes."""
+    """The sum of a vector, in the form that `share_of` takes."""
     for r in range(lanes):
         high[r], z[r] = -math.inf, 0.0
     for i in range(n):
@@ -224,7 +163,7 @@ def weigh_vector(semiring: int, lanes: int, n: int, x: Array, high: Array, z: Ar
             if semiring == SUM:
                 z[r] += x[i, r]
             else:
-                include(r, x[i, r], high, z)
+                high[r], z[r] = add_term(LOG_SUM, high[r], z[r], x[i, r])
 
 
 @inlined
@@ -252,20 +191,23 @@ def weigh(
         for j in range(sizes[last]):
             for r in range(lanes):
                 term = values[at(start + entry + j)] + incoming[at(starts[last] + j), r] + partial[last, r]
-                include(r, term, high, z)
+                high[r], z[r] = add_term(LOG_SUM, high[r], z[r], term)
         entry += sizes[last]
         axis = advance(last, sizes, digits)
 
 
 @inlined
-def weigh_potts(lanes: int, c: float, n: int, incoming: Array, high: Array, z: Array) -> None:
-    """The same for a Potts factor."""
+def weigh_structured(
+    kind: int, lanes: int, n: int, values: Array, start: int, incoming: Array, high: Array, z: Array
+) -> None:
+    """The same for a structured factor."""
     for r in range(lanes):
         high[r], z[r] = -math.inf, 0.0
     for i in range(n):
         for j in range(n):
+            value = values[at(start + level(kind, i, j))]
             for r in range(lanes):
-                include(r, incoming[i, r] + incoming[n + j, r] + (0.0 if i == j else c), high, z)
+                high[r], z[r] = add_term(LOG_SUM, high[r], z[r], incoming[i, r] + incoming[n + j, r] + value)
 
 
 @inlined
@@ -305,7 +247,7 @@ def emit(
             value, expected = values[at(start + entry + j)], 0.0
             for r in range(lanes):
                 term = times(semiring, times(semiring, value, incoming[at(starts[last] + j), r]), partial[last, r])
-                p = probability(semiring, term, high[r], z[r])
+                p = share_of(semiring, term, high[r], z[r])
                 expected += weights[r] * p
                 if len(factors) > 0 and r < n_rows:
                     factors[r, at(factors_start + entry + j)] = p
@@ -316,35 +258,21 @@ def emit(
 
 
 @inlined
-def emit_potts(
-    semiring: int,
-    lanes: int,
-    c: float,
-    n: int,
-    incoming: Array,
-    partial: Array,
-    outgoing: Array,
-    high: Array,
-    z: Array,
-    weights: Array,
-    moments: Array,
-    moments_start: int,
-    factors: Array,
-    n_rows: int,
-    factors_start: int,
-) -> None:
-    """As emit: moments get the expected [i != j], factors the whole table. The vectors are at rows 0 and n."""
-    diagonal, off = potts_weights(semiring, c)
+def emit_structured(
+    semiring: int, kind: int, lanes: int, values: Array, start: int, n: int, incoming: Array, partial: Array,
+    outgoing: Array, high: Array, z: Array, weights: Array, moments: Array, moments_start: int, factors: Array,
+    n_rows: int, factors_start: int,
+) -> None:  # fmt: skip
+    """As emit: moments get the feature expected, factors the whole table. The vectors are at rows 0 and n."""
     if len(moments) > 0:
-        others(semiring, lanes, n, incoming, n, partial, outgoing)
-        for i in range(n):
-            for r in range(lanes):
-                term = times(semiring, times(semiring, off, outgoing[i, r]), incoming[i, r])
-                moments[moments_start] += weights[r] * probability(semiring, term, high[r], z[r])
+        add_moments(
+            semiring, kind, lanes, n, values, start, incoming, partial, outgoing, high, z, weights, moments,
+            moments_start,
+        )  # fmt: skip
     if len(factors) > 0:
         for i in range(n):
             for j in range(n):
+                value = values[at(start + level(kind, i, j))]
                 for r in range(n_rows):
-                    pair = times(semiring, incoming[i, r], incoming[n + j, r])
-                    term = times(semiring, pair, diagonal if i == j else off)
-                    factors[r, factors_start + i * n + j] = probability(semiring, term, high[r], z[r])
+                    term = times(semiring, times(semiring, incoming[i, r], incoming[n + j, r]), value)
+                    factors[r, factors_start + i * n + j] = share_of(semiring, term, high[r], z[r])

@@ -24,29 +24,29 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.infer.trees.kernels.contract import (
     contract,
-    contract_potts,
     emit,
-    emit_potts,
-    probability,
+    emit_structured,
     weigh,
-    weigh_potts,
+    weigh_structured,
     weigh_vector,
 )
 from besag.kernels.compile import inlined
-from besag.kernels.factors import POTTS
+from besag.kernels.factors import TABLE
 from besag.kernels.semiring import LOG_SUM, MAX, SUM, copy, fill, multiply, normalise, one_of, total
+from besag.kernels.sums import share_of
+from besag.model.structured.kernels.rules import send_lanes
 
 
 class FlatFactors(NamedTuple):
-    """Factors as kernels read them; values are in the domain of the semiring, but Potts numbers are logarithms."""
+    """Factors as kernels read them; values are in the domain of the semiring."""
 
     state_offsets: IntArray  # (V + 1,)
     scope_offsets: IntArray  # (F + 1,)
     scope_variables: IntArray  # (E,)
-    kinds: IntArray  # (F,) 0 a table, 1 Potts
+    kinds: IntArray  # (F,)
     table_of_factor: IntArray  # (F,)
     table_offsets: IntArray  # (T + 1,)
-    values: Array  # (L,)
+    values: Array  # (L',) levels in the place of the numbers of structured factors
     shifts: Array  # (T,) what was taken out of each table, to be added to a scale
 
 
@@ -154,9 +154,9 @@ def send(
 ) -> None:
     """outgoing = the message of f to its axis target."""
     start = graph.table_offsets[graph.table_of_factor[f]]
-    if graph.kinds[f] == POTTS:
-        source = starts[1 - target]
-        contract_potts(semiring, lanes, graph.values[start], sizes[0], incoming, source, partial, outgoing)
+    if graph.kinds[f] != TABLE:
+        source, room = starts[1 - target], partial
+        send_lanes(semiring, graph.kinds[f], lanes, sizes[0], graph.values, start, incoming, source, room, outgoing)
     else:
         contract(
             semiring,
@@ -337,7 +337,7 @@ def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
                             if semiring == MAX:
                                 value = outgoing[s, r] + up_scale[v, r] + down_scale[v, r]
                             else:
-                                value = probability(semiring, outgoing[s, r], high[r], z[r])
+                                value = share_of(semiring, outgoing[s, r], high[r], z[r])
                             variables[first_row + r, here + s] = value
                 first, last = links.child_factors[i], links.child_factors[i + 1]
                 if first == last:
@@ -417,13 +417,13 @@ def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
                         for r in range(lanes):
                             lane_weights[r] = row_weights[first_row + r] * weights[v] if r < n_rows else 0.0
                         start, out = graph.table_offsets[table], factor_offsets[f] if len(factors) > 0 else 0
-                        if graph.kinds[f] == POTTS:
-                            c_potts = graph.values[start]
+                        kind = graph.kinds[f]
+                        if kind != TABLE:
                             if semiring == LOG_SUM:
-                                weigh_potts(lanes, c_potts, sizes[0], incoming, high, z)
-                            emit_potts(
-                                semiring, lanes, c_potts, sizes[0], incoming, partial, outgoing, high, z, lane_weights,
-                                moments, slots[k], rows, n_rows, out,
+                                weigh_structured(kind, lanes, sizes[0], graph.values, start, incoming, high, z)
+                            emit_structured(
+                                semiring, kind, lanes, graph.values, start, sizes[0], incoming, partial, outgoing,
+                                high, z, lane_weights, moments, slots[k], rows, n_rows, out,
                             )  # fmt: skip
                         else:
                             if semiring == LOG_SUM:

@@ -3,7 +3,7 @@
     b_f(y_f) = exp(lp_f(y_f) / rho_f + sum_{v in f} q_{v->f}(y_v)) / Z_f
 
 They are written to `cells` (R, C), added to `moments` (L,), and averaged over: `expected` (G,) = sum over rows of
-E[lp_f]. The moment of a Potts factor is the belief that its variables differ; its table is made only where cells are
+E[lp_f]. The moment of a structured factor is the feature expected of it; its table is made only where cells are
 wanted.
 """
 
@@ -22,12 +22,12 @@ from besag.infer.trw.kernels.messages import (
     SweepTables,
     count_on,
     entry,
-    mix_potts,
     receive,
     table_size,
 )
 from besag.kernels.compile import at, inlined
-from besag.kernels.factors import POTTS
+from besag.kernels.factors import TABLE
+from besag.model.structured.kernels.rules import feature, level, weigh_structured
 
 
 class Averages(NamedTuple):
@@ -47,10 +47,8 @@ def fill_belief(
     for a in range(n_axes):
         digits[a] = 0
     for index in range(size):
-        if tables.kinds[g] == POTTS:
-            value = tables.linear[tables.weights[g] + (1 if digits[0] != digits[1] else 0)]
-        else:
-            value = tables.linear[tables.weights[g] + index]
+        at_entry = index if tables.kinds[g] == TABLE else level(tables.kinds[g], digits[0], digits[1])
+        value = tables.linear[tables.weights[g] + at_entry]
         to = 0
         for a in range(n_axes):
             value *= x[to + digits[a]]
@@ -97,24 +95,12 @@ def add_table(links: SweepLinks, tables: SweepTables, g: int, belief: Array, wei
 
 
 @inlined
-def unequal_potts(tables: SweepTables, g: int, n: int, x: Array, s: Array) -> float:
-    """The belief of a Potts factor that its variables differ; -1 where that needs the log domain."""
-    same, other, start = 0.0, 0.0, tables.weights[g]
-    mix_potts(n, 0.0, tables.linear[start + 1], x, n, s, 0)
-    for k in range(n):
-        same += tables.linear[start] * x[k] * x[n + k]
-        other += x[k] * s[k]
-    return other / (same + other) if same + other >= TINY else -1.0
-
-
-@inlined
-def unequal_cells(n: int, belief: Array) -> float:
-    """The same from its table."""
+def expect_feature(kind: int, n: int, belief: Array) -> float:
+    """The feature expected of a structured factor, from its belief as a table."""
     total = 0.0
     for i in range(n):
         for k in range(n):
-            if i != k:
-                total += belief[at(i * n + k)]
+            total += belief[at(i * n + k)] * feature(kind, i, k)
     return total
 
 
@@ -143,18 +129,17 @@ def make_beliefs() -> Callable[..., None]:
                     n += links.sizes[e]
                 if void:
                     continue
-                weight = averages.factor_weights[g]
-                potts, start = tables.kinds[g] == POTTS, tables.logs[g]
-                unequal = unequal_potts(tables, g, n // 2, x, s) if potts else -1.0
-                if len(starts) > 0 or unequal < 0.0:
+                kind, weight, total, part = tables.kinds[g], averages.factor_weights[g], 0.0, 0.0
+                if kind != TABLE:
+                    total, part = weigh_structured(kind, n // 2, tables.linear, tables.weights[g], x, s)
+                if len(starts) > 0 or total < TINY:
                     fill_belief(links, tables, g, q, x, belief, digits)
-                if potts:
-                    if unequal < 0.0:
-                        unequal = unequal_cells(n // 2, belief)
-                    averages.moments[start] += weight * unequal
-                    averages.expected[g] += unequal * tables.log_potentials[start]
-                else:
+                if kind == TABLE:
                     averages.expected[g] += add_table(links, tables, g, belief, weight, averages.moments)
+                else:
+                    part = part / total if total >= TINY else expect_feature(kind, n // 2, belief)
+                    averages.moments[tables.logs[g]] += weight * part
+                    averages.expected[g] += part * tables.log_potentials[tables.logs[g]]
                 if len(starts) > 0:
                     for index in range(table_size(links, g)):
                         cells[r, at(starts[g] + index)] = belief[index]

@@ -28,8 +28,9 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, BoolArray, IntArray
 from besag.kernels.compile import at, inlined
-from besag.kernels.factors import POTTS
-from besag.kernels.semiring import LOG_SUM, plus
+from besag.kernels.factors import TABLE
+from besag.kernels.semiring import LOG_SUM, SUM, plus
+from besag.model.structured.kernels.rules import feature, send_structured
 
 TINY = 1e-280
 
@@ -52,7 +53,7 @@ class SweepTables(NamedTuple):
     kinds: IntArray  # (G,)
     rho: Array  # (G,)
     logs: IntArray  # (G,) where the table begins in log_potentials
-    weights: IntArray  # (G,) where exp(lp / rho - high) begins in linear; Potts: the weights of equal and of unequal
+    weights: IntArray  # (G,) where exp(lp / rho - high) begins in linear, as in linear levels
     highs: Array  # (G,) the largest lp / rho
     log_potentials: Array  # (L,)
     linear: Array  # (W,)
@@ -87,23 +88,6 @@ def send_pair(n: int, m: int, weights: Array, start: int, x: Array, s: Array) ->
             total += weight * x[n + k]
             s[n + k] += weight * own
         s[i] = total
-
-
-@inlined
-def mix_potts(n: int, equal: float, unequal: float, x: Array, start: int, s: Array, to: int) -> None:
-    """s_k = equal x_k + unequal (sum of the other x), without cancellation."""
-    total, most = 0.0, 0
-    for k in range(n):
-        total += x[at(start + k)]
-        if x[at(start + k)] > x[at(start + most)]:
-            most = k
-    others = 0.0
-    for k in range(n):
-        if k != most:
-            others += x[at(start + k)]
-    for k in range(n):
-        rest = others if k == most else total - x[at(start + k)]
-        s[at(to + k)] = equal * x[at(start + k)] + unequal * rest
 
 
 @inlined
@@ -151,16 +135,16 @@ def send_table(
 @inlined
 def entry(tables: SweepTables, g: int, index: int, digits: IntArray) -> float:
     """lp / rho - high of one entry of a table."""
-    if tables.kinds[g] == POTTS:
-        log_potential = tables.log_potentials[tables.logs[g]] if digits[0] != digits[1] else 0.0
+    if tables.kinds[g] == TABLE:
+        value = tables.log_potentials[tables.logs[g] + index]
     else:
-        log_potential = tables.log_potentials[tables.logs[g] + index]
-    return log_potential / tables.rho[g] - tables.highs[g]  # type: ignore[no-any-return]
+        value = tables.log_potentials[tables.logs[g]] * feature(tables.kinds[g], digits[0], digits[1])
+    return value / tables.rho[g] - tables.highs[g]  # type: ignore[no-any-return]
 
 
 @inlined
 def table_size(links: SweepLinks, g: int) -> int:
-    """Entries of the table of a factor, Potts factors as if they had one."""
+    """Entries of the table of a factor, structured ones as if they had one."""
     size = 1
     for e in range(links.starts[g], links.starts[g + 1]):
         size *= links.sizes[e]
@@ -229,10 +213,10 @@ def send(
     s: Array, before: Array, digits: IntArray,
 ) -> None:  # fmt: skip
     """s = exp of the messages of a factor to its variables one after the other, in the linear domain."""
-    if kind == POTTS:
+    if kind != TABLE:
         k = n_states if n_states > 0 else sizes[first]
-        mix_potts(k, weights[start], weights[start + 1], x, k, s, 0)
-        mix_potts(k, weights[start], weights[start + 1], x, 0, s, k)
+        send_structured(SUM, kind, k, weights, start, x, k, s, 0)
+        send_structured(SUM, kind, k, weights, start, x, 0, s, k)
     elif n_states > 0:
         send_pair(n_states, n_states, weights, start, x, s)
     else:

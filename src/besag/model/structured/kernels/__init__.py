@@ -1,0 +1,1 @@
+"""Compiled parts of `besag.model.structured`: the rules that engines send the messages of structured factors by."""

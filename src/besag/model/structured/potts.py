@@ -1,0 +1,60 @@
+"""The Potts term: two neighbours agree, or they do not.
+
+energy(i, j) = weight [i != j]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, Kind
+from besag.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Potts:
+    """The Potts term: one weight, energy weight * [i != j]; a positive weight makes neighbours agree.
+
+    >>> Potts(2).dense()
+    array([[[0., 1.],
+            [1., 0.]]])
+    """
+
+    kind: ClassVar[int] = Kind.POTTS
+    n_states: int
+
+    def __post_init__(self) -> None:
+        if self.n_states < 1:
+            raise ModelError(f"potts needs at least one state, got {self.n_states}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(K, K)."""
+        return (self.n_states, self.n_states)
+
+    @property
+    def n_parameters(self) -> int:
+        """One: the weight."""
+        return 1
+
+    def dense(self) -> Array:
+        """[i != j], (1, K, K)."""
+        return 1.0 - np.eye(self.n_states)[None]
+
+    def features(self, labels: IntArray) -> Array:
+        """(..., 2) codes -> (..., 1)."""
+        return np.asarray((labels[..., 0] != labels[..., 1])[..., None], np.float64)
+
+
+def potts(n_states: int) -> Potts:
+    """The Potts term of `n_states` labels, log-potential -[i != j], for the `pairwise` argument of a builder.
+
+    >>> import besag
+    >>> model = besag.grid((2, 2), 3, pairwise=besag.potts(3), weights=0.5)
+    >>> float(model.energy({"0,0": "0", "0,1": "1", "1,0": "0", "1,1": "0"}))
+    1.0
+    """
+    return Potts(n_states)
