@@ -5,7 +5,7 @@ row, sends them by one of the schedules, and says what they mean. In SUM all tab
 of each being one, what was taken out goes into log Z; where their range, or that of a product of messages, is too wide
 for the type of the numbers, `narrow` says so and the work is to be done in LOG_SUM.
 
-Shapes as in `bp_links`: V variables, S states, G linked factors, E links, M entries of messages, L' of tables and of
+Shapes as in `kernels/links`: V variables, S states, G linked factors, E links, M entries of messages, L' of tables and of
 the levels of structured factors (`besag.model.structured`).
 """
 

@@ -9,6 +9,8 @@ label; all with their values where these are not one (`besag.learn.losses.chains
     b_L = 1,           b_t-1 = T (e_t b_t / c_t)          p(y_t) = a_t b_t
     p(y_t-1, y_t) = a_t-1 T (e_t b_t / c_t)               all times the weight of the sequence, which b carries
 
+The recursion is that of `marginals`, which has to keep what is thrown away here and handles what is ruled out.
+
 Nothing of the size of the data is stored: the work space of one sequence stays in the cache, and the output is the
 gradient: `rows` (R, W), `singles` (S,) and `pairs` (1, W, W), the last to be multiplied by T at the end. W is K padded.
 

@@ -7,6 +7,9 @@ others. With e_t = exp(unary_t - its largest) and T = exp(transition - its large
     a_0 = e_0 / c_0,    a_t = (a_t-1 T) e_t / c_t       log Z = sum_t log c_t + all largest entries taken out
     b_L = 1,            b_t-1 = T (e_t b_t / c_t)       p(y_t) = a_t b_t
 
+The steps of the recursion are those of `besag.infer.trees.kernels.pair_passes`, which goes through a plan of a forest;
+a chain needs none, and no Graph. `gradient` has the recursion fused with sums over features.
+
 probabilities (T, K), or (0, K) if log Z (N,) alone is wanted: then nothing is kept, and there is no backward pass. A
 sequence without a possible labelling has log Z = -inf and probabilities 0; one without tokens has log Z = 0.
 

@@ -7,6 +7,9 @@ f,
     q_f = e_p d_p prod_{g below p, g != f} m_g     d_c(y_c) = sum_{y_p} T(y_p, y_c) q_f(y_p)          downwards
     p(y_c) = u_c d_c / z,     p(y_p, y_c) = T q_f u_c / z,     z = sum_{y_c} u_c(y_c) d_c(y_c)
 
+The recursion is that of `passes`, which takes factors of any arity from lists. Here the number of states is known when
+a kernel is compiled, and that is where the speed comes from (see the end), so that the two have no loop in common.
+
 Two arrays of the size of the answer are enough: `out` holds e until the belief of a variable replaces it, and the slot
 of m_f in `messages` takes q_f once the products without m_f are made (by running products from both sides: no
 division).
