@@ -34,7 +34,7 @@ from besag.infer.trees.kernels.pair_passes import (
     add_outer,
     add_outer_4,
     assign,
-    between,
+    is_lossy,
     multiply,
     multiply_by,
     scale,
@@ -192,7 +192,7 @@ def make_gradient(n_states: int, weighted: int, checked: int) -> Kernel:
                     return s
                 c[t] = 1.0 / total
                 scale(n, a, t, c[t])
-                if checked and between(n, a, t):
+                if checked and is_lossy(n, a, t):
                     return s
                 log_z[s] += highest + math.log(total)
             n_pending = 0

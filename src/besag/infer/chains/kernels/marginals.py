@@ -30,7 +30,7 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
 from besag.infer.chains.kernels.gradient import LOWEST, pad_columns
-from besag.infer.trees.kernels.pair_passes import assign, between, multiply, scale, spread_outwards
+from besag.infer.trees.kernels.pair_passes import assign, is_lossy, multiply, scale, spread_outwards
 from besag.kernels.compile import inlined
 
 Kernel: TypeAlias = Callable[[Array, Array, IntArray, IntArray, int, int, Array, Array, BoolArray], int]
@@ -151,7 +151,7 @@ def make_sums(n_states: int) -> Kernel:
                 scale(n, a, row, 1.0 / total)
                 scale(n, e, row, 1.0 / total)  # not on the way back, where e b alone might underflow
                 value += highest + math.log(total)
-                beyond, before = between(n, a, row), row
+                beyond, before = is_lossy(n, a, row), row
                 if beyond:
                     break
             log_z[s], lost[s] = value, beyond

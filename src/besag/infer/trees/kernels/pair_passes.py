@@ -153,7 +153,7 @@ def join_many(
     for j in range(count - 1, 0, -1):
         total = multiply(n, scratch, j + 1, messages, low + j, scratch, j)
         settle(n, scratch, j, total)
-        if checked and between(n, scratch, j):
+        if checked and is_lossy(n, scratch, j):
             return -1.0
     settle(n, u, i, multiply(n, scratch, 1, messages, low, u, i))
     settle(n, u, i, multiply_by(n, u, i, out, v))
@@ -163,7 +163,7 @@ def join_many(
     for j in range(count):
         settle(n, scratch, j + 1, multiply_by(n, scratch, j + 1, scratch, 0))
         settle(n, scratch, 0, multiply_by(n, scratch, 0, messages, low + j))
-        if checked and (between(n, scratch, j + 1) or between(n, scratch, 0)):
+        if checked and (is_lossy(n, scratch, j + 1) or is_lossy(n, scratch, 0)):
             return -1.0
         assign(n, scratch, j + 1, 1.0, messages, low + j)
     return z
@@ -183,7 +183,7 @@ def settle(n: int, x: Array, i: int, total: float) -> float:
 
 
 @inlined
-def between(n: int, x: Array, i: int) -> bool:
+def is_lossy(n: int, x: Array, i: int) -> bool:
     """Whether x_i has an entry that is neither zero nor safely away from zero."""
     least, found = DELTA * total_of(n, x, i), False
     for c in range(n):
@@ -282,11 +282,11 @@ def make_upward(n_states: int, shared: int, checked: int) -> Callable[..., bool]
             else:
                 total = multiply(n, out, v, messages, low, scratch, 0)
             for k in range(low + 1, high):
-                if checked and between(n, scratch, 0):
+                if checked and is_lossy(n, scratch, 0):
                     return True
                 log_z[component[v]] += settle(n, scratch, 0, total)
                 total = multiply_by(n, scratch, 0, messages, k)
-            if checked and between(n, scratch, 0):
+            if checked and is_lossy(n, scratch, 0):
                 return True
             if i < first_child:
                 log_z[component[v]] += math.log(total) if total > 0.0 else -math.inf
@@ -301,7 +301,7 @@ def make_upward(n_states: int, shared: int, checked: int) -> Callable[..., bool]
                 spread_outwards(n, tables, m >> 1, scratch, 0, messages, k)
             else:
                 collect(n, tables, m >> 1, scratch, 0, messages, k)
-            if checked and between(n, messages, k):
+            if checked and is_lossy(n, messages, k):
                 return True
         return False
 
@@ -359,7 +359,7 @@ def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., boo
             taken = 0.0
             if checked:
                 taken = settle(n, scratch, 0, total_of(n, scratch, 0))
-                if between(n, scratch, 0):
+                if is_lossy(n, scratch, 0):
                     return True
             upper, lower = 2 * n_pending + (m & 1), 2 * n_pending + 1 - (m & 1)
             if low == high:
@@ -367,7 +367,7 @@ def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., boo
             elif low + 1 == high:
                 z, total = join_one(n, out, v, scratch, messages, low, pending, lower)
                 settle(n, messages, low, total)
-                if checked and between(n, messages, low):
+                if checked and is_lossy(n, messages, low):
                     return True
             else:
                 z = join_many(n, checked, out, v, scratch, messages, low, high, pending, lower)
