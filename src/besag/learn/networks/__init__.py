@@ -1,0 +1,1 @@
+"""Bayesian and Markov networks from data: counts, structure."""
