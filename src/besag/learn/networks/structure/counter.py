@@ -24,6 +24,8 @@ from besag.learn.networks.structure.kernels.families import make_additions, make
 from besag.learn.networks.structure.kernels.independence import make_independence
 
 KEPT_BYTES = 2**28  # of numbered configurations, where nobody says
+MOST_CELLS = 250  # of a table, but for the last state of each column, that are counted by words
+MOST_MARKED = 32  # states of a column that is
 CHUNK_ROWS = 2**21  # rows times candidates that are worth a thread
 
 
@@ -49,6 +51,7 @@ class Counter:
         self._kept: OrderedDict[tuple[int, ...], tuple[AnyArray, int]] = OrderedDict()
         whole = np.arange(self.n_rows + 1, dtype=np.float64)
         self._logs = whole * np.log(np.maximum(whole, 1.0)) if weights is None else np.zeros(0)
+        self._marks, self._first = mark_states(codes, cardinalities if weights is None else None)
 
     def configurations(self, variables: Sequence[int]) -> tuple[AnyArray, int]:
         """The numbers (N,) of the joint states of some variables, in ascending order, and how many there are."""
@@ -83,8 +86,8 @@ class Counter:
             part = slice(len(candidates) * chunk // threads, len(candidates) * (chunk + 1) // threads)
             given = pseudocounts[part] if len(pseudocounts) else pseudocounts
             table = self._table(size)
-            data = (self.codes, candidates[part], self.cardinalities, self.weights, self._logs, given, table)
-            run(base, n_ids, k, *data, values[part])
+            data = (self.codes, candidates[part], self.cardinalities, self.weights, self._marks, self._first)
+            run(base, n_ids, k, *data, MOST_CELLS, self._logs, given, table, values[part])
 
         run_chunks(count, threads, threads)
         return values
@@ -113,3 +116,18 @@ class Counter:
                 f"counting column {child} with {len(parents)} parents takes {needed:.0f} bytes, more than "
                 f"memory_limit={self.memory_limit}; set max_parents or max_entries"
             )
+
+
+def mark_states(codes: AnyArray, cardinalities: IntArray | None) -> tuple[AnyArray, IntArray]:
+    """(marks, first) of `kernels.families`; none for weighted rows, where cardinalities are None."""
+    words, first = -(-codes.shape[1] // 64), np.full(len(codes), -1)
+    if cardinalities is None:
+        return np.zeros((0, words), np.uint64), first
+    marked = np.flatnonzero(cardinalities <= MOST_MARKED)
+    first[marked] = np.cumsum(cardinalities[marked]) - cardinalities[marked]
+    marks = np.zeros((int(cardinalities[marked].sum()), 8 * words), np.uint8)
+    for v in marked.tolist():
+        for state in range(int(cardinalities[v])):
+            packed = np.packbits(codes[v] == state, bitorder="little")
+            marks[first[v] + state, : len(packed)] = packed
+    return marks.view("<u8").astype(np.uint64, copy=False), first

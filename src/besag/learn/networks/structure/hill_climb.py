@@ -33,7 +33,7 @@ class HillClimb:
         return climb_from(task, matrix_of(task.constraints.extend(task.names)), self.restarts, self.kicks)
 
 
-def climb_from(task: Task, start: BoolArray, restarts: int, kicks: int, candidates: BoolArray | None = None) -> Outcome:
+def climb_from(task: Task, start: BoolArray, restarts: int, kicks: int = 6, candidates: BoolArray | None = None) -> Outcome:
     """As HillClimb does from some DAG; candidates (V, V): of edges that may be added."""
     walk = Walk(task, start, candidates)
     best, matrix, left = walk.score, walk.matrix.copy(), restarts
@@ -50,8 +50,8 @@ def climb_from(task: Task, start: BoolArray, restarts: int, kicks: int, candidat
         if left == 0:
             return "converged"
         left -= 1
-        walk.go_to(matrix)
-        kick(walk, max(kicks, len(matrix) // kicks))
+        walk.go_to(shuffled(matrix, task) if left % 2 else matrix)
+        kick(walk, 0 if left%2 else max(kicks, len(matrix) // kicks))
         task.note(walk.score, "restart")
         return None
 
@@ -68,3 +68,18 @@ def kick(walk: Walk, n: int) -> None:
             return
         kind, i, j = able[walk.task.rng.integers(len(able))].tolist()
         walk.make(Change(kind, i, j, float(worth[kind, i, j])))
+
+
+def shuffled(matrix: BoolArray, task: Task) -> BoolArray:
+    """A random DAG of the same equivalence class, by reversals of covered edges (Chickering 1995)."""
+    matrix = matrix.copy()
+    for _ in range(4 * int(matrix.sum())):
+        edges = np.argwhere(matrix & ~task.constraints.required & task.constraints.allowed.T)
+        if not len(edges):
+            break
+        i, j = edges[task.rng.integers(len(edges))].tolist()
+        rest = matrix[:, j].copy()
+        rest[i] = False
+        if (rest == matrix[:, i]).all():
+            matrix[i, j], matrix[j, i] = False, True
+    return matrix

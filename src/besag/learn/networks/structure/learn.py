@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import AnyArray, Array, BoolArray, IntArray
-from besag.errors import CapabilityError, ModelError
+from besag.errors import ModelError
 from besag.graph.directed.pdag import PDAG, Edge, number_of
 from besag.infer.iterate import Clock
 from besag.learn.networks.structure.constraints import Edges, read_constraints
@@ -177,9 +177,3 @@ def own_order(columns: AnyArray, sizes: IntArray, weights: Array | None, names: 
         keys.append((round(float((p * np.log(p)).sum()), 9), int(sizes[v]), names[v]))
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
 
-
-def need_target(task: Task, method: str) -> int:
-    """The number of the class; CapabilityError where none was given."""
-    if task.target is None:
-        raise CapabilityError(f"{method} needs target=, the name of the class that it predicts")
-    return task.target

@@ -12,7 +12,14 @@ table has room for observed configurations only. With n_jxc the counts and n_jx 
     marginal likelihood  sum_jx [log G(K a) - log G(K a + n_jx) + sum_c (log G(a + n_jxc) - log G(a))]
 
 with G the gamma function and a the pseudocount of an entry of the CPT. Configurations that no row has add nothing to
-either. Rows go into two tables by turns, so that an increment does not wait for the one before it in the same cell.
+either. A table is filled in one of two ways:
+
+    by rows     each adds 1 to its cell, in two tables by turns, so that no increment waits for the one before it
+    by words    64 rows at a time: the rows of a configuration and those of a state are bits, and the count is that of
+                the bits in both. Faster where cells are few
+
+    marks (S, W) uint64    the rows of each state of each column, row n in bit n mod 64 of word n div 64
+    first (V,)             where the states of a column begin in marks; -1 for one that is counted by rows
 """
 
 from __future__ import annotations
@@ -24,6 +31,8 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
 from besag.kernels.compile import at, inlined
+
+FEWEST = 4  # candidates for which it pays to set bits
 
 
 def make_join() -> Callable[..., int]:
@@ -64,6 +73,43 @@ def tally(base: AnyArray, column: AnyArray, k: int, weights: Array, size: int, t
 
 
 @inlined
+def set_bits(base: AnyArray, bits: AnyArray, totals: IntArray) -> None:
+    """bits (J K, W) of the rows in each configuration, and how many these are."""
+    one, low = np.uint64(1), np.uint64(63)
+    bits[:], totals[:] = np.uint64(0), 0
+    for i in range(len(base)):
+        j = int(base[i])
+        bits[j, i >> 6] |= one << (np.uint64(i) & low)
+        totals[j] += 1
+
+
+@inlined
+def common_bits(a: AnyArray, b: AnyArray) -> int:
+    """How many bits are in both: LLVM makes one instruction of the sums in each word."""
+    pairs, fours, eights = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)
+    bytes_, one, two, four, top = np.uint64(0x0101010101010101), np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
+    total = np.uint64(0)
+    for w in range(len(a)):
+        x = a[w] & b[w]
+        x = x - ((x >> one) & pairs)
+        x = (x & fours) + ((x >> two) & fours)
+        total += (((x + (x >> four)) & eights) * bytes_) >> top
+    return int(total)
+
+
+@inlined
+def tally_words(bits: AnyArray, totals: IntArray, marks: AnyArray, first: int, k: int, table: AnyArray) -> None:
+    """The counts of `tally` from bits; those of the last state are what the others leave."""
+    for j in range(len(totals)):
+        left = totals[j]
+        for x in range(k - 1):
+            count = common_bits(bits[j], marks[first + x]) if left > 0 else 0
+            table[j * k + x] = count
+            left -= count
+        table[j * k + k - 1] = left
+
+
+@inlined
 def log_likelihood(table: AnyArray, n_ids: int, k: int, kx: int, logs: Array) -> float:
     """See the module; logs: n log n for n = 0 .. N, or () for counts that are no whole numbers."""
     total = 0.0
@@ -100,7 +146,7 @@ def marginal_likelihood(table: AnyArray, n_ids: int, k: int, kx: int, pseudocoun
 def make_additions() -> Callable[..., None]:
     """Kernel: values (n,) of the family with each of n candidates added to its parents; -1 adds nothing.
 
-    pseudocounts (n,): of the marginal likelihood, or () for the log-likelihood.
+    pseudocounts (n,): of the marginal likelihood, or () for the log-likelihood. most_cells: that are counted by words.
     """
 
     def additions(
@@ -111,16 +157,27 @@ def make_additions() -> Callable[..., None]:
         candidates: IntArray,
         cardinalities: IntArray,
         weights: Array,
+        marks: AnyArray,
+        first: IntArray,
+        most_cells: int,
         logs: Array,
         pseudocounts: Array,
         table: AnyArray,
         values: Array,
     ) -> None:
         nothing = np.zeros(len(base), codes.dtype)
+        few = len(candidates) >= FEWEST and n_ids * k <= most_cells
+        bits = np.empty((n_ids * k if few else 0, marks.shape[1]), np.uint64)
+        totals = np.empty(len(bits), np.int64)
+        if few:
+            set_bits(base, bits, totals)
         for i in range(len(candidates)):
             x = candidates[i]
             kx = cardinalities[x] if x >= 0 else 1
-            tally(base, codes[x] if x >= 0 else nothing, kx, weights, n_ids * k * kx, table)
+            if few and x >= 0 and first[x] >= 0 and n_ids * k * (kx - 1) <= most_cells:
+                tally_words(bits, totals, marks, first[x], kx, table)
+            else:
+                tally(base, codes[x] if x >= 0 else nothing, kx, weights, n_ids * k * kx, table)
             if len(pseudocounts) > 0:
                 values[i] = marginal_likelihood(table, n_ids, k, kx, pseudocounts[i])
             else:
