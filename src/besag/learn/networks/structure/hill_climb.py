@@ -50,8 +50,7 @@ def climb_from(task: Task, start: BoolArray, restarts: int, kicks: int = 6, cand
         if left == 0:
             return "converged"
         left -= 1
-        walk.go_to(shuffled(matrix, task) if left % 2 else matrix)
-        kick(walk, 0 if left%2 else max(kicks, len(matrix) // kicks))
+        walk.go_to(shuffled(matrix, task))
         task.note(walk.score, "restart")
         return None
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from besag.arrays import Array, BoolArray
+from besag.graph.directed.orientation import order_of
 from besag.learn.networks.structure.task import Task
 
 ROUNDING = 1e-11  # of a score, relative to the score of the empty graph
@@ -49,7 +50,9 @@ class Walk:
         self.matrix = matrix.copy()
         self.own = np.zeros(n)
         self.added, self.removed = np.full((n, n), -np.inf), np.full((n, n), -np.inf)
-        self._close()
+        self.above = np.zeros_like(self.matrix)
+        for v in order_of(self.matrix) or ():
+            self.above[:, v] = self.matrix[:, v] | self.above[:, self.matrix[:, v]].any(axis=1)
         for child in range(n):
             self._count(child)
 
@@ -85,11 +88,10 @@ class Walk:
         """Change the edge."""
         kind, i, j, _ = change
         self.matrix[i, j] = kind == ADD
-        if kind == ADD:
-            self.above |= np.outer(self._with(i, self.above[:, i]), self._with(j, self.above[j]))
-        else:
-            self.matrix[j, i] = kind == REVERSE
-            self._close()
+        if kind != ADD:
+            self._part(j)
+        if kind != REMOVE:
+            self._join(*((i, j) if kind == ADD else (j, i)))
         self._count(j)
         if kind == REVERSE:
             self._count(i)
@@ -98,23 +100,19 @@ class Walk:
         """The change in words."""
         return WORDS[change.kind].format(self.task.names[change.i], self.task.names[change.j])
 
-    def _with(self, v: int, row: BoolArray) -> BoolArray:
-        row = row.copy()
-        row[v] = True
-        return row
+    def _join(self, i: int, j: int) -> None:
+        """The paths that a new edge i -> j makes."""
+        self.matrix[i, j] = True
+        to_i, from_j = self.above[:, i].copy(), self.above[j].copy()
+        to_i[i] = from_j[j] = True
+        self.above |= np.outer(to_i, from_j)
 
-    def _close(self) -> None:
-        """Paths of the DAG, from parents to children."""
-        self.above = np.zeros_like(self.matrix)
-        waiting = self.matrix.sum(axis=0)
-        ready = np.flatnonzero(waiting == 0).tolist()
-        while ready:
-            v = ready.pop()
+    def _part(self, j: int) -> None:
+        """The paths that are left of those to j and beyond, where an edge into it is gone."""
+        below = np.flatnonzero(self.above[j]).tolist()
+        rank = self.above.sum(axis=0)  # a variable has more ancestors than each of them
+        for v in [j, *sorted(below, key=rank.__getitem__)]:
             self.above[:, v] = self.matrix[:, v] | self.above[:, self.matrix[:, v]].any(axis=1)
-            for child in np.flatnonzero(self.matrix[v]).tolist():
-                waiting[child] -= 1
-                if waiting[child] == 0:
-                    ready.append(child)
 
     def _count(self, child: int) -> None:
         """What adding and removing parents of a child is worth."""

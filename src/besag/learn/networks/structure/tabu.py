@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from besag.infer.iterate import Stopped, drive
+from besag.learn.networks.structure.hill_climb import shuffled
 from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.task import Outcome, Task, matrix_of
@@ -22,6 +23,7 @@ class Tabu:
 
     length: int = 10
     patience: int = 100
+    restarts: int = 0
 
     def __post_init__(self) -> None:
         METHODS.check_counts(self, "length", "patience")
@@ -30,15 +32,21 @@ class Tabu:
         """The best DAG on the way."""
         walk = Walk(task, matrix_of(task.constraints.extend(task.names)))
         best, matrix = walk.score, walk.matrix.copy()
-        free_at, step, since = np.zeros(matrix.shape, np.int64), 0, 0
+        free_at, step, since, left = np.zeros(matrix.shape, np.int64), 0, 0, self.restarts
 
         def advance() -> Stopped | None:
-            nonlocal best, matrix, step, since
+            nonlocal best, matrix, step, since, left
             worth = walk.worths()
             held = (free_at > step) & (worth <= best - walk.score + walk.slack)
             change = walk.best(np.where(held, -np.inf, worth))
             if change is None or since >= self.patience:
-                return "converged"
+                if left == 0:
+                    return "converged"
+                walk.go_to(shuffled(matrix, task))
+                left, since = left - 1, 0
+                free_at[:] = 0
+                task.note(walk.score, "restart")
+                return None
             walk.make(change)
             step, since = step + 1, since + 1
             free_at[change.i, change.j] = free_at[change.j, change.i] = step + self.length
