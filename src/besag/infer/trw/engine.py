@@ -347,10 +347,9 @@ class Sweeps:
 
     def averages(self, starts: AnyArray, cells: Array) -> Averages:
         """Sums of factor beliefs; the beliefs themselves go to cells where starts say so."""
-        weights, order = self.setting.problem.weights, self.plan.order
-        by_factor = np.ones(len(order)) if weights is None else weights[self.graph.factor_instances[order]]
-        n_entries = len(self.setting.problem.log_potentials)
-        averages = Averages(freeze(by_factor), np.zeros(n_entries), np.zeros(len(order)))
+        problem, order = self.setting.problem, self.plan.order
+        by_row, by_factor = freeze(np.array(problem.row_weights)), freeze(problem.factor_weights[order])
+        averages = Averages(by_row, by_factor, np.zeros(len(problem.log_potentials)), np.zeros(len(order)))
         kernel_of(make_beliefs, compile=self._compiled())(
             self.plan.links, self.tables, self.totals, self.messages, averages, starts, cells, self.plan.max_size
         )
