@@ -49,6 +49,7 @@ OBJECTIVES: Registry[ObjectiveOptions] = Registry(
     "pseudolikelihood",
     {
         "likelihood": ("besag.learn.losses.likelihood", "LikelihoodOptions"),
+        "marginal_loss": ("besag.learn.losses.marginal_loss", "MarginalLossOptions"),
         "piecewise": ("besag.learn.losses.piecewise", "PiecewiseOptions"),
         "pseudolikelihood": ("besag.learn.losses.pseudolikelihood", "PseudolikelihoodOptions"),
     },
