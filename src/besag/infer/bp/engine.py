@@ -153,7 +153,7 @@ def _kept_kinds(problem: Problem) -> frozenset[int]:
 def _with_map(answer: Result, best: Result) -> Result:
     """Sums and the best labelling in one Result."""
     converged = answer.diagnostics["converged"] and best.diagnostics["converged"]
-    told = answer.diagnostics.extended(converged=converged, seconds=best.diagnostics["seconds"])
+    told = answer.diagnostics.extend(converged=converged, seconds=best.diagnostics["seconds"])
     return replace(answer, codes=best.codes, energies=best.energies, energy_bounds=best.energy_bounds, diagnostics=told)
 
 
@@ -392,7 +392,7 @@ class MessagePassing:
                 passing.of_factors(moments, slots, self._weights(row), stored=False)
         if "log_partition" in want:
             result = replace(result, log_partitions=setting.totals(of_variables, of_factors))
-        result = setting.emptied(replace(result, probabilities=probabilities))
+        result = setting.empty_impossible(replace(result, probabilities=probabilities))
         assert result.probabilities is not None
         result = with_factors(setting, result, result.probabilities, marginals, moments)
         return result if "variables" in want else replace(result, probabilities=None)
@@ -413,7 +413,7 @@ class MessagePassing:
         setting = self.setting
         forest = forest_of(setting.graph)
         order = count_up(setting.graph.n_variables) if forest is None else forest.variables
-        codes = np.array([passing.decoded(order) for passing in self.passing])
+        codes = np.array([passing.decode(order) for passing in self.passing])
         possible = setting.possible
         energies = np.where(possible, setting.energies(codes), math.inf)
         if (energies[possible] == math.inf).any():
