@@ -113,7 +113,8 @@ def test_codes_of_numpy() -> None:
     assert table.types[1].states == ("0", "1", "2")
     assert table.observed().tolist() == [[0, 2], [1, -1], [0, 0]]
     wide = read_table(np.arange(300)[:, None])
-    assert wide.codes[0].dtype == np.uint16 and cells(wide)["0"][-1] == "299"
+    assert wide.codes[0].dtype == np.uint16
+    assert cells(wide)["0"][-1] == "299"
 
 
 def test_declared_states() -> None:
@@ -162,7 +163,7 @@ def test_an_all_missing_column() -> None:
     [
         ([1, -2, 1], "got -2.0 in row 1"),
         ([1, 1], "3 numbers, one a row, got shape"),
-        ([0, 0, 0], "not all be 0"),
+        ([0, 0, 0], "not all be zero"),
         ([1, np.nan, 1], "got nan in row 1"),
         ("abc", "must be numbers"),
     ],
@@ -218,11 +219,14 @@ def test_files_that_cannot_be_read(tmp_path: Any) -> None:
 def test_recoding(dtype: Any) -> None:
     codes = np.array([0, 1, np.iinfo(dtype).max, 1], dtype)
     moved = recoded(codes, np.array([299, 2]), 300)
-    assert moved.tolist() == [299, 2, 0xFFFF, 2] and moved.dtype == np.uint16
+    assert moved.tolist() == [299, 2, 0xFFFF, 2]
+    assert moved.dtype == np.uint16
 
 
 def test_joined_tables_have_the_states_of_all() -> None:
     one, two = read_table({"a": ["x", "z"]}), read_table({"a": ["y", None]}, weights=[2.0, 3.0])
     joined = joined_tables([one, two])
-    assert cells(joined) == {"a": ["x", "z", "y", None]} and joined.types[0].states == ("x", "y", "z")
-    assert joined.weights is not None and joined.weights.tolist() == [1, 1, 2, 3]
+    assert cells(joined) == {"a": ["x", "z", "y", None]}
+    assert joined.types[0].states == ("x", "y", "z")
+    assert joined.weights is not None
+    assert joined.weights.tolist() == [1, 1, 2, 3]

@@ -263,8 +263,10 @@ def test_queries_of_intervals(network: besag.BayesianNetwork) -> None:
     own = network.interval(lambda model: model.marginals(evidence={"wet_grass": "yes"})["rain"], n_models=50)
     assert asked.value == pytest.approx(network.model_.marginals(evidence={"wet_grass": "yes"})["rain"][1])
     for found in (whole, own):
-        assert found.low[1] == pytest.approx(float(asked.low)) and found.high[1] == pytest.approx(float(asked.high))
-    assert repr(asked).startswith("CredibleInterval(0.") and "level=0.95" in repr(whole)
+        assert found.low[1] == pytest.approx(float(asked.low))
+        assert found.high[1] == pytest.approx(float(asked.high))
+    assert repr(asked).startswith("CredibleInterval(0.")
+    assert "level=0.95" in repr(whole)
     with pytest.raises(ModelError, match="level must be"):
         network.interval("rain", 95)
     with pytest.raises(ModelError, match="a query is"):
@@ -278,7 +280,8 @@ def test_files(tmp_path: Path, prior: Any) -> None:
     fitted = besag.BayesianNetwork(TRUE, prior).fit(ROWS)
     fitted.save(tmp_path / "network.npz")
     read = besag.load(tmp_path / "network.npz")
-    assert read.log_likelihood_ == fitted.log_likelihood_ and read.edges_ == fitted.edges_
+    assert read.log_likelihood_ == fitted.log_likelihood_
+    assert read.edges_ == fitted.edges_
     assert np.array_equal(read.predict_proba(ROWS, "rain"), fitted.predict_proba(ROWS, "rain"))
     assert read.sample(30).equals(fitted.sample(30))
     assert np.array_equal(read.sample_models(1)[0].theta, fitted.sample_models(1)[0].theta)
@@ -289,7 +292,8 @@ def test_files(tmp_path: Path, prior: Any) -> None:
 def test_scikit_learn_conventions() -> None:
     fitted = besag.BayesianNetwork(TEXT, "laplace", max_parents=2)
     copy = clone(fitted)
-    assert repr(copy) == repr(fitted) and "prior='laplace'" in repr(fitted)
+    assert repr(copy) == repr(fitted)
+    assert "prior='laplace'" in repr(fitted)
     assert copy.set_params(prior=None).get_params()["max_parents"] == 2
     with pytest.raises(ModelError, match="not fitted"):
         fitted.sample(1)

@@ -16,7 +16,18 @@ from besag.errors import DataError, ModelError
 
 ROWS = besag.data.bundled("asia").sample(600, seed=2)
 X, Y = ROWS.drop(columns="bronc"), ROWS["bronc"]
-FLOATS = "checks that feed floats, which are measurements here and refused: see besag.Discretizer"
+EXCEPTIONS = {  # what scikit-learn's checks ask for, and why it is otherwise here
+    "check_estimators_unfitted": "the error is besag's NotFittedError, since scikit-learn need not be installed",
+    "check_n_features_in_after_fitting": "columns that are absent are missing cells",
+    "check_sample_weight_equivalence_on_dense_data": "floats of few rows: a state that training never had is refused",
+    "check_estimators_empty_data_messages": "another message",
+    "check_estimators_pickle": "floats with missing cells",
+    "check_classifiers_one_label_sample_weights": "one class is nothing to tell apart",
+    "check_classifiers_regression_target": "numbers that are few are classes",
+    "check_supervised_y_2d": "y of one column is taken without a warning",
+    "check_non_transformer_estimators_n_iter": "no iterations where all cells are known",
+    "check_fit2d_1sample": "another message",
+}
 
 
 def test_naive_is_categorical_naive_bayes() -> None:
@@ -26,7 +37,8 @@ def test_naive_is_categorical_naive_bayes() -> None:
     theirs.fit(codes, Y.astype(str))
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(codes), atol=1e-12)
     assert ours.score(X, Y) == pytest.approx(theirs.score(codes, Y.astype(str)))
-    assert ours.classes_.tolist() == ["no", "yes"] and ours.n_features_in_ == 7
+    assert ours.classes_.tolist() == ["no", "yes"]
+    assert ours.n_features_in_ == 7
 
 
 def test_missing_cells_are_summed_out() -> None:
@@ -82,12 +94,9 @@ def test_bad_input(options: Any, y: Any, match: str) -> None:
 
 
 def test_scikit_learns_checks() -> None:
-    """All checks pass but those that feed floats of many values, and those that ask for scikit-learn's own messages."""
     assert is_classifier(besag.BayesianNetworkClassifier())
-    results = check_estimator(besag.BayesianNetworkClassifier(), on_fail=None, on_skip=None)
+    with pytest.warns(UserWarning, match="does not inherit"):
+        results = check_estimator(besag.BayesianNetworkClassifier(), on_fail=None, on_skip=None)
     failed = {result["check_name"] for result in results if result["status"] == "failed"}
-    assert failed <= EXCEPTIONS, failed - EXCEPTIONS
-    assert sum(result["status"] == "passed" for result in results) > 15
-
-
-EXCEPTIONS: set[str] = set()
+    assert failed <= set(EXCEPTIONS), failed - set(EXCEPTIONS)
+    assert sum(result["status"] == "passed" for result in results) > 40

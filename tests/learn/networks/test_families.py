@@ -58,5 +58,5 @@ def test_states_spread_over_several_tables(forced: Any, monkeypatch: Any) -> Non
 
 def test_too_large() -> None:
     codes = columns(10, 0.0, 0)
-    with pytest.raises(TooLargeError, match="tables of .* counts would take"):
+    with pytest.raises(TooLargeError, match=r"tables of .* counts would take"):
         count_families(codes, SIZES * 100, [(0, 1, 2, 3, 4)])

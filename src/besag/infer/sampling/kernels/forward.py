@@ -17,6 +17,8 @@ from besag.kernels.compile import at, inlined
 from besag.kernels.random import stream, uniform
 
 BLOCK = 1024
+BITS_63 = 2**63 - 1
+HALF = 2**62
 
 
 def make_forward() -> Callable[..., None]:
@@ -40,7 +42,7 @@ def make_forward() -> Callable[..., None]:
         for start in range(first, last, BLOCK):
             n = min(BLOCK, last - start)
             for i in range(n):
-                seeds[i] = stream(key, 0, start + i)
+                seeds[i] = signed(stream(key, 0, start + i))
             for v in order:
                 draw_uniforms(seeds, v, n, uniforms)
                 for i in range(n):
@@ -58,10 +60,17 @@ def make_forward() -> Callable[..., None]:
 
 
 @inlined
+def signed(word: int) -> int:
+    """The low 64 bits of a word as an int64, which plain Python's whole numbers are not."""
+    sign = (word >> 63) & 1
+    return (word & BITS_63) - sign * HALF - sign * HALF
+
+
+@inlined
 def draw_uniforms(seeds: IntArray, variable: int, n: int, uniforms: Array) -> None:
     """Number `variable` of each stream."""
     for i in range(n):
-        uniforms[i] = uniform(seeds[i], variable)
+        uniforms[i] = uniform(int(seeds[i]), variable)
 
 
 @inlined
