@@ -34,7 +34,7 @@ class History:
 
     went_back: how many of the last rows are no iterations, but the way back to a theta that was left behind. held_out:
     the loss on held-out data at each row, where there are some. has_value: False for objectives with a gradient only,
-    whose rows have nan in place of values.
+    whose rows have nan in place of values. columns: what else is known of each row, by name.
     """
 
     rows: list[Iteration] = field(default_factory=list)
@@ -43,6 +43,7 @@ class History:
     went_back: int = 0
     held_out: list[float] = field(default_factory=list)
     has_value: bool = True
+    columns: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def converged(self) -> bool:
@@ -77,9 +78,10 @@ class History:
         self.went_back += 1
 
     def to_frame(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step, held_out; without those of which there are none."""
+        """Columns iteration, seconds, value, grad_norm, step, held_out, and more; without those that are empty."""
         import pandas as pd
 
         frame = pd.DataFrame(self.rows, columns=list(Iteration._fields))
         frame = frame if self.has_value else frame.drop(columns="value")
-        return frame.assign(held_out=self.held_out) if self.held_out else frame
+        more = {"held_out": self.held_out} | self.columns
+        return frame.assign(**{name: values for name, values in more.items() if values})
