@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -72,6 +72,12 @@ class History:
         self.rows.append(row)
         return row
 
+    def note(self, more: Mapping[str, float]) -> None:
+        """What else is known of the last row, by column; rows of which nothing was noted have nan."""
+        for name, value in more.items():
+            column = self.columns.setdefault(name, [])
+            column += [math.nan] * (len(self.rows) - 1 - len(column)) + [value]
+
     def go_back(self, value: float, grad_norm: float) -> None:
         """A last row, of step 0, for a theta that was left behind."""
         self.add(value, grad_norm, 0.0)
@@ -84,4 +90,5 @@ class History:
         frame = pd.DataFrame(self.rows, columns=list(Iteration._fields))
         frame = frame if self.has_value else frame.drop(columns="value")
         more = {"held_out": self.held_out} | self.columns
-        return frame.assign(**{name: values for name, values in more.items() if values})
+        padded = {name: values + [math.nan] * (len(frame) - len(values)) for name, values in more.items() if values}
+        return frame.assign(**padded)

@@ -132,6 +132,8 @@ def _fit(model: Model, best: Ending) -> Fit:
     )
     if not is_exact:
         text = "a step of EM was not exact: parameters and log-likelihood are those of an approximation"
+        if history.stopped == "no_progress":
+            text += "; it ended because no model has the moments that the E-step found"
         warn(ApproximationWarning(text))
     elif best.rounds.options.tolerance > 0:
         warn_of_end("EM", history, f"give it more, as in max_iterations={2 * max(history.n_iterations, 1)}")

@@ -26,6 +26,11 @@ from besag.learn.objective import Total
 from besag.learn.optimisers.lbfgs import LBFGS
 from besag.learn.penalty import penalty_of
 
+MATCHED, FAR = (
+    0.01,
+    30.0,
+)  # theta has gone so far, and this part of the difference of moments is left: no model has them
+
 
 @dataclass(frozen=True, slots=True)
 class ExactMatching:
@@ -46,25 +51,27 @@ class ExactMatching:
 
 
 class Whole:
-    """All instances as one part, whose statistics are given."""
+    """All instances, in parts that stay as they are."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.part = batch
+    def __init__(self, parts: list[Batch]) -> None:
+        self.parts = parts
 
     def __len__(self) -> int:
-        return len(self.part)
+        return len(self.parts[0])
 
     def shards(self) -> Sequence[Batch]:
-        """The one part."""
-        return [self.part]
+        """The parts."""
+        return self.parts
 
     def batch(self, instances: IntArray) -> Batch:
-        """Some instances by number."""
-        return self.part.take(instances)
+        """Some instances of the first part by number."""
+        return self.parts[0].take(instances)
 
 
 class Free:
     """What M-steps share that know log Z by an engine."""
+
+    draws = False
 
     def __init__(self, visible: Visible, engine: str | Engine, n_threads: int | None) -> None:
         self.visible, self.n_threads, self.is_exact = visible, n_threads, True
@@ -85,12 +92,15 @@ class Matching(Free):
         Free.__init__(self, visible, options.engine, n_threads)
         self.method = LBFGS(tolerance=options.tolerance, max_iterations=options.max_iterations)
 
-    def maximise(self, numbers: Numbers, moments: Array, rng: np.random.Generator) -> Numbers:
+    def maximise(self, numbers: Numbers, moments: Array, rng: np.random.Generator) -> Numbers | None:
         """Theta with these moments."""
         loss = Projection(self.engine, numbers.support, moments=moments)
         penalty = penalty_of(self.visible.model.layout)
-        total = Total(loss, Whole(self.visible.batch), penalty, n_threads=self.n_threads)
+        total = Total(loss, Whole([self.visible.batch]), penalty, n_threads=self.n_threads)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            theta, _, _ = self.method.minimize(total, numbers.theta)
+            theta, history, _ = self.method.minimize(total, numbers.theta)
+        first, last = history.rows[0].grad_norm, history.rows[-1].grad_norm
+        if not history.converged and last > MATCHED * first and np.abs(theta - numbers.theta).max() > FAR:
+            return None
         return Numbers(theta, numbers.support)

@@ -76,6 +76,8 @@ class Rounds(Method):
         before = numbers_at(point)
         asked = self._with_prior(point.kept["moments"])
         after = self.m_step.maximise(before, asked, np.random.default_rng([self.seed, point.iteration, 1]))
+        if after is None:
+            return self._point(point.iteration + 1, before, math.nan, point.kept)._replace(step=0.0)
         h = point.kept["h"] + self._log_prior(before)
         dual = dot(asked, after.theta - before.theta) - h  # <mu, u> - <mu, u'> - h, and W g(u') to come
         return self._point(point.iteration + 1, after, dual, point.kept)
@@ -105,7 +107,7 @@ class Rounds(Method):
         return 0.0 if self.prior is None else -dot(self.prior, numbers.theta)
 
     def is_converged(self, point: Point, rows: list[Iteration]) -> bool:
-        if len(rows) < 2 or not math.isfinite(point.value):
+        if len(rows) < 2 or self.m_step.draws or point.step == 0 or not math.isfinite(point.value):
             return False
         gain = rows[-2].value - point.value
         return abs(gain) <= self.options.tolerance * max(1.0, abs(point.value))

@@ -62,12 +62,16 @@ class EStep(Protocol):
 
 
 class MStep(Protocol):
-    """At work on some data. is_exact: whether it finds the maximum itself."""
+    """At work on some data. is_exact: whether it finds the maximum itself. draws: whether it depends on chance."""
 
     is_exact: bool
+    draws: bool
 
-    def maximise(self, numbers: Numbers, moments: Array, rng: np.random.Generator) -> Numbers:
-        """The model whose moments are mu (P,), those of the prior counts among them; begins with `numbers`."""
+    def maximise(self, numbers: Numbers, moments: Array, rng: np.random.Generator) -> Numbers | None:
+        """The model whose moments are mu (P,), those of the prior counts among them; begins with `numbers`.
+
+        None where no model has them: estimates of moments need not be moments of any distribution.
+        """
 
     def look(self, numbers: Numbers, moments: Array, rng: np.random.Generator) -> tuple[float | None, Array]:
         """W log Z, 003's g times W, None where nobody can tell; and mu - W E[phi] (P,), in the step's coordinates."""
@@ -103,6 +107,11 @@ M_STEPS: Registry[MStepOptions] = Registry(
     "at_work",
     "exact",
     {
+        "bp": ("besag.learn.hidden.inner", "BPMatching"),
+        "contrastive_divergence": ("besag.learn.hidden.inner", "ContrastiveMatching"),
         "exact": ("besag.learn.hidden.matching", "ExactMatching"),
+        "gibbs": ("besag.learn.hidden.inner", "GibbsMatching"),
+        "pcd": ("besag.learn.hidden.inner", "PCDMatching"),
+        "pseudolikelihood": ("besag.learn.hidden.completions", "PseudolikelihoodMatching"),
     },
 )

@@ -35,7 +35,7 @@ def _is_plain(group: FactorGroup) -> bool:
 class Tables:
     """The closed form at work."""
 
-    is_exact = True
+    is_exact, draws = True, False
 
     def __init__(self, model: Model) -> None:
         self.model = model

@@ -48,7 +48,9 @@ OBJECTIVES: Registry[ObjectiveOptions] = Registry(
     "at_work",
     "pseudolikelihood",
     {
+        "contrastive_divergence": ("besag.learn.losses.contrastive", "ContrastiveDivergenceOptions"),
         "likelihood": ("besag.learn.losses.likelihood", "LikelihoodOptions"),
+        "pcd": ("besag.learn.losses.contrastive", "PCDOptions"),
         "piecewise": ("besag.learn.losses.piecewise", "PiecewiseOptions"),
         "pseudolikelihood": ("besag.learn.losses.pseudolikelihood", "PseudolikelihoodOptions"),
     },

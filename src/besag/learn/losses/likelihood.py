@@ -212,13 +212,13 @@ def is_complete(batch: Batch) -> BoolArray:
     return np.asarray(unknown[offsets[1:]] == unknown[offsets[:-1]])
 
 
-def hidden_part(batch: Batch) -> Batch | None:
-    """The instances with unknown labels."""
+def hidden_part(batch: Batch, *, merge: bool = True) -> Batch | None:
+    """The instances with unknown labels; merge: equal rows into one."""
     complete = is_complete(batch)
     if complete.all():
         return None
     hidden = batch.take(np.flatnonzero(~complete))
-    return _merged(hidden) if hidden.is_rows else hidden
+    return _merged(hidden) if hidden.is_rows and merge else hidden
 
 
 def _merged(batch: Batch) -> Batch:
