@@ -53,8 +53,10 @@ OBJECTIVES: Registry[ObjectiveOptions] = Registry(
     "at_work",
     "pseudolikelihood",
     {
+        "contrastive_divergence": ("besag.learn.losses.contrastive", "ContrastiveDivergenceOptions"),
         "likelihood": ("besag.learn.losses.likelihood", "LikelihoodOptions"),
         "marginal_loss": ("besag.learn.losses.marginal_loss", "MarginalLossOptions"),
+        "pcd": ("besag.learn.losses.contrastive", "PCDOptions"),
         "piecewise": ("besag.learn.losses.piecewise", "PiecewiseOptions"),
         "pseudolikelihood": ("besag.learn.losses.pseudolikelihood", "PseudolikelihoodOptions"),
     },
