@@ -13,6 +13,8 @@ X (N, S) one-hot columns minus their means, S = sum of K; W (S, S) of blocks, 0 
 path is chosen by the extended BIC (Barber and Drton 2015):
 
     -2 sum log p  +  log(N) d  +  4 gamma log(V) d       d: the sum of (K_u - 1)(K_v - 1) over blocks that are not 0
+
+where p is fitted again with these blocks and no penalty, which would draw the likelihood of few blocks down most.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from besag.infer.iterate import Clock, Stopped, drive
 from besag.learn.networks.structure.learn import check_weights, read_columns
 from besag.registry import is_number
 
-SMALLEST = 0.01  # strength of the path, as a share of the largest
+SMALLEST = 0.03  # strength of the path, as a share of the largest
 STEPS = 500  # for one strength
 
 
@@ -73,7 +75,7 @@ def select_neighbourhoods(
     names: Iterable[str] | None = None,
     strengths: int | Sequence[float] = 20,
     gamma: float = 0.25,
-    tolerance: float = 1e-5,
+    tolerance: float = 1e-4,
     time_limit: float | None = None,
 ) -> NeighbourhoodPath:
     """The path of neighbourhoods of V columns of codes (N,). strengths: how many, or which. gamma: of the extended BIC.
@@ -98,12 +100,12 @@ def select_neighbourhoods(
             return "converged"
         fit.solve(float(path[len(norms)]), clock)
         norms.append(fit.norms())
-        ebic.append(fit.ebic())
+        ebic.append(fit.ebic(clock))
         return None
 
     stopped = drive(advance)
     if not norms:  # nothing is joined at the largest strength
-        norms, ebic = [np.zeros((len(sizes),) * 2)], [fit.ebic()]
+        norms, ebic = [np.zeros((len(sizes),) * 2)], [np.inf]
     return NeighbourhoodPath(known, path[: len(norms)], np.array(norms), np.array(ebic), stopped)
 
 
@@ -134,22 +136,27 @@ class Regressions:
         raise CapabilityError(f"strengths must be numbers above 0, or how many of them, got {asked!r}")
 
     def solve(self, strength: float, clock: Clock) -> None:
-        """Steps until weights change by less than the tolerance."""
-        ahead_w, ahead_b, pace = self.weights, self.biases, 1.0
+        """The weights at a strength, from where they are."""
+        self.weights, self.biases = self._minimum(strength, np.ones(self.scale.shape), clock)
+
+    def _minimum(self, strength: float, allowed: Array, clock: Clock) -> tuple[Array, Array]:
+        """Steps until weights change by less than the tolerance; allowed (V, V): blocks that may be there."""
+        weights, biases, pace = self.weights, self.biases, 1.0
+        ahead_w, ahead_b = weights, biases
         for _ in range(STEPS):
             clock.look()
             _, slope = self.value_and_slope(ahead_w, ahead_b)
-            weights = self._shrunk(ahead_w - self.step * slope, self.step * strength)
-            biases = ahead_b - self._bias_slope * 1.0
-            change = float(np.abs(weights - self.weights).max(initial=0.0) + np.abs(biases - self.biases).max())
-            uphill = float(((ahead_w - weights) * (weights - self.weights)).sum())
-            following = 1.0 if uphill > 0 else 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * pace * pace))
-            momentum = 0.0 if uphill > 0 else (pace - 1.0) / following
-            ahead_w = weights + momentum * (weights - self.weights)
-            ahead_b = biases + momentum * (biases - self.biases)
-            self.weights, self.biases, pace = weights, biases, following
-            if change < self.tolerance:
+            new_w = self._shrunk(ahead_w - self.step * slope, self.step * strength, allowed)
+            new_b = ahead_b - self._bias_slope
+            change_w, change_b = new_w - weights, new_b - biases
+            uphill = float(((ahead_w - new_w) * change_w).sum()) > 0  # then momentum begins anew (O'Donoghue, Candes)
+            following = 1.0 if uphill else 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * pace * pace))
+            momentum = 0.0 if uphill else (pace - 1.0) / following
+            weights, biases, pace = new_w, new_b, following
+            ahead_w, ahead_b = weights + momentum * change_w, biases + momentum * change_b
+            if max(np.abs(change_w).max(initial=0.0), np.abs(change_b).max()) < self.tolerance:
                 break
+        return weights, biases
 
     def value_and_slope(self, weights: Array, biases: Array) -> tuple[float, Array]:
         """sum log p of all variables over N, and the slope of its negative in the weights; that in biases is kept."""
@@ -168,17 +175,18 @@ class Regressions:
         """|W_uv| (V, V)."""
         return self._norms_of(self.weights)
 
-    def ebic(self) -> float:
-        """The extended BIC of the weights as they are."""
-        value, _ = self.value_and_slope(self.weights, self.biases)
-        freedom = float((self.scale**2)[self.norms() > 0].sum())
+    def ebic(self, clock: Clock) -> float:
+        """The extended BIC of the blocks that are there."""
+        there = self.norms() > 0
+        value, _ = self.value_and_slope(*self._minimum(0.0, 1.0 * there, clock))
+        freedom = float((self.scale**2)[there].sum())
         return -2 * self.total * value + freedom * (np.log(self.total) + 4 * self.gamma * np.log(len(self.sizes)))
 
     def _norms_of(self, blocks: Array) -> Array:
         squares = np.add.reduceat(np.add.reduceat(blocks**2, self.starts, axis=0), self.starts, axis=1)
         return np.asarray(np.sqrt(squares))
 
-    def _shrunk(self, blocks: Array, by: float) -> Array:
+    def _shrunk(self, blocks: Array, by: float, allowed: Array) -> Array:
         norms = self._norms_of(blocks)
-        factor = np.maximum(0.0, 1.0 - by * self.scale / np.maximum(norms, 1e-300))
+        factor = allowed * np.maximum(0.0, 1.0 - by * self.scale / np.maximum(norms, 1e-300))
         return np.asarray(blocks * factor[self.of_state][:, self.of_state])
