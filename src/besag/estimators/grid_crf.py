@@ -33,6 +33,7 @@ from besag.data.label_arrays import find_classes
 from besag.data.unions import FactorArrays, union_graph
 from besag.errors import ModelError
 from besag.estimators.base import check_choice
+from besag.estimators.class_weights import ClassWeight
 from besag.estimators.structured import Form, StructuredCRF, split
 from besag.graph.graph import Graph
 from besag.infer.engine import Engine
@@ -129,6 +130,8 @@ class GridCRF(StructuredCRF):
     pairwise: "potts", "contrast" or "table", see `besag.estimators.grid_crf`. connectivity: 4 or 8 neighbours.
     objective: "pseudolikelihood", "piecewise", "likelihood[engine=bp]", ... decode: "map", the most probable labelling,
     or "marginal", the most probable label of each pixel; engine: what predicts. n_jobs: threads, None = all cores.
+    class_weight: {label: weight} of the terms of pixels with that label, "balanced" for one over their frequency; of
+    objectives that are sums over pixels. verbose: tell on stderr how far the fit has come.
 
     >>> import numpy as np
     >>> image = np.random.default_rng(0).normal(size=(8, 8, 1)) + np.arange(8)[:, None, None] - 3.5
@@ -149,16 +152,19 @@ class GridCRF(StructuredCRF):
         engine: str | Engine = "auto",
         decode: str = "map",
         ignore_label: Any = None,
-        optimizer: str | Optimizer = "lbfgs",
+        class_weight: ClassWeight = None,
+        optimizer: str | Optimizer = "lbfgs[relative_decrease=1e-5]",
         max_iter: int = 1000,
         tol: float = 1e-5,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.pairwise, self.connectivity, self.objective = pairwise, connectivity, objective
         self.l1, self.l2, self.engine, self.decode, self.ignore_label = l1, l2, engine, decode, ignore_label
         self.optimizer, self.max_iter, self.tol = optimizer, max_iter, tol
-        self.time_limit, self.n_jobs = time_limit, n_jobs
+        self.class_weight = class_weight
+        self.time_limit, self.n_jobs, self.verbose = time_limit, n_jobs, verbose
 
     def fit(
         self,

@@ -117,15 +117,17 @@ class MultiLabelCRF(StructuredCRF):
         l2: float = 1.0,
         engine: str | Engine = "auto",
         decode: str = "map",
-        optimizer: str | Optimizer = "lbfgs",
+        optimizer: str | Optimizer = "lbfgs[relative_decrease=1e-5]",
         max_iter: int = 1000,
         tol: float = 1e-5,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.structure, self.objective, self.l1, self.l2 = structure, objective, l1, l2
         self.engine, self.decode, self.optimizer = engine, decode, optimizer
-        self.max_iter, self.tol, self.time_limit, self.n_jobs = max_iter, tol, time_limit, n_jobs
+        self.max_iter, self.tol, self.time_limit = max_iter, tol, time_limit
+        self.n_jobs, self.verbose = n_jobs, verbose
 
     def fit(
         self,

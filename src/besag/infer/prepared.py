@@ -140,7 +140,7 @@ class Prepared:
         evidence = self.given.evidence
         return Result(self.graph, bound, Diagnostics(), evidence.batched, evidence.index)
 
-    def emptied(self, result: Result) -> Result:
+    def empty_impossible(self, result: Result) -> Result:
         """The result with log Z = -inf, for certain, and nothing but zeros where no labelling is possible."""
         if self.possible.all():
             return result

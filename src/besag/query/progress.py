@@ -30,6 +30,10 @@ class Progress:
             line += f", log Z {float(np.sum(result.log_partitions)):.6g}"
         if told["residual"] is not None and np.isfinite(told["residual"]):
             line += f", residual {told['residual']:.2g}"
+        self.write(line)
+
+    def write(self, line: str) -> None:
+        """Show a line, on a terminal in place of the last one."""
         over = sys.stderr.isatty()
         sys.stderr.write(f"\r{line:<78}" if over else f"{line}\n")
         sys.stderr.flush()

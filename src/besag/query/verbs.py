@@ -131,7 +131,7 @@ def clamp(model: Model, indices: list[int], base: Evidence, options: Options) ->
         result = engine.infer(problem, want, rng=rng, time_limit=time_limit)
     values = np.full(len(rows), -np.inf)
     values[agrees] = result.log_partitions
-    told = result.diagnostics.extended(rows=base.n_rows)
+    told = result.diagnostics.extend(rows=base.n_rows)
     answer = replace(result, batched=base.batched, index=base.index, diagnostics=told)
     return values.reshape(base.n_rows, len(states)), states, answer
 

@@ -404,7 +404,7 @@ def test_an_interrupt_is_told_though_an_earlier_estimate_is_taken(monkeypatch: p
 
     def cut(self: Any, *given: Any, **more: Any) -> Result:
         result = infer(self, *given, **more)
-        return replace(result, diagnostics=result.diagnostics.extended(converged=False, stopped="interrupted"))
+        return replace(result, diagnostics=result.diagnostics.extend(converged=False, stopped="interrupted"))
 
     infer = JoinGraph.infer
     with monkeypatch.context() as patch:
@@ -421,7 +421,7 @@ def test_an_interrupt_is_told_though_the_first_labelling_is_taken(monkeypatch: p
 
     def cut(self: BP, *given: Any, **more: Any) -> Result:
         result, stopped = infer(self, *given, **more), "interrupted" if self.damping else "max_iterations"
-        return replace(result, diagnostics=result.diagnostics.extended(converged=False, stopped=stopped))
+        return replace(result, diagnostics=result.diagnostics.extend(converged=False, stopped=stopped))
 
     monkeypatch.setattr(BP, "infer", cut)
     monkeypatch.setattr(approximate, "choose_labelling", lambda one, other: one)

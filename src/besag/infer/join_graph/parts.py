@@ -239,9 +239,9 @@ class FreePart:
         chain = self.chain
         if chain is None or self.exact:
             return 0.0
-        restore, before = chain.saved(), self.probabilities
+        restore, before = chain.save(), self.probabilities
         try:
-            chain.again(self.damping)
+            chain.pass_again(self.damping)
             found = self._read(chain)
         except OutOfTimeError:
             restore()

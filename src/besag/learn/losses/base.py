@@ -49,6 +49,7 @@ OBJECTIVES: Registry[ObjectiveOptions] = Registry(
     "pseudolikelihood",
     {
         "likelihood": ("besag.learn.losses.likelihood", "LikelihoodOptions"),
+        "marginal_loss": ("besag.learn.losses.marginal_loss", "MarginalLossOptions"),
         "piecewise": ("besag.learn.losses.piecewise", "PiecewiseOptions"),
         "pseudolikelihood": ("besag.learn.losses.pseudolikelihood", "PseudolikelihoodOptions"),
     },
@@ -59,12 +60,14 @@ class Loss:
     """What losses share; `value_and_grad` is the one method that each has to have.
 
     surrogate: the name of what stands in for the likelihood. is_exact: whether inference inside of it was. has_value:
-    whether it has a value besides the gradient.
+    whether it has a value besides the gradient. weighs_variables: whether it is a sum over single variables, each of
+    which may have a weight, `Batch.variable_weights`.
     """
 
     __slots__ = ()
     surrogate: str | None = None
     has_value: bool = True
+    weighs_variables: bool = False
 
     @property
     def is_exact(self) -> bool:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_edge_strengths(edges: EdgeStrengths, path: File | None = None, *, threshold: float | None = None) -> Figure:
+def draw_bootstrap(edges: EdgeStrengths, path: File | None = None, *, threshold: float | None = None) -> Figure:
     """The share of pairs that are at most so strong, and the threshold: the one that `edges` finds, or one given.
 
     >>> import besag.plot
     >>> frame = besag.data.bundled("sprinkler").sample(300, seed=0)
-    >>> figure = besag.plot.draw_edge_strengths(besag.bootstrap_edges(frame, 5))
+    >>> figure = besag.plot.draw_bootstrap(besag.bootstrap_edges(frame, 5))
     """
     if not isinstance(edges, EdgeStrengths):
         raise ModelError(f"expected what besag.bootstrap_edges gives, got {type(edges).__name__}")
