@@ -1,36 +1,56 @@
-"""Structure from a table with missing cells: completing rows and learning the structure, in turns (Friedman 1998).
+"""Structure from rows with missing cells: completing rows and learning the structure, in turns (Friedman 1998).
 
     E    each row with a missing cell is completed m times, by draws from p(missing | observed) of the network as it
          stands, and each of these counts 1/m
-    M    the CPTs that fit the completed rows best, a pseudocount of 1/2 added to each entry, and the structure of the
-         highest score on them
+    M    the CPTs that fit the completed rows best, 1/2 added to each count, and the structure of the highest score
 
-It begins with the structure that complete rows, each column filled by draws from its own values, give. The draws of an
+It begins with the structure of rows whose cells are filled by draws from the others of their columns. The draws of an
 iteration depend on its number and the seed alone. It ends where a structure comes back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
-from besag.data.tables.code_table import CodeTable
-from besag.data.tables.reading import refuse_no_rows
-from besag.errors import CapabilityError
 from besag.graph.evidence import Evidence
 from besag.infer.iterate import Clock, Stopped, drive
 from besag.learn.networks.families import count_families
 from besag.learn.networks.structure.learn import LearnedStructure, learn_structure
-from besag.learn.networks.structure.task import SearchStep
+from besag.learn.networks.structure.methods import METHODS
+from besag.learn.networks.structure.task import Outcome, SearchStep, Task
 from besag.model.bayes import from_parents
 from besag.model.model import Model
-from besag.registry import is_whole
+from besag.model.variable import Variables, number_states
 
-if TYPE_CHECKING:
-    from besag.learn.networks.structure.task import StructureMethod
+
+@dataclass(frozen=True)
+class StructuralEM:
+    """method: of complete rows, with options in the text. draws: m. max_iterations: after the first structure."""
+
+    method: str = "hill_climb"
+    draws: int = 5
+    max_iterations: int = 10
+
+    def __post_init__(self) -> None:
+        METHODS.check_counts(self, "draws", "max_iterations")
+
+    def learn(self, task: Task) -> Outcome:
+        """Of complete rows: as the method."""
+        return METHODS.read(self.method).learn(task)
+
+    def learn_incomplete(
+        self, rows: IntArray, sizes: IntArray, weights: Array | None, options: Mapping[str, Any]
+    ) -> LearnedStructure:
+        """From codes (N, V), -1 = missing; options: of `learn_structure`. The score is of rows as completed last."""
+        turns = _Turns(self, rows, sizes, weights, options)
+        turns.learn(turns.filled())
+        stopped = drive(turns.advance)
+        return replace(turns.found, rows=tuple(turns.rows), stopped=stopped)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,102 +61,79 @@ class Completed:
     weights: Array
 
 
-def structural_em(
-    table: CodeTable,
-    *,
-    method: str | StructureMethod = "hill_climb",
-    n_draws: int = 5,
-    max_iterations: int = 10,
-    random_state: int = 0,
-    time_limit: float | None = None,
-    **options: Any,
-) -> LearnedStructure:
-    """As `learn_structure`, whose options it takes, from a table with missing cells; the score is of completed rows."""
-    refuse_no_rows(table)
-    for name, value in (("n_draws", n_draws), ("max_iterations", max_iterations)):
-        if not is_whole(value) or value < 1:
-            raise CapabilityError(f"{name} must be a whole number of at least 1, got {value!r}")
-    turn = _Turns(table, n_draws, random_state, Clock(time_limit), max_iterations)
-    turn.options = {"names": table.names, "method": method, "random_state": random_state, **options}
-    turn.learn(turn.filled())
-    stopped = drive(turn.advance)
-    return replace(turn.found, rows=tuple(turn.rows), stopped=stopped)
-
-
 class _Turns:
     """The search as it stands."""
 
     found: LearnedStructure
+    data: Completed
 
-    def __init__(self, table: CodeTable, n_draws: int, seed: int, clock: Clock, most: int) -> None:
-        self.table, self.n_draws, self.seed, self.clock, self.most = table, n_draws, seed, clock, most
-        self.options: dict[str, Any] = {}
+    def __init__(
+        self, way: StructuralEM, rows: IntArray, sizes: IntArray, weights: Array | None, options: Mapping[str, Any]
+    ) -> None:
+        self.way, self.observed, self.sizes = way, rows, sizes
+        self.weights = np.ones(len(rows)) if weights is None else weights
+        self.options = {**options, "method": way.method, "progress": False, "on_step": None}
+        self.seed, self.clock = int(options["random_state"]), Clock(options["time_limit"])
+        self.incomplete = (rows < 0).any(axis=1)
         self.rows: list[SearchStep] = []
         self.seen = set[bytes]()
-        self.incomplete = table.incomplete()
-        self.observed = table.observed()
+        self.tell = options["on_step"]
 
     def advance(self) -> Stopped | None:
         """An iteration."""
-        if not self.incomplete.any() or self.found.cpdag.matrix.tobytes() in self.seen:
+        form = self.found.cpdag.matrix.tobytes()
+        if not self.incomplete.any() or form in self.seen:
             return "converged"
-        if len(self.rows) > self.most:
+        if len(self.rows) > self.way.max_iterations:
             return "max_iterations"
         self.clock.look()
-        self.seen.add(self.found.cpdag.matrix.tobytes())
-        data = self.completed(self.model())
-        self.learn(data)
+        self.seen.add(form)
+        self.learn(self.completed(self.model()))
         return None
 
     def learn(self, data: Completed) -> None:
         """The structure of the highest score on completed rows."""
-        self.data = data
         left = None if self.clock.left == np.inf else max(self.clock.left, 0.0)
-        self.found = learn_structure(
-            data.codes, self.table.cardinalities, data.weights, time_limit=left, **self.options
-        )
-        row = SearchStep(len(self.rows), self.clock.seconds, self.found.score, f"{len(self.found.edges)} edges")
-        self.rows.append(row)
-        if self.found.stopped == "interrupted":
+        found = learn_structure(data.codes, self.sizes, data.weights, **{**self.options, "time_limit": left})
+        if found.stopped == "interrupted" and self.rows:
             raise KeyboardInterrupt
+        self.data, self.found = data, found
+        self.rows.append(SearchStep(len(self.rows), self.clock.seconds, found.score, f"{len(found.edges)} edges"))
+        if self.tell is not None:
+            self.tell(self.rows[-1])
 
     def model(self) -> Model:
         """The network with the CPTs of the rows as they were completed last."""
-        variables, parents = self.table.variables, [list(above) for above in self.found.parents]
+        names, parents = self.found.graph.names, [list(above) for above in self.found.parents]
+        variables = Variables.from_states(
+            {name: number_states(int(k)) for name, k in zip(names, self.sizes, strict=True)}
+        )
         scopes = [(*above, child) for child, above in enumerate(parents)]
-        counts = count_families(self.data.codes, self.table.cardinalities, scopes, self.data.weights)
+        counts = count_families(self.data.codes, self.sizes, scopes, self.data.weights)
         tables = [np.asarray(table) + 0.5 for table in counts]
-        cpts = {variables.names[v]: table / table.sum(axis=-1, keepdims=True) for v, table in enumerate(tables)}
+        cpts = {name: table / table.sum(axis=-1, keepdims=True) for name, table in zip(names, tables, strict=True)}
         return from_parents(variables, parents, cpts)
 
     def filled(self) -> Completed:
         """Missing cells by draws from the other cells of their columns."""
-        rng, columns = np.random.default_rng([self.seed, 0]), []
-        for v, k in enumerate(self.table.cardinalities.tolist()):
-            column = self.observed[:, v].copy()
-            missing = column < 0
-            counts = np.bincount(column[~missing], minlength=k) + 0.5
-            column[missing] = rng.choice(k, int(missing.sum()), p=counts / counts.sum())
-            columns.append(column)
-        return self._data(np.stack(columns, axis=1), self._weights())
+        rng, rows = np.random.default_rng([self.seed, 0]), self.observed.copy()
+        for v, k in enumerate(self.sizes.tolist()):
+            missing = rows[:, v] < 0
+            counts = np.bincount(rows[~missing, v], minlength=k) + 0.5
+            rows[missing, v] = rng.choice(k, int(missing.sum()), p=counts / counts.sum())
+        return self._data(rows, self.weights)
 
     def completed(self, model: Model) -> Completed:
         """Missing cells by draws given the other cells of their rows."""
         from besag.query.verbs import draw
 
         seed = int(np.random.default_rng([self.seed, len(self.rows)]).integers(2**31))
-        given = Evidence(self.observed[self.incomplete])
-        samples = draw(model, self.n_draws, given, {"seed": seed}).samples.reshape(-1, len(self.table.names))
-        weights, whole = self._weights(), ~self.incomplete
-        rows = np.concatenate([self.observed[whole], samples])
-        shares = np.repeat(weights[self.incomplete] / self.n_draws, self.n_draws)
-        return self._data(rows, np.concatenate([weights[whole], shares]))
-
-    def _weights(self) -> Array:
-        return np.ones(self.table.n_rows) if self.table.weights is None else self.table.weights
+        m, whole = self.way.draws, ~self.incomplete
+        samples = draw(model, m, Evidence(self.observed[self.incomplete]), {"seed": seed}).samples
+        rows = np.concatenate([self.observed[whole], samples.reshape(-1, len(self.sizes))])
+        shares = np.repeat(self.weights[self.incomplete] / m, m)
+        return self._data(rows, np.concatenate([self.weights[whole], shares]))
 
     def _data(self, rows: IntArray, weights: Array) -> Completed:
-        columns = [
-            np.ascontiguousarray(rows[:, v], dtype=own.dtype) for v, own in enumerate(self.table.codes)
-        ]
-        return Completed(columns, weights)
+        kinds = [np.uint8 if k <= 255 else np.uint32 for k in self.sizes]
+        return Completed([np.ascontiguousarray(rows[:, v], dtype=kind) for v, kind in enumerate(kinds)], weights)
