@@ -49,7 +49,7 @@ def differences(first: Model, second: Model, tolerance: float) -> dict[str, obje
     facts: dict[str, object] = {
         "only in the first": sorted(own - other),
         "only in the second": sorted(other - own),
-        "other states": [name for name in common if first.variable(name).states != second.variable(name).states],
+        "other states": [name for name in common if _states(first, name) != _states(second, name)],
         "edges removed": [f"{p} -> {c}" for p, c in sorted(edges - new) if (c, p) not in new],
         "edges added": [f"{p} -> {c}" for p, c in sorted(new - edges) if (c, p) not in edges],
         "edges reversed": [f"{p} -> {c}" for p, c in sorted(edges - new) if (c, p) in new],
@@ -64,15 +64,21 @@ def differences(first: Model, second: Model, tolerance: float) -> dict[str, obje
 
 
 def _differ(first: Model, second: Model, name: str, tolerance: float) -> bool:
-    """Whether two networks with the same parents and states have other CPTs."""
+    """Whether two networks with the same parents and states, in whatever order, have other CPTs."""
     import numpy as np
 
-    above, below = first.parents(name), second.parents(name)
-    same = all(first.variable(v).states == second.variable(v).states for v in (name, *above) if v in second.variables.names)
-    if set(above) != set(below) or not same:
+    above, below = [*first.parents(name), name], [*second.parents(name), name]
+    if set(above) != set(below) or any(_states(first, v) != _states(second, v) for v in above):
         return False
-    axes = [*(below.index(parent) for parent in above), len(below)]
-    return not np.allclose(first.cpt(name), second.cpt(name).transpose(axes), rtol=0, atol=tolerance)
+    table = second.cpt(name).transpose([below.index(v) for v in above])
+    for axis, v in enumerate(above):
+        theirs = list(second.variable(v).states)
+        table = table.take([theirs.index(state) for state in first.variable(v).states], axis)
+    return not np.allclose(first.cpt(name), table, rtol=0, atol=tolerance)
+
+
+def _states(model: Model, name: str) -> set[str]:
+    return set(model.variable(name).states)
 
 
 def _shown(value: object) -> str:
