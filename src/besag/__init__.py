@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from besag.learn.fit import fit as fit
     from besag.learn.fit import objective as objective
     from besag.learn.hidden.em import em as em
+    from besag.learn.networks.structure.bootstrap import bootstrap_edges as bootstrap_edges
     from besag.model.bayes import bayesian_network as bayesian_network
     from besag.model.build import chain as chain
     from besag.model.build import grid as grid
@@ -75,6 +76,7 @@ _WHERE = {
     "Template": "model.template",
     "Variable": "model.variable",
     "bayesian_network": "model.bayes",
+    "bootstrap_edges": "learn.networks.structure.bootstrap",
     "chain": "model.build",
     "compare": "query.compare",
     "compile_graph": "graph.compile",
