@@ -49,6 +49,7 @@ def merged(model: Model, groups: Sequence[Sequence[str]], memory_limit: int | No
     members = _members(model.variables, groups)
     known = _known(model.problem, set().union(*members), limit)
     merge = Merge(model.problem, tuple(_ordered(members, len(model.variables))), known)
+    merge.refuse((), limit)  # before edges are looked for
     edges = agreements(merge.nodes)
     merge.refuse(edges, limit)
     names = [",".join(model.variables.names_at(node)) for node in merge.nodes]
@@ -142,11 +143,14 @@ def agreements(nodes: Sequence[tuple[int, ...]]) -> dict[tuple[int, int], list[i
             shared.setdefault(pair, []).append(v)
     pairs = sorted(shared, key=lambda pair: (-len(shared[pair]), pair))
     found = {pair: list(shared[pair]) for pair in _spanning(pairs, [])}
-    for v, own in holders.items():
-        if len(own) > 1:
-            there = [pair for pair, agreed in found.items() if v in agreed]
-            for pair in _spanning([pair for pair in pairs if v in shared[pair]], there):
-                found.setdefault(pair, []).append(v)
+    joining: dict[int, list[tuple[int, int]]] = {}
+    for pair in pairs:
+        for v in shared[pair]:
+            joining.setdefault(v, []).append(pair)
+    for v, own in joining.items():
+        there = [pair for pair in own if v in found.get(pair, ())]
+        for pair in _spanning(own, there):
+            found.setdefault(pair, []).append(v)
     return found
 
 
