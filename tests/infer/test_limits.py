@@ -238,7 +238,7 @@ def test_messages_of_large_factors_look_at_the_clock_by_table_entries(schedule: 
 def test_a_beginning_that_would_miss_the_limit_is_refused(engine: str, module: str, forced: Forced) -> None:
     model = grid(6)
     forced({f"infer.{module}.SECONDS_A_LINK": 1.0})
-    message = rf"{re.escape(engine)}: to begin takes about 1[0-9]+.* s .* time_limit leaves"
+    message = rf"{re.escape(engine)}: starting takes about 1[0-9]+.* s .* time_limit leaves"
     with pytest.raises(TooLargeError, match=message) as refused:
         model.marginals(engine=engine, time_limit=5.0)
     assert refused.value.seconds > 100

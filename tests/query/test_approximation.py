@@ -74,10 +74,10 @@ def test_the_approximation_of_a_grid_is_a_grid() -> None:
         (lambda: RING.marginals(engine="trw").approximation, "the marginals of 'trw' belong to no distribution where"),
         (
             lambda: besag.ising((2, 2), 0.1).marginals(engine="gibbs").approximation,
-            "'gibbs' answers by no .*; mean_field has one",
+            "'gibbs' has no .*; mean_field has one",
         ),
         (lambda: RING.marginals(engine="junction_tree").approximation, r"model.condition\(evidence\) is its q"),
-        (lambda: RING.marginals(engine="bp").kl(), "for the bound of mean_field, got an answer of 'bp'"),
+        (lambda: RING.marginals(engine="bp").kl(), "needs the lower bound of mean_field, got an answer of 'bp'"),
         (lambda: RING.map().approximation, r"model.marginals\(engine=...\) gives them"),
         (lambda: next(RING.steps(engine="mean_field")).approximation, "only the Result of a verb"),
     ],

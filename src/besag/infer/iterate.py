@@ -112,7 +112,7 @@ def refuse_late(what: str, seconds: float, clock: Clock) -> None:
     """TooLargeError where a beginning of so many seconds, which cannot be cut short, would miss a limit by one."""
     if seconds > clock.left + GRACE:
         raise TooLargeError(
-            f"{what}: to begin takes about {seconds:.1f} s on a graph of this size, time_limit leaves "
+            f"{what}: starting takes about {seconds:.1f} s on a graph of this size, but time_limit leaves "
             f"{max(clock.left, 0.0):.2g} s; give it more time, or take bp or naive mean_field",
             seconds=seconds,
         )

@@ -58,7 +58,7 @@ def _kept(result: Result, state: Any) -> BoolArray:
     engine, graph = result.diagnostics["engine"], result.graph
     if engine not in MESSAGES:
         why = "model.condition(evidence) is its q" if result.bound == "exact" else "mean_field has one"
-        raise CapabilityError(f"engine {engine!r} answers by no approximating distribution; {why}")
+        raise CapabilityError(f"engine {engine!r} has no approximating distribution; {why}")
     if plan_forest(graph.state_offsets, graph.scope_offsets, graph.scope_variables) is None:
         raise CapabilityError(
             f"the marginals of {engine!r} belong to no distribution where factors form cycles; mean_field has one"
@@ -136,8 +136,8 @@ def kl_of(result: Result, problem: Problem, log_partition: Any, options: dict[st
     """KL(q || p): a number, (B,) for a batch; log Z as it is given, or made by the engine `exact`."""
     if result.log_partitions is None or not result.state or "marginals" not in result.state:
         raise CapabilityError(
-            f"r.kl() is log Z - bound for the bound of mean_field, got an answer of {result.diagnostics['engine']!r}; "
-            "besag.kl(r.approximation, model) serves every r that has an approximation"
+            f"r.kl() needs the lower bound of mean_field, got an answer of {result.diagnostics['engine']!r}; "
+            "besag.kl(r.approximation, model) works for every r that has an approximation"
         )
     log_z = _exactly(problem, options) if log_partition is None else _read_log_z(log_partition, result.log_partitions)
     values = np.maximum(log_z - result.log_partitions, 0.0)

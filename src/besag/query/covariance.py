@@ -54,9 +54,7 @@ def covariance(model: Model, evidence: Any, options: Options) -> ArrayEstimate:
     engine, clock = engine_from(options), Clock(options.get("time_limit"))
     size = model.layout.n_parameters
     if size > MAX_PARAMETERS:
-        raise TooLargeError(
-            f"the covariance has {size} x {size} numbers; at most {MAX_PARAMETERS} parameters are taken"
-        )
+        raise TooLargeError(f"the covariance has {size} x {size} numbers; the limit is {MAX_PARAMETERS} parameters")
     if engine.capabilities.bound == "estimate" and "samples" in engine.capabilities.wants:
         return _sampled(model, draw_many(model, engine, read, options), clock)
     return _propagated(model, engine, read, options, clock)

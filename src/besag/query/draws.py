@@ -42,7 +42,7 @@ def draw_many(model: Model, engine: Engine, read: Evidence, options: Options) ->
     timed: Options = options if limit is None else {**options, "time_limit": SHARE * limit}
     result = run_engine(model, engine, read, want, timed)
     if not len(result.samples):
-        raise CapabilityError("it ended before a single draw was made; give it more time, or a smaller burn_in")
+        raise CapabilityError("sampling ended before the first draw; give it more time, or a smaller burn_in")
     return result
 
 

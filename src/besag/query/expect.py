@@ -81,7 +81,7 @@ def _enumerated(model: Model, h: Callable[..., Any], read: Evidence, options: Op
     for done, weight in enumerate(p):
         if clock.left <= 0:
             raise TooLargeError(
-                f"expect was to call the function for {len(p)} labellings, and time_limit left time for {done}; give "
+                f"expect has to call the function for {len(p)} labellings, but time_limit left time for {done}; give "
                 "it more time, or take n_samples=1000 draws"
             )
         total = total + weight * next(values)

@@ -66,7 +66,7 @@ class Session:
         engine = engine_from({"engine": "junction_tree", **options})
         if not isinstance(engine, JunctionTree):
             raise CapabilityError(
-                f"engine {ENGINES.name_of(engine)!r} has no sessions; only junction_tree has, and it needs no naming"
+                f"engine {ENGINES.name_of(engine)!r} has no sessions; leave engine out, or give 'junction_tree'"
             )
         self.model, self.engine = model, engine
         with clear_interrupts():

@@ -274,5 +274,5 @@ def test_paths_that_do_not_fit_are_refused() -> None:
 
 def test_no_time_to_begin_is_told_at_once() -> None:
     model = besag.ising((500, 500))
-    with pytest.raises(TooLargeError, match=r"mean_field\[family=spanning_tree\]: to begin takes about .* s"):
+    with pytest.raises(TooLargeError, match=r"mean_field\[family=spanning_tree\]: starting takes about .* s"):
         model.marginals(engine="mean_field[family=spanning_tree]", time_limit=0.1)

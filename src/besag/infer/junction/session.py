@@ -192,7 +192,7 @@ def _refuse(drawn: Sketch, limit: int) -> None:
         raise TooLargeError(
             f"a session would take {needed:.3g} bytes, more than memory_limit={limit}: width {drawn.order.width}, "
             f"{drawn.entries.sum():.3g} table entries in the best order found for any evidence; use more memory, or "
-            "model.marginals(evidence=...), which has only to do what the evidence leaves"
+            "model.marginals(evidence=...), which plans only for what the evidence leaves"
         )
 
 

@@ -311,8 +311,8 @@ class Annealing:
         """The result with its verdict; CapabilityError if no chain has any weight."""
         if self.lost().any():
             raise CapabilityError(
-                f"none of {self.n_chains} chains ended in a labelling that the hard zeros allow: log Z cannot be told; "
-                "take more n_temperatures, or an exact engine"
+                f"none of {self.n_chains} chains ended in a labelling that the hard zeros allow: "
+                "log Z cannot be estimated; take more n_temperatures, or an exact engine"
             )
         told = result.diagnostics
         good = self.finished and told["effective_size"] >= max(self._enough(), self.n_chains / 10)
