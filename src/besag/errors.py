@@ -92,6 +92,10 @@ class ConvergenceWarning(UserWarning):
     """An iteration stopped before it converged; the answer is in the result all the same."""
 
 
+class IdentifiabilityWarning(UserWarning):
+    """Data leave a parameter undetermined; what is learnt is one of many answers that are all as good."""
+
+
 class ApproximationWarning(UserWarning):
     """`auto` left exact inference."""
 

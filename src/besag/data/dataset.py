@@ -35,7 +35,7 @@ MOST_SHARDS = 4  # since each makes a gradient of all parameters
 class Batch(Rebuilt):
     """Instances on a Graph: labels (1, V) of a union or (N, V) of rows, weights (N,) or None = all one.
 
-    variable_weights (V,): besides, of the terms of single variables, for losses that have such terms (`weighs_variables`).
+    variable_weights (V,): besides, of single variables, for losses that are sums over them, `weighs_variables`.
     """
 
     graph: Graph

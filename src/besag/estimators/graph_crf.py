@@ -22,6 +22,7 @@ from besag.data.numbering import Numbering
 from besag.errors import ModelError
 from besag.estimators.class_weights import ClassWeight
 from besag.estimators.graph_form import GraphForm, GroupForm, form_of
+from besag.estimators.held_out import reading_held_out
 from besag.estimators.structured import Form, StructuredCRF, split
 from besag.infer.engine import Engine
 from besag.learn.history import OnIteration
@@ -82,7 +83,8 @@ class GraphCRF(StructuredCRF):
         form = form_of(data, codes_of(y, data.shapes, classes), len(classes), directed=bool(self.directed))
         watched = None
         if held_out is not None:
-            watched = (self._read_by(form, held_out[0]), held_out[1])
+            with reading_held_out(held_out):
+                watched = (self._read_by(form, held_out[0]), held_out[1])
         return self._fit(classes, form, data, y, sample_weight, watched, checkpoint, on_step)
 
     def _check_parameters(self, checkpoint: Any = None) -> None:

@@ -21,6 +21,8 @@ from besag.data.label_arrays import codes_of
 from besag.errors import ApproximationWarning, CapabilityError, warn
 from besag.estimators.base import check_choice
 from besag.estimators.class_weights import ClassWeight, weigh_labels
+from besag.estimators.constants import warn_of_constants
+from besag.estimators.held_out import reading_held_out
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
@@ -47,6 +49,9 @@ class Data(Protocol):
     def shapes(self) -> list[tuple[int, ...]]: ...
     @property
     def offsets(self) -> IntArray: ...
+    @property
+    def nodes(self) -> Any:
+        """(T, D): what intercepts stand beside."""
 
 
 class Form(Protocol):
@@ -98,6 +103,7 @@ class StructuredCRF(Learner):
 
     def _check_parameters(self, checkpoint: Any = None) -> None:
         check_choice("decode", self.decode, ("map", "marginal"))
+        ENGINES.read(self.engine)
         if checkpoint is not None:
             check_file(checkpoint)
 
@@ -113,7 +119,12 @@ class StructuredCRF(Learner):
         on_step: OnIteration | None,
     ) -> Self:
         dataset = self._dataset(form, classes, data, y, sample_weight)
-        watched = None if held_out is None else self._dataset(form, classes, *held_out, None)
+        watched = None
+        if held_out is not None:
+            with reading_held_out(held_out):
+                watched = self._dataset(form, classes, *held_out, None)
+        if not self.l1 and not self.l2:
+            warn_of_constants(data.nodes)
         penalised = {name for name in form.layout.templates if not name.startswith("intercept")}
         penalty = penalty_of(form.layout, dict.fromkeys(penalised, self.l1), dict.fromkeys(penalised, self.l2))
         loss = read_objective(self.objective, n_threads=1)

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind
+from besag.arrays import Array, IntArray
 from besag.errors import ModelError
 from besag.infer.memory import default_memory_limit, refuse
-from besag.infer.prepared import Prepared
+from besag.infer.prepared import KINDS, Prepared
 from besag.model.factors import markov_network
 from besag.model.variable import NameList, Variables
 from besag.query.run import check_options
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from besag.graph.problem import Problem
     from besag.model.model import Model
 
-KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 OF_STATE, OF_ENTRY = 200, 24  # bytes of the name of a joint state, and of an entry of a table while it is made
 
 Factor = tuple[list[int], Array]  # the nodes of its axes, and log-potentials

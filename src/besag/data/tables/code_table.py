@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import AnyArray, Array, BoolArray, IntArray
-from besag.data.tables.column_type import ColumnType
+from besag.data.tables.column_type import ColumnType, typed_text
 from besag.errors import DataError, DataWarning, warn
 from besag.model.variable import NameList, Variables
 
@@ -43,13 +43,7 @@ class CodeTable:
     @property
     def variables(self) -> Variables:
         """The columns as variables; DataError for one whose cells are all missing."""
-        for name, column in zip(self.names, self.types, strict=True):
-            if not column.states:
-                raise DataError(
-                    f"column {name!r} has no value in any row; drop it, or declare its states and it is hidden: "
-                    f"states={{{name!r}: [...]}}",
-                    column=name,
-                )
+        check_known(self.names, self.types)
         return Variables.from_spaces(NameList(self.names), [column.states for column in self.types])
 
     @property
@@ -99,12 +93,35 @@ class CodeTable:
         )
         return CodeTable(self.names, tuple(types), codes, self.n_rows, self.weights, self.index)
 
-    def warn_of_constants(self) -> None:
-        """A DataWarning that names the columns of one state."""
-        alone = [name for name, column in zip(self.names, self.types, strict=True) if len(column.states) == 1]
-        if alone:
-            what = f"column {alone[0]!r} has" if len(alone) == 1 else f"columns {alone} have"
-            warn(DataWarning(f"{what} one value in all rows: a variable of one state, which tells nothing"))
+    def as_read(self) -> CodeTable:
+        """A table of text as it would have been read at once, see `typed_text`."""
+        types = [
+            own if own.declared else typed_text(name, own) for name, own in zip(self.names, self.types, strict=True)
+        ]
+        places = [
+            np.array([new.states.index(state) for state in own.states], np.int64)
+            for new, own in zip(types, self.types, strict=True)
+        ]
+        return self.with_types(types, places)
+
+
+def check_known(names: Sequence[str], types: Sequence[ColumnType]) -> None:
+    """DataError for a column whose cells are all missing."""
+    for name, column in zip(names, types, strict=True):
+        if not column.states:
+            raise DataError(
+                f"column {name!r} has no value in any row; drop it, or declare its states and it is hidden: "
+                f"states={{{name!r}: [...]}}",
+                column=name,
+            )
+
+
+def warn_of_constants(names: Sequence[str], types: Sequence[ColumnType]) -> None:
+    """A DataWarning that names the columns of one state."""
+    alone = [name for name, column in zip(names, types, strict=True) if len(column.states) == 1]
+    if alone:
+        what = f"column {alone[0]!r} has" if len(alone) == 1 else f"columns {alone} have"
+        warn(DataWarning(f"{what} one value in all rows: a variable of one state, which tells nothing"))
 
 
 def recoded(codes: AnyArray, places: IntArray, n_states: int) -> AnyArray:

@@ -26,6 +26,9 @@ from besag.arrays import Array, BoolArray
 from besag.data.dataset import Batch
 from besag.errors import CapabilityError, ModelError
 from besag.graph.graph import Graph
+from besag.graph.problem import Problem
+from besag.infer.engine import Engine, Want
+from besag.infer.result import Result
 from besag.learn.objective import Objective, Product, State, add_each
 from besag.learn.optimisers.hessian import hessian_product
 from besag.registry import Registry
@@ -50,8 +53,10 @@ OBJECTIVES: Registry[ObjectiveOptions] = Registry(
     "at_work",
     "pseudolikelihood",
     {
+        "contrastive_divergence": ("besag.learn.losses.contrastive", "ContrastiveDivergenceOptions"),
         "likelihood": ("besag.learn.losses.likelihood", "LikelihoodOptions"),
         "marginal_loss": ("besag.learn.losses.marginal_loss", "MarginalLossOptions"),
+        "pcd": ("besag.learn.losses.contrastive", "PCDOptions"),
         "piecewise": ("besag.learn.losses.piecewise", "PiecewiseOptions"),
         "pseudolikelihood": ("besag.learn.losses.pseudolikelihood", "PseudolikelihoodOptions"),
     },
@@ -75,6 +80,14 @@ class Loss:
     def is_exact(self) -> bool:
         """Unless a loss says otherwise."""
         return True
+
+    @property
+    def resolution(self) -> float:
+        """None that is known of."""
+        return 0.0
+
+    def follow(self, progress: float) -> None:
+        """Inference is what it is."""
 
     def statistics(self, batch: Any) -> Array:
         """(P,): nothing is split off."""
@@ -150,6 +163,14 @@ def read_objective(
 def _refuse_engine(name: str, engine: Any) -> None:
     if engine is not None:
         raise CapabilityError(f"objective {name!r} does not take an engine; leave out engine={engine!r}")
+
+
+def infer_whole(engine: Engine, problem: Problem, want: frozenset[Want], **options: Any) -> Result:
+    """The answer of an engine; where Ctrl-C has cut it short it is none, and the fit ends where it was."""
+    result = engine.infer(problem, want, **options)
+    if result.diagnostics.get("stopped") == "interrupted":
+        raise KeyboardInterrupt
+    return result
 
 
 def largest_change(graph: Graph, theta: Array) -> float:

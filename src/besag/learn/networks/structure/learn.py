@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import AnyArray, Array, BoolArray, IntArray
-from besag.errors import ModelError
+from besag.errors import DataError
 from besag.graph.directed.pdag import PDAG, Edge, number_of
 from besag.infer.iterate import Clock
 from besag.learn.networks.structure.constraints import Edges, read_constraints
@@ -92,11 +92,15 @@ def learn_structure(
     >>> found.cpdag
     PDAG(A - B)
     """
-    clock, sizes = Clock(time_limit), np.asarray(cardinalities, np.int64)
+    options = {name: value for name, value in locals().items() if name not in ("codes", "cardinalities", "weights")}
+    clock, sizes, chosen = Clock(time_limit), np.asarray(cardinalities, np.int64), METHODS.read(method)
     known = tuple(str(i) for i in range(len(sizes))) if names is None else tuple(map(str, names))
-    columns = read_columns(codes, sizes, known)
+    incomplete = hasattr(chosen, "learn_incomplete")
+    columns = read_columns(codes, sizes, known, incomplete=incomplete)
     given = check_weights(weights, columns.shape[1])
-    chosen = METHODS.read(method)
+    if incomplete and (missing := columns >= sizes[:, None]).any():
+        rows = np.where(missing, -1, columns.astype(np.int64)).T
+        return chosen.learn_incomplete(rows, sizes, given, {**options, "names": known})  # type: ignore[attr-defined, no-any-return]
     limits = read_constraints(known, sizes, required, forbidden, tiers, partial, max_parents, max_entries)
     order = own_order(columns, sizes, given, known)
     counter = Counter(columns[order], sizes[order], given, memory_limit=memory_limit, n_threads=n_threads)
@@ -133,28 +137,33 @@ def _square(matrix: BoolArray, order: IntArray) -> BoolArray:
     return matrix[np.ix_(order, order)]
 
 
-def read_columns(codes: AnyArray | Sequence[AnyArray], sizes: IntArray, names: Sequence[str]) -> AnyArray:
-    """Codes as one matrix (V, N) of the smallest unsigned type; ModelError where one of them is no state."""
+def read_columns(
+    codes: AnyArray | Sequence[AnyArray], sizes: IntArray, names: Sequence[str], *, incomplete: bool = False
+) -> AnyArray:
+    """Codes as one matrix (V, N) of the smallest unsigned type; DataError where one is no state, if none may be missing."""
     if len(codes) == 0 or len(codes) != len(sizes) or len(names) != len(sizes):
-        raise ModelError(
+        raise DataError(
             f"expected a column for each of {len(sizes)} cardinalities and {len(names)} names, got {len(codes)}"
         )
-    if len({str(name) for name in names}) < len(names):
-        raise ModelError("two columns have one name; rename one of them")
+    if len(set(names)) < len(names):
+        raise DataError("two columns have one name; rename one of them")
     columns = [np.asarray(column) for column in codes]
     if {column.shape for column in columns} != {(len(columns[0]),)}:
-        raise ModelError("columns must be one-dimensional and of one length")
+        raise DataError("columns must be one-dimensional and of one length")
     if len(columns[0]) == 0:
-        raise ModelError("the data have no rows: a structure is learned from at least one")
+        raise DataError("the data have no rows: a structure is learned from at least one")
     for v, column in enumerate(columns):
         if not np.issubdtype(column.dtype, np.integer):
-            raise ModelError(f"column {names[v]!r}: codes must be whole numbers, got {column.dtype}")
-        if column.min() < 0 or column.max() >= sizes[v]:
-            raise ModelError(
+            raise DataError(f"column {names[v]!r}: codes must be whole numbers, got {column.dtype}", column=names[v])
+        if not incomplete and (column.min() < 0 or column.max() >= sizes[v]):
+            raise DataError(
                 f"column {names[v]!r} has cells that are none of its {sizes[v]} states; fill or drop missing cells, or "
-                'take structure="structural_em"'
+                'take the method "structural_em"',
+                column=names[v],
             )
-    kind = np.result_type(*(np.min_scalar_type(int(k) - 1) for k in sizes))
+    kind = np.min_scalar_type(int(sizes.max()) - (0 if incomplete else 1))
+    if incomplete:  # the code K stands for a missing cell
+        columns = [np.where((c < 0) | (c >= k), sizes.max(), c) for c, k in zip(columns, sizes.tolist(), strict=True)]
     return np.ascontiguousarray(np.stack([column.astype(kind, copy=False) for column in columns]))
 
 
@@ -164,7 +173,7 @@ def check_weights(weights: Array | None, n_rows: int) -> Array | None:
         return None
     given = np.asarray(weights, np.float64)
     if given.shape != (n_rows,) or not np.isfinite(given).all() or (given < 0).any() or given.sum() <= 0:
-        raise ModelError(f"weights must be {n_rows} numbers from 0 on, not all 0")
+        raise DataError(f"weights must be {n_rows} numbers from 0 on, not all 0")
     return given
 
 

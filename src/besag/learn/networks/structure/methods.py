@@ -20,5 +20,6 @@ METHODS: Registry[StructureMethod] = Registry(
         "exact": (f"{_HERE}.exact", "ExactSearch"),
         "pc": (f"{_HERE}.pc", "PC"),
         "mmhc": (f"{_HERE}.mmhc", "MMHC"),
+        "structural_em": (f"{_HERE}.structural_em", "StructuralEM"),
     },
 )
