@@ -12,8 +12,8 @@ from besag.infer.result import Result
 SECONDS = 0.5  # between two lines
 
 
-class Progress:
-    """Shown at most twice a second; what it shows costs about as much as a step."""
+class ProgressLine:
+    """One line, at most twice a second, which each new one is written over."""
 
     def __init__(self) -> None:
         self.last, self.shown = time.perf_counter(), False
@@ -22,14 +22,13 @@ class Progress:
         """Whether it is time for a line."""
         return time.perf_counter() - self.last >= SECONDS
 
-    def __call__(self, result: Result) -> None:
-        """Show how far an answer has come."""
-        told = result.diagnostics
-        line = f"{told['engine']}: iteration {told['iterations']}, {told['seconds']:.1f} s"
-        if result.log_partitions is not None:
-            line += f", log Z {float(np.sum(result.log_partitions)):.6g}"
-        if told["residual"] is not None and np.isfinite(told["residual"]):
-            line += f", residual {told['residual']:.2g}"
+    def show(self, line: str) -> None:
+        """Show a line if it is time for one."""
+        if self.due():
+            self.write(line)
+
+    def write(self, line: str) -> None:
+        """Show a line."""
         over = sys.stderr.isatty()
         sys.stderr.write(f"\r{line:<78}" if over else f"{line}\n")
         sys.stderr.flush()
@@ -39,3 +38,17 @@ class Progress:
         """Leave the line that was written over."""
         if self.shown:
             sys.stderr.write("\n")
+
+
+class Progress(ProgressLine):
+    """Of an engine; what it shows costs about as much as a step."""
+
+    def __call__(self, result: Result) -> None:
+        """Show how far an answer has come."""
+        told = result.diagnostics
+        line = f"{told['engine']}: iteration {told['iterations']}, {told['seconds']:.1f} s"
+        if result.log_partitions is not None:
+            line += f", log Z {float(np.sum(result.log_partitions)):.6g}"
+        if told["residual"] is not None and np.isfinite(told["residual"]):
+            line += f", residual {told['residual']:.2g}"
+        self.write(line)

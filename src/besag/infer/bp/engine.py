@@ -153,7 +153,7 @@ def _kept_kinds(problem: Problem) -> frozenset[int]:
 def _with_map(answer: Result, best: Result) -> Result:
     """Sums and the best labelling in one Result."""
     converged = answer.diagnostics["converged"] and best.diagnostics["converged"]
-    told = answer.diagnostics.extended(converged=converged, seconds=best.diagnostics["seconds"])
+    told = answer.diagnostics.extend(converged=converged, seconds=best.diagnostics["seconds"])
     return replace(answer, codes=best.codes, energies=best.energies, energy_bounds=best.energy_bounds, diagnostics=told)
 
 
@@ -378,7 +378,7 @@ class MessagePassing:
         moments = np.zeros(len(self._tables())) if "moments" in want else None
         nothing, places = np.zeros(0), factor_offsets(graph)[linked]
         slots = freeze(setting.factors.table_offsets[setting.factors.table_of_factor[linked]])
-        ones = self._weights(np.ones(graph.n_instances))
+        ones = self._counted()
         for row in np.flatnonzero(self._is_alive()).tolist():
             self.passing[row].of_variables(probabilities[row], of_variables[row])
             if self.passing[row].domain.semiring == Semiring.SUM and of_variables[row].min(initial=0.0) == -math.inf:
@@ -389,28 +389,31 @@ class MessagePassing:
                 out, starts = (nothing, linked) if marginals is None else (marginals[row], places)
                 of_factors[row, linked] = passing.of_factors(out, freeze(starts), ones, stored=True)
             if moments is not None:
-                weights = ones if setting.problem.weights is None else self._weights(setting.problem.weights)
-                passing.of_factors(moments, slots, weights, stored=False)
+                passing.of_factors(moments, slots, self._weights(row), stored=False)
         if "log_partition" in want:
             result = replace(result, log_partitions=setting.totals(of_variables, of_factors))
-        result = setting.emptied(replace(result, probabilities=probabilities))
+        result = setting.empty_impossible(replace(result, probabilities=probabilities))
         assert result.probabilities is not None
         result = with_factors(setting, result, result.probabilities, marginals, moments)
         return result if "variables" in want else replace(result, probabilities=None)
 
-    def _weights(self, of_instances: Array) -> Array:
-        """(G,): the weight of each linked factor's instance, none where that has no labelling."""
-        graph = self.setting.graph
+    def _counted(self) -> Array:
+        """(G,): 1 for each linked factor, 0 where its instance has no labelling."""
+        graph, linked = self.setting.graph, self.links.factors
         if graph.n_instances == 1:
-            return freeze(np.full(len(self.links.factors), of_instances[0]))
-        kept = np.where(self.setting.possible, of_instances, 0.0)
-        return freeze(kept[graph.factor_instances[self.links.factors]])
+            return freeze(np.ones(len(linked)))
+        return freeze(self.setting.possible[graph.factor_instances[linked]].astype(np.float64))
+
+    def _weights(self, row: int) -> Array:
+        """(G,): the weight of each linked factor in a row, none where its instance has no labelling."""
+        problem = self.setting.problem
+        return freeze(self._counted() * problem.row_weights[row] * problem.factor_weights[self.links.factors])
 
     def _labelling(self, result: Result) -> Result:
         setting = self.setting
         forest = forest_of(setting.graph)
         order = count_up(setting.graph.n_variables) if forest is None else forest.variables
-        codes = np.array([passing.decoded(order) for passing in self.passing])
+        codes = np.array([passing.decode(order) for passing in self.passing])
         possible = setting.possible
         energies = np.where(possible, setting.energies(codes), math.inf)
         if (energies[possible] == math.inf).any():

@@ -276,7 +276,7 @@ class Sweeps:
         if check or len(self.plan.between):
             self.refresh(np.arange(self.graph.n_variables) if check else self.plan.between)
         if check:
-            self.checked()
+            self.note_bounds()
         residual = float(self.residuals.max(initial=0.0))
         return residual if self.reweighing is None else self.reweighing.follow(residual)
 
@@ -285,7 +285,7 @@ class Sweeps:
         log_z, upper, lower = self._terms()
         return self.setting.totals(log_z, upper), self.setting.totals(log_z, lower)
 
-    def checked(self) -> tuple[Array, Array]:
+    def note_bounds(self) -> tuple[Array, Array]:
         """The bounds at these messages, of which the upper one counts for the best."""
         upper, lower = self.bounds()
         self.best = np.minimum(self.best, upper)
@@ -327,7 +327,7 @@ class Sweeps:
             result = replace(result, probabilities=p if "variables" in want else None)
             if want & {"factors", "moments"}:
                 result = self._with_factors(result, p, want)
-        return self.setting.emptied(result)
+        return self.setting.empty_impossible(result)
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -349,10 +349,9 @@ class Sweeps:
 
     def averages(self, starts: AnyArray, cells: Array) -> Averages:
         """Sums of factor beliefs; the beliefs themselves go to cells where starts say so."""
-        weights, order = self.setting.problem.weights, self.plan.order
-        by_factor = np.ones(len(order)) if weights is None else weights[self.graph.factor_instances[order]]
-        n_entries = len(self.setting.problem.log_potentials)
-        averages = Averages(freeze(by_factor), np.zeros(n_entries), np.zeros(len(order)))
+        problem, order = self.setting.problem, self.plan.order
+        by_row, by_factor = freeze(np.array(problem.row_weights)), freeze(problem.factor_weights[order])
+        averages = Averages(by_row, by_factor, np.zeros(len(problem.log_potentials)), np.zeros(len(order)))
         kernel_of(make_beliefs, compile=self._compiled())(
             self.plan.links, self.tables, self.totals, self.messages, averages, starts, cells, self.plan.max_size
         )

@@ -9,11 +9,13 @@ An objective of a user's is any object with one method, for the loss L of the in
 
 `batch.graph`, `batch.labels` and `batch.weights` are what there is to know; `batch.graph.bind(theta)` makes numbers,
 `batch.graph.moments` is the adjoint. L has to be a sum over instances. For `state` and for losses without a value, see
-`besag.learn.objective`. The object may also have the attributes of a Loss, whose values are assumed where it has none.
+`besag.learn.objective`. A value of +inf or nan is too far for a step. The object may also have the attributes of a
+Loss, whose values are assumed where it has none.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -51,8 +53,10 @@ OBJECTIVES: Registry[ObjectiveOptions] = Registry(
     "at_work",
     "pseudolikelihood",
     {
+        "contrastive_divergence": ("besag.learn.losses.contrastive", "ContrastiveDivergenceOptions"),
         "likelihood": ("besag.learn.losses.likelihood", "LikelihoodOptions"),
         "marginal_loss": ("besag.learn.losses.marginal_loss", "MarginalLossOptions"),
+        "pcd": ("besag.learn.losses.contrastive", "PCDOptions"),
         "piecewise": ("besag.learn.losses.piecewise", "PiecewiseOptions"),
         "pseudolikelihood": ("besag.learn.losses.pseudolikelihood", "PseudolikelihoodOptions"),
     },
@@ -63,12 +67,14 @@ class Loss:
     """What losses share; `value_and_grad` is the one method that each has to have.
 
     surrogate: the name of what stands in for the likelihood. is_exact: whether inference inside of it was. has_value:
-    whether it has a value besides the gradient.
+    whether it has a value besides the gradient. weighs_variables: whether it is a sum over single variables, each of
+    which may have a weight, `Batch.variable_weights`.
     """
 
     __slots__ = ()
     surrogate: str | None = None
     has_value: bool = True
+    weighs_variables: bool = False
 
     @property
     def is_exact(self) -> bool:
@@ -125,13 +131,20 @@ class OwnLoss(Loss):
         if not isinstance(answer, tuple) or len(answer) != 3:
             raise ModelError(f"objective {name} must give a value, a gradient and a state, got {answer!r}")
         value, gradient, following = answer
-        slope = np.asarray(gradient, np.float64)
-        if slope.shape != theta.shape:
-            raise ModelError(f"objective {name} must give a gradient of shape {theta.shape}, got {slope.shape}")
         if (value is None) is self.has_value:
             wanted = "has_value = False, because it gives None" if self.has_value else "None in place of a value"
             raise ModelError(f"objective {name} must have {wanted}, or give values")
-        return None if value is None else float(value), slope, following
+        try:
+            number, slope = 0.0 if value is None else float(value), np.asarray(gradient, np.float64)
+        except (TypeError, ValueError):
+            raise ModelError(f"objective {name} must give numbers, got {answer!r}") from None
+        if slope.shape != theta.shape:
+            raise ModelError(f"objective {name} must give a gradient of shape {theta.shape}, got {slope.shape}")
+        if math.isnan(number) or number == math.inf:
+            return math.inf, np.zeros_like(slope), following
+        if not (math.isfinite(number) and np.isfinite(slope).all()):
+            raise ModelError(f"objective {name} must have a finite gradient where its value is finite, got {answer!r}")
+        return None if value is None else number, slope, following
 
 
 def read_objective(

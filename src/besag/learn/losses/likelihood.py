@@ -43,6 +43,7 @@ from besag.learn.objective import Objective
 ROUGH = 1e-3
 TOLERANCES = {"trw": 1e-9}  # unless its text has another
 WARMED = ("bp", "trw")  # others might get stuck where they were, such as mean field at a saddle point
+ROW_STATES = 1 << 20  # states of rows that approximate engines take at a time
 ROWS_A_PARAMETER = 16  # rows of evidence that are worth a parameter's two differences, and more, as they are exact
 WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
 
@@ -52,7 +53,7 @@ class Carried(NamedTuple):
 
     hidden: Batch | None
     free: Result | None
-    clamped: Result | None
+    clamped: tuple[Result | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,9 @@ class Likelihood(Loss):
         value, moments, free = self._phase(
             theta, batch.graph, phase_weights(batch), None, state and state.free, batch.numbers
         )
-        gradient, clamped = np.negative(moments, out=moments), None
+        gradient, clamped = np.negative(moments, out=moments), tuple[Result | None, ...]()
         if hidden is not None:
-            known, moments, clamped = self._clamped(theta, hidden, state and state.clamped)
+            known, moments, clamped = self.clamped(theta, hidden, () if state is None else state.clamped)
             value, gradient = value - known, gradient + moments
         return value, gradient, Carried(hidden, free, clamped)
 
@@ -166,17 +167,31 @@ class Likelihood(Loss):
             total -= weight * of(hidden.graph, known=row)
         return total
 
-    def _clamped(self, theta: Array, hidden: Batch, warm: Result | None) -> tuple[float, Array, Result | None]:
-        """sum_n w_n log Z_n and its statistics with the known labels as evidence."""
-        if not hidden.is_rows:
-            return self._phase(theta, hidden.graph, hidden.weights, Evidence(hidden.labels), warm, hidden.numbers)
-        value, moments = 0.0, np.zeros(len(theta))
-        weights = np.ones(len(hidden)) if hidden.weights is None else hidden.weights
-        for n, (row, weight) in enumerate(zip(hidden.labels, weights, strict=True)):
-            number = None if hidden.numbers is None else hidden.numbers[n : n + 1]
-            own, statistics, _ = self._phase(theta, hidden.graph, np.array([weight]), Evidence(row), None, number)
+    def clamped(
+        self, theta: Array, hidden: Batch, warm: tuple[Result | None, ...] = ()
+    ) -> tuple[float, Array, tuple[Result | None, ...]]:
+        """sum_n w_n log Z_n and its statistics with the known labels as evidence: 003's h(u) and its gradient.
+
+        All rows at once: engines lay them side by side. Those that keep messages of every row get some at a time.
+        """
+        parts = [hidden]
+        if hidden.is_rows and self.engine.capabilities.bound != "exact":
+            size = max(1, ROW_STATES // int(hidden.graph.state_offsets[-1]))
+            numbers = np.arange(len(hidden))
+            parts = [hidden.take(numbers[start : start + size]) for start in range(0, len(hidden), size)]
+        value, moments, kept = 0.0, np.zeros(len(theta)), list[Result | None]()
+        for n, part in enumerate(parts):
+            given = Evidence(part.labels, batched=part.is_rows)
+            before = warm[n] if n < len(warm) else None
+            own, statistics, after = self._phase(theta, part.graph, part.weights, given, before, part.numbers)
             value, moments = value + own, moments + statistics
-        return value, moments, None
+            kept.append(after)
+        return value, moments, tuple(kept)
+
+    def free(self, theta: Array, batch: Batch) -> tuple[float, Array]:
+        """sum_n w_n log Z_n and its statistics without labels: 003's g(u) and its gradient, for all instances."""
+        value, moments, _ = self._phase(theta, batch.graph, phase_weights(batch), None, None, batch.numbers)
+        return value, moments
 
     def _phase(
         self,
@@ -228,13 +243,13 @@ def is_complete(batch: Batch) -> BoolArray:
     return np.asarray(unknown[offsets[1:]] == unknown[offsets[:-1]])
 
 
-def hidden_part(batch: Batch) -> Batch | None:
-    """The instances with unknown labels."""
+def hidden_part(batch: Batch, *, merge: bool = True) -> Batch | None:
+    """The instances with unknown labels; merge: equal rows into one."""
     complete = is_complete(batch)
     if complete.all():
         return None
     hidden = batch.take(np.flatnonzero(~complete))
-    return _merged(hidden) if hidden.is_rows else hidden
+    return _merged(hidden) if hidden.is_rows and merge else hidden
 
 
 def _merged(batch: Batch) -> Batch:

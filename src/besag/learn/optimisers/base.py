@@ -182,6 +182,10 @@ class Method:
         """Value and norm of the gradient at the answer, where that is not the theta of the last row."""
         return None
 
+    def monitors(self, point: Point) -> Mapping[str, float]:
+        """What else a row of the history tells, by name of the column."""
+        return {}
+
     def measured(self, point: Point) -> tuple[float, float]:
         """Value and norm of the gradient, evaluated where that was left out."""
         return point.value, point.grad_norm
@@ -219,6 +223,7 @@ class Descent:
         if point.iteration > before:
             self.is_stuck = point.step == 0 and self.method.ends_where_stuck
             row = self.history.add(point.value, point.grad_norm, point.step)
+            self.history.note(self.method.monitors(point))
             self.is_ended = self.on_step is not None and bool(self.on_step(row, self.method.shown(point)))
 
     def _reason(self) -> Stopped | None:
