@@ -108,6 +108,18 @@ def invert(permutation: AnyArray) -> IntArray:
     return undone
 
 
+def distinct_rows(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The first of each set of equal rows of (N, V), and for each row which set it is of, (N,).
+
+    Rows are compared as bytes: numpy's `unique` takes seconds for one row of 200,000 columns.
+    """
+    if len(rows) == 1 or rows.shape[1] == 0:
+        return np.zeros(1, np.int64), np.zeros(len(rows), np.int64)
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return first, which.reshape(-1)
+
+
 def offsets_of(sizes: AnyArray) -> IntArray:
     """(n,) sizes -> (n + 1,) offsets that start at zero."""
     offsets = np.zeros(len(sizes) + 1, np.int64)

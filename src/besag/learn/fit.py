@@ -110,8 +110,8 @@ def objective(
 ) -> Total:
     """The function of theta that `fit` minimises: value_and_grad(theta), hessian(theta), standard_errors(theta).
 
-    name: likelihood, pseudolikelihood or piecewise, with options in the text, as in "piecewise[pieces=trees]"; or an
-    object with value_and_grad(theta, batch, state), see `besag.learn.losses.base`. engine: of likelihood, "auto" unless
+    name: of an objective, with options in the text: "marginal_loss[engine=bp]", "piecewise[pieces=trees]"; or an object
+    with value_and_grad(theta, batch, state), see `besag.learn.losses.base`. engine: of likelihood, "auto" unless
     given. l1 is not in its value: the function is smooth, and optimisers deal with l1.
 
     >>> import besag

@@ -52,7 +52,7 @@ class Marginal:
 
     def __init__(self, visible: Visible, has_value: bool) -> None:
         self.penalty: Penalty = penalty_of(visible.model.layout)
-        self.n, self.has_value = len(visible.batch), has_value
+        self.n, self.has_value, self.noise = len(visible.batch), has_value, 0.0
 
 
 class Rounds(Method):

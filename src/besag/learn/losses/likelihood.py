@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, dot, freeze
+from besag.arrays import Array, BoolArray, IntArray, distinct_rows, dot, freeze
 from besag.data.dataset import Batch
 from besag.errors import ApproximationWarning, EvidenceError
 from besag.graph.evidence import Evidence
@@ -254,9 +254,9 @@ def hidden_part(batch: Batch, *, merge: bool = True) -> Batch | None:
 
 def _merged(batch: Batch) -> Batch:
     """Equal rows merged into one, with their weights added up."""
-    rows, first, which = np.unique(batch.labels, axis=0, return_index=True, return_inverse=True)
-    weights = np.bincount(which.reshape(-1), weights=batch.weights).astype(np.float64)
-    return Batch(batch.graph, rows, weights, None if batch.numbers is None else batch.numbers[first])
+    first, which = distinct_rows(batch.labels)
+    weights = np.bincount(which, weights=batch.weights).astype(np.float64)
+    return Batch(batch.graph, batch.labels[first], weights, None if batch.numbers is None else batch.numbers[first])
 
 
 def label_moments(batch: Batch) -> Array:

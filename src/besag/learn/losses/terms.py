@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, freeze, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, distinct_rows, freeze, offsets_of
 from besag.data.dataset import Batch
 from besag.errors import EvidenceError
 from besag.graph.problem import Problem
@@ -187,8 +187,9 @@ def weighted_rows(batch: Batch) -> tuple[IntArray, Array, IntArray]:
     numbers = np.arange(len(batch)) if batch.numbers is None else batch.numbers
     weights = np.ones(len(batch)) if batch.weights is None else batch.weights
     if batch.is_rows:
-        rows, first, which = np.unique(batch.labels, axis=0, return_index=True, return_inverse=True)
-        weights, numbers = np.bincount(which.reshape(-1), weights)[:, None].astype(np.float64), numbers[first, None]
+        first, which = distinct_rows(batch.labels)
+        rows, numbers = batch.labels[first], numbers[first, None]
+        weights = np.bincount(which, weights)[:, None].astype(np.float64)
     else:
         rows, sizes = batch.labels, np.diff(batch.graph.instance_offsets)
         weights, numbers = np.repeat(weights, sizes)[None], np.repeat(numbers, sizes)[None]
