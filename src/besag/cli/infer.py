@@ -155,7 +155,7 @@ def _ask(
     try:
         return _answer(arguments, model, given.evidence(), query, options)
     except EvidenceError as error:
-        raise given.located(error) from None
+        raise given.locate(error) from None
 
 
 def _answer(

@@ -27,9 +27,13 @@ from besag.learn.optimisers.base import OPTIMIZERS, Descending
 
 FORMAT = "besag estimator 1"
 STORED = {
+    "BayesianNetwork": "besag.estimators.networks.bayesian",
+    "BayesianNetworkClassifier": "besag.estimators.networks.classifier",
     "ChainCRF": "besag.estimators.chain_crf.estimator",
     "GraphCRF": "besag.estimators.graph_crf",
+    "Discretizer": "besag.estimators.discretizer",
     "GridCRF": "besag.estimators.grid_crf",
+    "MarkovNetwork": "besag.estimators.networks.markov",
     "MultiLabelCRF": "besag.estimators.multi_label_crf",
 }
 

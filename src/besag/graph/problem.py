@@ -6,7 +6,7 @@
     first_tables             the first table of each block, and T
     kinds (F,)               plain table or structured; an expanded problem has fewer structured ones than its Graph
     evidence                 observed codes and log-weights, B rows
-    weights (N,) or None     of the instances; they multiply moments only
+    weights or None          of the instances (N,), or of the rows of evidence (B,); they multiply moments only
     children (F,) or None    the child of a factor that is a conditional distribution, so that its sum over the child is
                              one, else -1; None where there is none
 
@@ -51,8 +51,12 @@ class Problem(Rebuilt):
             )
         if self.weights is not None:
             weights = secure(np.asarray(self.weights, np.float64))
-            if weights.shape != (self.graph.n_instances,) or not np.isfinite(weights).all():
-                raise ModelError(f"weights must be {self.graph.n_instances} finite numbers, one for each instance")
+            fits = weights.shape in ((self.graph.n_instances,), (max(self.graph.n_instances, self.evidence.n_rows),))
+            if not fits or not np.isfinite(weights).all():
+                raise ModelError(
+                    f"weights must be {self.graph.n_instances} finite numbers, one for each instance, or "
+                    f"{self.evidence.n_rows}, one for each row of evidence, got shape {weights.shape}"
+                )
             object.__setattr__(self, "weights", weights)
 
     def __repr__(self) -> str:
@@ -71,6 +75,21 @@ class Problem(Rebuilt):
             self.table_offsets,
             self.log_potentials,
         )
+
+    @property
+    def row_weights(self) -> Array:
+        """(B,): the weight of each row of evidence; ones for a union, whose instances have theirs."""
+        rows = self.evidence.n_rows
+        if self.weights is None or self.graph.n_instances > 1:
+            return np.ones(rows)
+        return np.broadcast_to(self.weights, (rows,))
+
+    @property
+    def factor_weights(self) -> Array:
+        """(F,): the weight of each factor's instance; ones where there is one instance, whose rows have theirs."""
+        if self.weights is None or self.graph.n_instances == 1:
+            return np.ones(self.graph.n_factors)
+        return self.weights[self.graph.factor_instances]
 
     def with_evidence(self, evidence: Evidence) -> Problem:
         """The same numbers under other evidence."""

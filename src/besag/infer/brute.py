@@ -174,7 +174,7 @@ class _Collected:
         if self.probabilities is not None:
             self._add_variables(joint, p, b)
         for f in joint.factors.tolist() if self.factors is not None or self.moments is not None else ():
-            self._add_factor(joint, p, f, n, b)
+            self._add_factor(joint, p, f, b)
         if self.codes is not None and self.energies is not None:
             best = np.argsort(-values, kind="stable")[: self.k]
             self.codes[b, : len(best), joint.low : joint.high] = joint.labels(best)
@@ -190,7 +190,7 @@ class _Collected:
             k = int(joint.cards[v - joint.low])
             self.probabilities[b, offsets[v] : offsets[v + 1]] = np.bincount(joint.codes(v), weights=p, minlength=k)
 
-    def _add_factor(self, joint: Joint, p: Array, f: int, n: int, b: int) -> None:
+    def _add_factor(self, joint: Joint, p: Array, f: int, b: int) -> None:
         graph, problem = self.problem.graph, self.problem
         size = int(self.offsets[f + 1] - self.offsets[f])
         marginal: Array = np.bincount(joint.configuration(graph.scope(f)), weights=p, minlength=size).astype(np.float64)
@@ -201,7 +201,7 @@ class _Collected:
             if structured is not None:
                 marginal = structured.dense().reshape(structured.n_parameters, -1) @ marginal
             t = int(problem.table_of_factor[f])
-            weight = 1.0 if problem.weights is None else float(problem.weights[n])
+            weight = float(problem.row_weights[b] * problem.factor_weights[f])
             self.moments[problem.table_offsets[t] : problem.table_offsets[t + 1]] += weight * marginal
 
     def result(self, diagnostics: Diagnostics) -> Result:

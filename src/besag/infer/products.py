@@ -32,17 +32,15 @@ def multiply_marginals(problem: Problem, probabilities: Array, kept: BoolArray, 
 
 
 def add_product_moments(problem: Problem, probabilities: Array, kept: BoolArray, moments: Array) -> None:
-    """Adds the marginals of kept factors, times the weights of their instances, to the moments (L,) of their tables."""
-    graph = problem.graph
+    """Adds the marginals of kept factors, times their weights, to the moments (L,) of their tables."""
     for number, block, numbers in _slabs(problem, kept):
         tables, readers = problem.block_tables(number)
         start = int(problem.table_offsets[problem.first_tables[number]])
         view = moments[start : start + tables.size].reshape(tables.shape)
         states, readers = _states(problem, block, numbers), readers[numbers]
-        weights = np.ones(len(numbers))
-        if problem.weights is not None:
-            weights = problem.weights[graph.factor_instances[block.start + numbers]]
-        for p in probabilities:
+        of_factors = problem.factor_weights[block.start + numbers]
+        for p, of_row in zip(probabilities, problem.row_weights, strict=True):
+            weights = of_row * of_factors
             vectors = [p[s] for s in states]
             kind = int(problem.kinds[block.start])
             if kind in EXPECTED:

@@ -110,11 +110,14 @@ def _clamp(base: Array, observed: IntArray, state_offsets: IntArray) -> None:
     base[rows, kept] = values
 
 
-def add_unary_moments(problem: Problem, probabilities: Array, moments: Array) -> None:
-    """Adds the marginals (B, S) of unary factors' variables to the moments (L,) of their tables."""
-    graph = problem.graph
-    summed = probabilities.sum(axis=0) if len(probabilities) > 1 else probabilities[0]
-    for number, block in unary_blocks(problem):
+def add_unary_moments(problem: Problem, probabilities: Array, moments: Array, start: int = 0) -> None:
+    """Adds the marginals of unary factors' variables, of rows from `start` on, to the moments (L,) of their tables."""
+    graph, unary = problem.graph, unary_blocks(problem)
+    if not unary:
+        return
+    weights = problem.row_weights[start : start + len(probabilities)]
+    summed, of_factors = weights @ probabilities, problem.factor_weights
+    for number, block in unary:
         tables, readers = problem.block_tables(number)
         variables, n_states = block.scopes[:, 0], tables.shape[1]
         if len(summed) == n_states * len(variables) and is_counting(variables):
@@ -122,10 +125,9 @@ def add_unary_moments(problem: Problem, probabilities: Array, moments: Array) ->
         else:
             values = summed[graph.state_offsets[variables][:, None] + np.arange(n_states)]
         if problem.weights is not None:
-            instance = np.searchsorted(graph.instance_offsets, variables, side="right") - 1
-            values = values * problem.weights[instance][:, None]
-        start = int(problem.table_offsets[problem.first_tables[number]])
-        view = moments[start : start + tables.size].reshape(tables.shape)
+            values = values * of_factors[block.start : block.stop, None]
+        first = int(problem.table_offsets[problem.first_tables[number]])
+        view = moments[first : first + tables.size].reshape(tables.shape)
         if len(tables) == 1:
             view += values.sum(axis=0)
         elif len(tables) == len(readers) and is_counting(readers):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-HELP = "learn a model from labelled sequences (chain) or images (grid)"
-KINDS = ("chain", "grid")
+HELP = "learn a model: from labelled sequences (chain), images (grid), or a table (network)"
+KINDS = ("chain", "grid", "network")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

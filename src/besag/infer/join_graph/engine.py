@@ -326,7 +326,7 @@ class Propagation:
             result = replace(result, probabilities=p if "variables" in want else None)
             if want & {"factors", "moments"}:
                 result = self._with_factors(result, p, want)
-        return setting.emptied(result)
+        return setting.empty_impossible(result)
 
     def _probabilities(self) -> Array:
         """(R, S)."""
@@ -341,14 +341,15 @@ class Propagation:
         """Factor marginals and moments, each where it is wanted."""
         setting, problem, union = self.setting, self.setting.problem, self.setting.graph.n_instances > 1
         offsets, moments = factor_offsets(setting.graph), np.zeros(len(problem.log_potentials))
+        by_row, by_factor = problem.row_weights, problem.factor_weights
         marginals = make_marginals(setting) if "factors" in want else None
         for i, part in enumerate(self.parts):
-            weight = 1.0 if problem.weights is None else float(problem.weights[i if union else 0])
+            row = 0 if union else i
             for f, table in part.factor_marginals() if part is not None else ():
                 start = int(problem.table_offsets[problem.table_of_factor[f]])
-                moments[start : start + len(table)] += weight * table
+                moments[start : start + len(table)] += by_row[row] * by_factor[f] * table
                 if marginals is not None:
-                    marginals[0 if union else i, offsets[f] : offsets[f + 1]] = table
+                    marginals[row, offsets[f] : offsets[f + 1]] = table
         return with_factors(setting, result, p, marginals, moments if "moments" in want else None)
 
     def details(self) -> Mapping[str, Any]:

@@ -147,7 +147,7 @@ class JunctionRun:
     def plan(self, want: frozenset[Want]) -> CliquePlan:
         """The plan for a want; TooLargeError if it would not fit."""
         ready = self.ready(want)
-        return self.laid_out(*self.drawn(want)) if ready is None else ready
+        return self.lay_out(*self.draw_up(want)) if ready is None else ready
 
     def ready(self, want: frozenset[Want]) -> CliquePlan | None:
         """The plan of a small tree, kept for whatever states the observed variables have; None for a large one."""
@@ -165,14 +165,14 @@ class JunctionRun:
         self.refuse(drawn)
         return self._new_plan(setting, drawn)
 
-    def laid_out(self, setting: Purpose, drawn: Sketch) -> CliquePlan:
+    def lay_out(self, setting: Purpose, drawn: Sketch) -> CliquePlan:
         self.refuse(drawn)
         return self.graph.plans.get(("junction", *setting_key(setting)), lambda: self._new_plan(setting, drawn))
 
     def _new_plan(self, setting: Purpose, drawn: Sketch) -> CliquePlan:
         return make_plan(self.factors, setting, drawn, compile=worth_compiling(drawn.total))
 
-    def drawn(self, want: frozenset[Want]) -> tuple[Purpose, Sketch]:
+    def draw_up(self, want: frozenset[Want]) -> tuple[Purpose, Sketch]:
         """The Purpose of a want, and its order and cliques, which give the cost."""
         return self.with_states(*self._without_states(want))
 
@@ -183,10 +183,10 @@ class JunctionRun:
 
     def _without_states(self, want: frozenset[Want]) -> tuple[Purpose, Sketch]:
         """The same, for whatever states the observed variables have."""
-        setting = self.asked(want)
+        setting = self.find_purpose(want)
         return setting, self.sketch(setting)
 
-    def asked(self, want: frozenset[Want]) -> Purpose:
+    def find_purpose(self, want: frozenset[Want]) -> Purpose:
         """The Purpose of a want, for whatever states the observed variables have."""
         everything = bool(want & EVERYTHING)
         read, used = np.ones(self.graph.n_variables, np.bool_), np.ones(self.graph.n_factors, np.bool_)
@@ -203,9 +203,9 @@ class JunctionRun:
     def _loosen(self, want: frozenset[Want]) -> None:
         """Free all fixed variables if that costs little: only then can rows go through the kernels side by side."""
         held = self.fixed, self.soft
-        tight = self.drawn(want)[1]
+        tight = self.draw_up(want)[1]
         self.fixed, self.soft = np.zeros(len(self.fixed), np.bool_), self.soft | self.fixed
-        loose = self.drawn(want)[1]
+        loose = self.draw_up(want)[1]
         small = loose.separator_entries.sum() <= MOST_LANE_MESSAGES
         if not small or loose.total > LOOSE * tight.total:
             self.fixed, self.soft = held
@@ -310,7 +310,8 @@ class JunctionRun:
         if offsets is not None:
             width += int(offsets[-1])
             self._refuse_cells(rows if "factors" in want else 1, int(offsets[-1]))
-        if not cells and rows >= LANES:
+        weights = None if "factors" in want else self.problem.row_weights
+        if rows >= LANES and (weights is not None or not cells):
             self._loosen(want - {"map", "samples"})
         made = self.plan(want - {"map", "samples"})
         compile = worth_compiling(made.sketch.total * rows)
@@ -323,16 +324,18 @@ class JunctionRun:
                 self.evidence_rows(start, stop),
                 want_variables="variables" in want,
                 cell_offsets=offsets,
+                row_weights=None if weights is None else weights[start:stop],
                 n_threads=self.n_threads,
                 compile=compile,
             )
             log_z.append(part.log_partition[0] if self.graph.n_instances > 1 else part.log_partition[:, 0])
             answers.put("probabilities", start, part.variables)
             if part.cells is not None:
-                if "moments" in want:
-                    moments += self._moments(part.cells)
                 if "factors" in want:
                     answers.put("factor_marginals", start, part.cells)
+                if "moments" in want:
+                    by_row = self.problem.row_weights[start:stop]
+                    moments += self._moments(part.cells[0] if weights is not None else by_row @ part.cells)
         self.told.update(domain=part.semiring.name.lower(), width=made.sketch.order.width)
         self.told.update(entries=made.sketch.total)
         return {
@@ -367,13 +370,12 @@ class JunctionRun:
         if self.exceeds(8 * rows * size):
             refuse_marginals(rows, size, self.limit)
 
-    def _moments(self, cells: Array) -> Array:
-        """Marginals of factors (R, .) added up over rows and by table, with the weights of instances: (L,)."""
+    def _moments(self, total: Array) -> Array:
+        """Marginals of factors (.,), sums over rows, added up by table with the weights of instances: (L,)."""
         problem, sizes = self.problem, np.diff(factor_offsets(self.graph))
         starts = problem.table_offsets[problem.table_of_factor] - offsets_of(sizes)[:-1]
-        total = cells.sum(axis=0)
-        if problem.weights is not None:
-            total = total * np.repeat(problem.weights[self.graph.factor_instances], sizes)
+        if self.graph.n_instances > 1 and problem.weights is not None:
+            total = total * np.repeat(problem.factor_weights, sizes)
         places = np.arange(len(total)) + np.repeat(starts, sizes)
         return np.bincount(places, weights=total, minlength=len(problem.log_potentials)).astype(np.float64)
 
@@ -395,9 +397,9 @@ class JunctionRun:
             weight, codes = propagate.max_product(numbers, given, n_threads=self.n_threads, compile=compile)
             answers.put("codes", start, codes)
             possible.append(weight[0] if self.graph.n_instances > 1 else weight[:, 0])
-        return self.labelled(answers.found["codes"], np.concatenate(possible))
+        return self.label(answers.found["codes"], np.concatenate(possible))
 
-    def labelled(self, codes: IntArray, weights: Array) -> dict[str, Any]:
+    def label(self, codes: IntArray, weights: Array) -> dict[str, Any]:
         found = self.given.energy_of_answers(codes)
         energies = np.where(weights == -np.inf, np.inf, found)
         return {"codes": codes[:, None], "energies": energies[:, None]}

@@ -180,11 +180,11 @@ class Spanning:
         for start in range(n_starts):
             for row, strength in enumerate(strengths):
                 if given is not None:
-                    grown = grow_tree(n, given, strength.ordered())
+                    grown = grow_tree(n, given, strength.order_edges())
                 elif start == 0 and self.warm:
                     grown = self.warm[row][:2]
                 else:
-                    chosen = strength.ordered(rng if start else None)
+                    chosen = strength.order_edges(rng if start else None)
                     grown = grow_tree(n, chosen)
                 key = (*grown[0], grown[1])
                 if key not in made:
@@ -265,13 +265,11 @@ class Spanning:
         within = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
         source = np.repeat(offsets[self.numbers], sizes) + within
         target = np.repeat(factors.table_offsets[factors.table_of_factor[self.numbers]], sizes) + within
-        weights = np.ones(len(self.numbers))
-        if setting.problem.weights is not None:
-            weights = setting.problem.weights[graph.factor_instances[self.numbers]]
+        by_row, by_factor = setting.problem.row_weights, setting.problem.factor_weights[self.numbers]
         for row in range(setting.n_rows):
             cells = np.zeros((1, int(offsets[-1])))
             self._write_joints(p[row : row + 1], pick, cells, row)
-            out += np.bincount(target, cells[0, source] * np.repeat(weights, sizes), len(out))
+            out += by_row[row] * np.bincount(target, cells[0, source] * np.repeat(by_factor, sizes), len(out))
 
     def _write_joints(self, p: Array, pick: Pick, out: Array, first_row: int = 0) -> None:
         """Writes the marginals of linked factors where there is a labelling, for rows from first_row on."""

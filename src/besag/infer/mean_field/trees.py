@@ -210,10 +210,13 @@ class Trees:
         """Adds moments (L,) of the expanded problem."""
         problem, tilted = self.setting.problem, pick(self.tilted)
         add_product_moments(problem, p, ~self.cover.inside, out)
-        weights = np.ones(self.setting.graph.n_instances) if problem.weights is None else problem.weights
-        weights = np.repeat(weights, np.diff(self.setting.graph.instance_offsets))
+        of_instances = np.ones(self.setting.graph.n_instances)
+        if problem.weights is not None and len(of_instances) > 1:
+            of_instances = problem.weights
+        weights = np.repeat(of_instances, np.diff(self.setting.graph.instance_offsets))
         for part in self.cover.parts:
-            found = self._sums(part, tilted[:, part.states], want_moments=True, weights=weights[part.variables])
+            asked = {"weights": weights[part.variables], "row_weights": problem.row_weights}
+            found = self._sums(part, tilted[:, part.states], want_moments=True, **asked)
             assert found.moments is not None
             out[part.entries] += found.moments
 

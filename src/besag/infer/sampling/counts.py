@@ -1,7 +1,7 @@
 """Counts of how often each table entry of a factor is visited: factor marginals, and moments of tables.
 
     cells (R, sum of table sizes)   in the order of `factor_offsets`, where every factor marginal is wanted
-    table_cells (1, L)              summed over factors that share a table, and over rows, with the weights of instances
+    table_cells (1, L)              summed over factors that share a table, and over rows, with weights
 
 Rows and instances without a possible labelling are not counted.
 """
@@ -26,7 +26,7 @@ class Counts:
     def __init__(self, setting: Prepared, want: frozenset[Want], n_chains: int, possible: BoolArray) -> None:
         self.setting, self.n_chains, graph = setting, n_chains, setting.graph
         union = graph.n_instances > 1
-        self.alive = freeze(np.ones(1, np.bool_) if union else possible)
+        self.alive = np.ones(1) if union else possible.astype(np.float64)  # (R,)
         self.ones = possible[graph.factor_instances].astype(np.float64) if union else np.ones(graph.n_factors)
         self.cells = np.zeros((0, 0))
         if "factors" in want:
@@ -39,16 +39,14 @@ class Counts:
         factors = type(setting.factors)(*(freeze(array) for array in setting.factors))
         count = kernel_of(make_counts, compile=setting.compile)
         states = freeze(codes.reshape(-1, graph.n_variables))
-        shared = (factors, links_in(graph, setting).strides, states, self.n_chains, self.alive)
+        shared = (factors, links_in(graph, setting).strides, states, self.n_chains)
         if self.cells.size:
-            count(*shared, freeze(factor_offsets(graph)[:-1]), freeze(self.ones), False, self.cells)
+            starts = freeze(factor_offsets(graph)[:-1])
+            count(*shared, freeze(self.alive), starts, freeze(self.ones), False, self.cells)
         if self.table_cells.size:
             starts = freeze(factors.table_offsets[factors.table_of_factor])
-            count(*shared, starts, freeze(self._weights()), True, self.table_cells)
-
-    def _weights(self) -> Array:
-        weights = self.setting.problem.weights
-        return self.ones if weights is None else self.ones * weights[self.setting.graph.factor_instances]
+            by_row, by_factor = self.alive * setting.problem.row_weights, self.ones * setting.problem.factor_weights
+            count(*shared, freeze(by_row), starts, freeze(by_factor), True, self.table_cells)
 
     def add_to(self, result: Result, want: frozenset[Want], p: Array, n: int) -> Result:
         """The result with what is wanted of n sweeps: counts as shares."""

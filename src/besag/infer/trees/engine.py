@@ -192,14 +192,14 @@ class _TreeRun:
                 want_variables=needs_variables,
                 want_moments="moments" in want,
                 factor_offsets=offsets,
-                weights=self.variable_weights(),
+                weights=self.variable_weights(start, stop),
                 n_threads=self.n_threads,
             )
             part = self._sum_product(start, stop, wanted)
             log_z.append(self.by_instance(part.log_partition))
             if needs_variables and (log_z[-1] == -np.inf).any():
                 base = self._emptied(base_rows(self.problem, start, stop), log_z[-1])
-                part = sums.sum_product(self.factors, self.forest, base, **wanted)
+                part = self._general(start, stop, base, wanted)
             if "variables" in want:
                 answers.put("probabilities", start, part.variables)
             if part.factors is not None and part.variables is not None:
@@ -207,7 +207,7 @@ class _TreeRun:
                 answers.put("factor_marginals", start, part.factors)
             if part.moments is not None and part.variables is not None:
                 moments += part.moments
-                add_unary_moments(self.problem, part.variables, moments)
+                add_unary_moments(self.problem, part.variables, moments, start)
         answer = replace(
             answer,
             **answers.found,
@@ -232,7 +232,11 @@ class _TreeRun:
             if answer is not None:
                 return answer
         self._refuse_row(self._work_of_row())
-        return sums.sum_product(self.factors, self.forest, base_rows(self.problem, start, stop), **wanted)
+        return self._general(start, stop, base_rows(self.problem, start, stop), wanted)
+
+    def _general(self, start: int, stop: int, base: Array, wanted: Wanted) -> Marginals:
+        by_row = None if stop - start == 1 else self.problem.row_weights[start:stop]
+        return sums.sum_product(self.factors, self.forest, base, row_weights=by_row, **wanted)
 
     def _pair_plan(self) -> pairs.PairPlan | None:
         """The plan of the fast kernel, kept while the same factors share the same tables; None if it cannot serve."""
@@ -280,8 +284,10 @@ class _TreeRun:
         instance = np.searchsorted(self.graph.instance_offsets, self.forest.roots, side="right") - 1
         return np.bincount(instance, weights=per_component[0], minlength=self.graph.n_instances).astype(np.float64)
 
-    def variable_weights(self) -> Array | None:
-        """The weight of each variable's instance, (V,)."""
+    def variable_weights(self, start: int, stop: int) -> Array | None:
+        """The weight of each variable's instance, (V,), or that of the row where there is but one."""
         if self.problem.weights is None:
             return None
+        if self.graph.n_instances == 1:
+            return np.full(self.graph.n_variables, self.problem.row_weights[start]) if stop - start == 1 else None
         return np.repeat(self.problem.weights, np.diff(self.graph.instance_offsets))

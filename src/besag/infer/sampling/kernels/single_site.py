@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, freeze
+from besag.arrays import Array, IntArray, freeze
 from besag.kernels.compile import inlined, kernel_of
 from besag.kernels.factors import TABLE, Factors
 from besag.kernels.random import pick, stream, uniform
@@ -183,10 +183,10 @@ def make_sweep() -> Callable[..., None]:
 
 
 def make_counts() -> Callable[..., None]:
-    """Kernel: for all units, add the `weight` (F,) of each factor's instance at its current table entry.
+    """Kernel: for all units, add the weights of its row (R,) and of its instance (F,) at each factor's table entry.
 
     cells (., n): row u // n_chains, or the only row, gets what unit u adds, at starts[f] + entry. Factors of one
-    variable, and rows that are not alive (R,), are left out. If `closed` is true, a structured factor adds its feature
+    variable, and rows of weight 0, are left out. If `closed` is true, a structured factor adds its feature
     to its one number.
     """
 
@@ -195,14 +195,15 @@ def make_counts() -> Callable[..., None]:
         strides: IntArray,
         states: IntArray,
         n_chains: int,
-        alive: BoolArray,
+        row_weights: Array,
         starts: IntArray,
-        weight: Array,
+        factor_weights: Array,
         closed: bool,
         cells: Array,
     ) -> None:
         for u in range(len(states)):
-            if not alive[u // n_chains]:
+            weight = row_weights[u // n_chains]
+            if weight == 0.0:
                 continue
             mine, row = states[u], cells[min(u // n_chains, len(cells) - 1)]
             for f in range(len(starts)):
@@ -211,12 +212,12 @@ def make_counts() -> Callable[..., None]:
                     continue
                 if closed and factors.kinds[f] != TABLE:
                     one, other = mine[factors.scope_variables[first]], mine[factors.scope_variables[first + 1]]
-                    row[starts[f]] += weight[f] * feature(factors.kinds[f], one, other)
+                    row[starts[f]] += weight * factor_weights[f] * feature(factors.kinds[f], one, other)
                     continue
                 entry = 0
                 for e in range(first, last):
                     entry += strides[e] * mine[factors.scope_variables[e]]
-                row[starts[f] + entry] += weight[f]
+                row[starts[f] + entry] += weight * factor_weights[f]
 
     return counts
 

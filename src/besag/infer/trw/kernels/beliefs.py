@@ -33,6 +33,7 @@ from besag.model.structured.kernels.rules import feature, level, weigh_structure
 class Averages(NamedTuple):
     """What is summed over rows."""
 
+    row_weights: Array  # (R,)
     factor_weights: Array  # (G,)
     moments: Array  # (L,)
     expected: Array  # (G,)
@@ -129,7 +130,8 @@ def make_beliefs() -> Callable[..., None]:
                     n += links.sizes[e]
                 if void:
                     continue
-                kind, weight, total, part = tables.kinds[g], averages.factor_weights[g], 0.0, 0.0
+                kind, total, part = tables.kinds[g], 0.0, 0.0
+                weight = averages.row_weights[r] * averages.factor_weights[g]
                 if kind != TABLE:
                     total, part = weigh_structured(kind, n // 2, tables.linear, tables.weights[g], x, s)
                 if len(starts) > 0 or total < TINY:
