@@ -1,10 +1,13 @@
 """Every script in examples/ runs and prints what it promises."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.references.helpers import file_of
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 LINES = {
@@ -15,12 +18,17 @@ LINES = {
     "objectives.py": "error of pseudolikelihood ~ N^-0.51, out/pseudolikelihood.png",
     "messages_on_a_tree.py": "Z at m: 5.470663",
 }
+ON_DATA = {  # scripts that read the data folder: a file there, and how the last line begins; on a few of its instances
+    "horses.py": ("weizmann_horses_64.npz", "out/horses.png shows one of them"),
+    "scene.py": ("scene_multilabel.npz", "labels that exclude each other most: "),
+    "snakes.py": ("snakes.npz", "and features of both ends"),
+}
 
 MARKS = {"denoising.py": pytest.mark.slow, "objectives.py": pytest.mark.slow}
 
 
 def test_every_example_is_tested() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(LINES)
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(LINES) | set(ON_DATA)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in sorted(LINES)])
@@ -29,3 +37,15 @@ def test_example_runs(name: str, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert LINES[name] in done.stdout.splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(ON_DATA))
+def test_example_on_data_runs(name: str, tmp_path: Path, data_dir: Path) -> None:
+    file, line = ON_DATA[name]
+    file_of(data_dir / "structured_images", file)
+    env = os.environ | {"BESAG_DATA": str(data_dir), "BESAG_PICTURES": "12", "BESAG_ROWS": "60"}
+    command = [sys.executable, str(EXAMPLES / name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith(line)

@@ -62,7 +62,7 @@ def _label_sequences(model: Any, arguments: argparse.Namespace) -> None:
 
     if arguments.out is not None or isinstance(arguments.score, str):
         arguments.refuse("--out and folders of masks go with images; labels of sequences are printed")
-    reader = SequenceReader.from_notes({k: v for k, v in model.notes_.items() if k != "reads"})
+    reader = SequenceReader.from_notes(model.notes_)
     given = reader.read(sequences_in(arguments.data))
     found = model.predict(given.items)
     if arguments.score:

@@ -63,8 +63,7 @@ class SequenceReader:
     @classmethod
     def from_notes(cls, notes: Mapping[str, Any]) -> SequenceReader:
         """The reader that a model was learnt with."""
-        names = ("format", "width", "label", "columns", "window")
-        return cls(**{name: tuple(notes[name]) if name == "columns" else notes[name] for name in names})
+        return cls(notes["format"], notes["width"], notes["label"], tuple(notes["columns"]), notes["window"])
 
     def notes(self) -> dict[str, Any]:
         """What `from_notes` reads."""

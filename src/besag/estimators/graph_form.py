@@ -51,7 +51,7 @@ class GraphForm:
     @property
     def n_classes(self) -> int:
         """K."""
-        return self.allowed.shape[1]
+        return int(self.allowed.shape[1])
 
     @property
     def layout(self) -> Layout:
@@ -92,7 +92,7 @@ class GraphForm:
         layout, parts = self.layout, list[FactorArrays]()
         for t in range(len(self.types)):
             own = np.flatnonzero(data.types == t)
-            nodes = data.nodes if len(own) == len(data.types) else data.nodes[own]  # type: ignore[index]
+            nodes = data.nodes if len(own) == len(data.types) else data.nodes[own]
             intercept, weights = self._alone(t)
             parts += [FactorArrays(intercept, own[:, None]), FactorArrays(weights, own[:, None], nodes)]
         for number, (group, form) in enumerate(zip(data.groups, self.groups, strict=True)):
@@ -111,10 +111,8 @@ class GraphForm:
 
     def check(self, data: NodeGraphs) -> None:
         """ModelError where instances have other features than those in training."""
-        if data.nodes.shape[1] != self.n_features:  # type: ignore[union-attr]
-            raise ModelError(
-                f"nodes must have {self.n_features} features, as in training, got {data.nodes.shape[1]}"  # type: ignore[union-attr]
-            )
+        if data.nodes.shape[1] != self.n_features:
+            raise ModelError(f"nodes must have {self.n_features} features, as in training, got {data.nodes.shape[1]}")
         if len(data.groups) != len(self.groups):
             raise ModelError(
                 f"instances must have {len(self.groups) - 1} groups, as in training, got {len(data.groups) - 1}"
@@ -145,7 +143,7 @@ class GraphForm:
         if wrong.any():
             v = int(np.argmax(wrong))
             n = int(np.searchsorted(data.offsets, v, side="right")) - 1
-            known = [classes[k] for k in np.flatnonzero(self.allowed[data.types[v]])]
+            known = [classes[k] for k in np.flatnonzero(self.allowed[data.types[v]]).tolist()]
             raise ModelError(
                 f"instance {n}, position {v - int(data.offsets[n])}: a node of type {self.types[data.types[v]]!r} has "
                 f"one of the labels {known}, got {classes[codes[v]]!r}"
@@ -169,7 +167,7 @@ def form_of(data: NodeGraphs, codes: IntArray, n_classes: int, *, directed: bool
     if not allowed.any(axis=1).all():
         name = data.type_names[int(np.argmin(allowed.any(axis=1)))]
         raise ModelError(f"no node of type {name!r} has a label that is known: expected at least one")
-    bare = GraphForm(data.nodes.shape[1], (), directed, data.type_names, allowed, data.attributes)  # type: ignore[union-attr]
+    bare = GraphForm(data.nodes.shape[1], (), directed, data.type_names, allowed, data.attributes)
     groups = tuple(_group_form(bare, number, group, data.types) for number, group in enumerate(data.groups))
     return GraphForm(bare.n_features, groups, directed, bare.types, allowed, data.attributes)
 

@@ -131,7 +131,7 @@ class StructuredCRF(Learner):
         if dataset.all.variable_weights is not None and not getattr(loss, "weighs_variables", False):
             raise CapabilityError(
                 f"class_weight= weighs the terms of single variables, and objective {self.objective!r} has none; "
-                'take "pseudolikelihood", or sample_weight= for whole instances'
+                'take "pseudolikelihood" or "marginal_loss", or sample_weight= for whole instances'
             )
         curvature = measure_curvature(dataset.all)
         total = Total(loss, dataset, penalty, n_threads=thread_count(self.n_jobs), curvature=curvature)

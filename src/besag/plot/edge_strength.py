@@ -41,8 +41,8 @@ def draw_edge_strength(image: Any, strengths: Sequence[Any], path: File | None =
     low = min((float(values.min()) for values in arrays if values.size), default=0.0)
     high = max((float(values.max()) for values in arrays if values.size), default=1.0)
     for axes, values in zip(panels[1:], arrays, strict=True):
-        if values.size:  # a picture of one row has no edges downwards
-            drawn = axes.imshow(values, vmin=low, vmax=high, cmap="viridis", interpolation="nearest")
-    if any(values.size for values in arrays):
-        figure.colorbar(drawn, ax=panels, shrink=0.8)
+        padded = np.full((height, width), np.nan)  # so that all panels have one size; NaN is left white
+        padded[: values.shape[0], : values.shape[1]] = values
+        drawn = axes.imshow(padded, vmin=low, vmax=high, cmap="viridis", interpolation="nearest")
+    figure.colorbar(drawn, ax=panels, shrink=0.8)
     return write_figure(figure, path)

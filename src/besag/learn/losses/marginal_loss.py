@@ -86,6 +86,7 @@ class MarginalLoss(Loss):
     bounds: set[str] = field(default_factory=set)
     counted: WeakKeyDictionary[Batch, Array] = field(default_factory=WeakKeyDictionary)
     surrogate = "marginal_loss"
+    weighs_variables = True
 
     @property
     def is_exact(self) -> bool:
