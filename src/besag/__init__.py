@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from besag.data.dataset import Dataset as Dataset
     from besag.data.structured import StructuredData as StructuredData
     from besag.estimators.chain_crf.estimator import ChainCRF as ChainCRF
+    from besag.estimators.discretizer import Discretizer as Discretizer
     from besag.estimators.graph_crf import GraphCRF as GraphCRF
     from besag.estimators.grid_crf import GridCRF as GridCRF
     from besag.estimators.multi_label_crf import MultiLabelCRF as MultiLabelCRF
+    from besag.estimators.networks.bayesian import BayesianNetwork as BayesianNetwork
+    from besag.estimators.networks.classifier import BayesianNetworkClassifier as BayesianNetworkClassifier
+    from besag.estimators.networks.markov import MarkovNetwork as MarkovNetwork
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
     from besag.graph.graph import Graph as Graph
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from besag.learn.fit import fit as fit
     from besag.learn.fit import objective as objective
     from besag.learn.hidden.em import em as em
+    from besag.learn.networks.structure.bootstrap import bootstrap_edges as bootstrap_edges
     from besag.model.bayes import bayesian_network as bayesian_network
     from besag.model.build import chain as chain
     from besag.model.build import grid as grid
@@ -51,13 +56,17 @@ __version__ = "0.1.0.dev0"
 
 _MODULES = ["data", "errors", "infer", "io", "metrics", "plot"]
 _WHERE = {
+    "BayesianNetwork": "estimators.networks.bayesian",
+    "BayesianNetworkClassifier": "estimators.networks.classifier",
     "ChainCRF": "estimators.chain_crf.estimator",
     "Dataset": "data.dataset",
+    "Discretizer": "estimators.discretizer",
     "Evidence": "graph.evidence",
     "FactorGroup": "model.model",
     "Graph": "graph.graph",
     "GraphCRF": "estimators.graph_crf",
     "GridCRF": "estimators.grid_crf",
+    "MarkovNetwork": "estimators.networks.markov",
     "Model": "model.model",
     "MultiLabelCRF": "estimators.multi_label_crf",
     "Pattern": "model.pattern",
@@ -67,6 +76,7 @@ _WHERE = {
     "Template": "model.template",
     "Variable": "model.variable",
     "bayesian_network": "model.bayes",
+    "bootstrap_edges": "learn.networks.structure.bootstrap",
     "chain": "model.build",
     "compare": "query.compare",
     "compile_graph": "graph.compile",

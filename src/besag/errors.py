@@ -33,6 +33,14 @@ class EvidenceError(BesagError, ValueError):
         self.row = row
 
 
+class DataError(BesagError, ValueError):
+    """A table that cannot be learnt from; `column` and the label `row` say where, None where it is all of it."""
+
+    def __init__(self, message: str, *, column: str | None = None, row: object = None) -> None:
+        super().__init__(message)
+        self.column, self.row = column, row
+
+
 class ParseError(BesagError, ValueError):
     """A file or a text that cannot be read; names the path, the line and, where it helps, the column."""
 
@@ -76,8 +84,16 @@ class EvidenceWarning(UserWarning):
     """Evidence that may not say what was meant; the message says what it means here, and how to say the other."""
 
 
+class DataWarning(UserWarning):
+    """A table that says less than it seems to: a column of one value, a case that never occurs."""
+
+
 class ConvergenceWarning(UserWarning):
     """An iteration stopped before it converged; the answer is in the result all the same."""
+
+
+class IdentifiabilityWarning(UserWarning):
+    """Data leave a parameter undetermined; what is learnt is one of many answers that are all as good."""
 
 
 class ApproximationWarning(UserWarning):

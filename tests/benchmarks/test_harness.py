@@ -222,7 +222,7 @@ def test_speeds_are_relative_to_the_fastest_of_the_baseline(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = """
-    one = {"besag": sleep(0.0), "slower": sleep(0.2), "quick": sleep(0.1)}
+    one = {"besag": sleep(0.05), "slower": sleep(0.4), "quick": sleep(0.1)}
     SUITE = suite_of(Case("one", one, baseline=("slower", "quick")), Case("two", one), averaged=True)
     """
     assert harness.run(SLEEP + textwrap.dedent(body), "--update-results") == 0

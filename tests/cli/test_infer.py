@@ -166,7 +166,7 @@ def test_numbers_that_json_has_not(
             result,
             bound="lower",
             log_partitions=np.full(rows, -np.inf),
-            diagnostics=result.diagnostics.extended(residual=np.float64("nan"), sizes=np.array([1.0, -np.inf])),
+            diagnostics=result.diagnostics.extend(residual=np.float64("nan"), sizes=np.array([1.0, -np.inf])),
         )
 
     monkeypatch.setattr(infer, "_answer", odd)

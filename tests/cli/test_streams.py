@@ -120,7 +120,7 @@ def test_the_best_so_far_is_printed(
 
     def stopped(*arguments: Any) -> Result:
         result = answer(*arguments)
-        return replace(result, diagnostics=result.diagnostics.extended(converged=False))
+        return replace(result, diagnostics=result.diagnostics.extend(converged=False))
 
     monkeypatch.setattr(infer, "_answer", stopped)
     assert cli.main(command) == 3

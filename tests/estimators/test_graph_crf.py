@@ -1,4 +1,4 @@
-"""GraphCRF and MultiLabelCRF held to enumeration, and to what users hand over."""
+"""GraphCRF held to enumeration, and to what users hand over."""
 
 import itertools
 from pathlib import Path
@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose
 import besag
 from besag.errors import ModelError
 from besag.estimators.graph_crf import GraphCRF
-from besag.estimators.multi_label_crf import MultiLabelCRF, find_tree
 
 
 def graphs(seed: int, n: int, groups: bool) -> tuple[list[Any], list[Any]]:
@@ -98,45 +97,94 @@ def test_what_cannot_be_is_refused_by_name(X: Any, expected: str) -> None:
         GraphCRF(objective="likelihood").fit(X, [[0, 1, 0]] * len(X))
 
 
-def rows(seed: int, n: int) -> tuple[Any, Any]:
+def typed(seed: int, n: int) -> tuple[list[Any], list[Any]]:
+    """A chain of words, each N or V, all tied to a topic, which is news or sport; and a group of three."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 2))
-    first = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
-    return X, np.stack([first, (first + (rng.random(n) < 0.2)) % 2, (X[:, 1] > 0).astype(int)], axis=1)
+    X, y = [], []
+    for size in rng.integers(2, 4, size=n):
+        edges = [[i, i + 1] for i in range(size - 1)] + [[size, i] for i in range(size)]
+        groups = [([[0, 1, size]], None)]
+        types = ["word"] * size + ["topic"]
+        X.append((rng.normal(size=(size + 1, 2)), edges, rng.normal(size=(len(edges), 1)), groups, types))
+        y.append([*rng.choice(["N", "V"], size), rng.choice(["news", "sport"])])
+    return X, y
 
 
-@pytest.mark.parametrize("structure", ["full", "chow_liu", [(0, 2)]])
-def test_labels_of_rows_have_the_probabilities_of_the_formula(structure: Any, tmp_path: Path) -> None:
-    X, Y = rows(0, 30)
-    crf = MultiLabelCRF(structure=structure, l2=0.1).fit(X, Y)
-    every = np.array(list(itertools.product(range(2), repeat=3)))
-    for x, y in zip(X[:3], Y[:3], strict=True):
-        scores = every @ (crf.intercept_ + crf.coef_ @ x)
-        scores = scores + sum(w * every[:, i] * every[:, j] for (i, j), w in crf.pair_coef_.items())
-        p = np.exp(scores - np.logaddexp.reduce(scores))
-        assert_allclose(crf.predict_marginals([x])[0], p @ every, atol=1e-9)
-        assert_allclose(crf.predict([x])[0], every[int(np.argmax(scores))])
-        assert_allclose(crf.log_proba([x], [y])[0], np.log(p[int(y @ [4, 2, 1])]), atol=1e-9)
+def typed_exponent(crf: GraphCRF, instance: Any, labels: Any) -> float:
+    nodes, edges, edge_features, groups, types = instance
+    codes = [crf.classes_.index(label) for label in labels]
+    total = sum(crf.intercept_[t][k] + crf.coef_[t][k] @ x for t, k, x in zip(types, codes, nodes, strict=True))
+    for (i, j), x in zip(edges, edge_features, strict=True):
+        kind = (types[i], types[j])
+        flip = kind not in crf.edge_coef_
+        tables = crf.edge_coef_[kind[::-1] if flip else kind]
+        k, m = (codes[j], codes[i]) if flip else (codes[i], codes[j])
+        total += np.array([1.0, *x]) @ tables[:, k, m]
+    for scopes, _ in groups:
+        tables = crf.model_.block("group0:word-word-topic").reshape(4, 4, 4)
+        total += sum(tables[tuple(codes[v] for v in scope)] for scope in scopes)
+    return float(total)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_types_of_nodes_have_weights_and_labels_of_their_own(directed: bool, tmp_path: Path) -> None:
+    X, y = typed(3, 8)
+    crf = GraphCRF(directed=directed, objective="likelihood", l2=0.1).fit(X, y)
+    assert crf.classes_ == ["N", "V", "news", "sport"]
+    assert set(crf.edge_coef_) == {("word", "word"), ("topic", "word")}
     crf.save(tmp_path / "crf.npz")
-    assert_allclose(besag.load(tmp_path / "crf.npz").predict_marginals(X), crf.predict_marginals(X))
+    again = besag.load(tmp_path / "crf.npz")
+    for instance, labels in zip(X[:3], y[:3], strict=True):
+        n = len(labels) - 1
+        every = [(*s, t) for s in itertools.product("NV", repeat=n) for t in ("news", "sport")]
+        scores = np.array([typed_exponent(crf, instance, s) for s in every])
+        p = np.exp(scores - np.logaddexp.reduce(scores))
+        onehot = np.array([[[label == c for c in crf.classes_] for label in s] for s in every], float)
+        expected = np.einsum("s,svk->vk", p, onehot)
+        assert_allclose(again.predict_marginals([instance])[0], expected, atol=1e-9)
+        assert tuple(crf.predict([instance])[0]) == every[int(np.argmax(scores))]
+        assert_allclose(crf.log_proba([instance], [labels]), np.log(p[every.index(tuple(labels))]), atol=1e-9)
 
 
-def test_the_tree_of_labels_ties_those_that_depend_on_each_other() -> None:
+@pytest.mark.parametrize("objective", ["pseudolikelihood", "piecewise", "piecewise[pieces=trees]"])
+def test_each_objective_keeps_the_labels_of_types_apart(objective: str) -> None:
+    X, y = typed(4, 6)
+    crf = GraphCRF(objective=objective).fit(X, y)
+    for instance, found in zip(X, crf.predict(X), strict=True):
+        assert {"N", "V"} >= set(found[:-1])
+        assert found[-1] in ("news", "sport")
+        assert (crf.predict_marginals([instance])[0][:-1, 2:] == 0).all()
+
+
+def test_types_that_cannot_be_are_refused_by_name() -> None:
+    X, y = typed(5, 4)
+    with pytest.raises(ModelError, match="instance 1 has no types of nodes: give them in all instances"):
+        GraphCRF().fit([X[0], X[1][:4], *X[2:]], y)
+    with pytest.raises(ModelError, match=r"instance 0: types must be texts or integers of shape \((3|4),\)"):
+        GraphCRF().fit([(*X[0][:4], ["word"]), *X[1:]], y)
+    crf = GraphCRF().fit(X, y)
+    with pytest.raises(ModelError, match="instance 0: type 'verb' was not seen in training"):
+        crf.predict([(*X[0][:4], ["verb", *X[0][4][1:]])])
+    n = len(y[0])
+    with pytest.raises(
+        ModelError, match=rf"instance 0, position {n - 1}: a node of type 'topic' has one of the labels"
+    ):
+        crf.log_proba(X[:1], [[*y[0][:-1], "N"]])
+    both = (np.zeros((2, 2)), [[0, 1]], np.zeros((1, 1)), [(np.zeros((0, 3), int), None)], ["topic", "topic"])
+    with pytest.raises(ModelError, match="instance 0: edges on nodes of types topic, topic were not seen in training"):
+        crf.predict([both])
+    with pytest.raises(ModelError, match="no node of type 'topic' has a label that is known"):
+        GraphCRF().fit(X, [[*labels[:-1], None] for labels in y])
+
+
+def test_class_weights_are_those_of_logistic_regression_where_there_are_no_edges() -> None:
+    from sklearn.linear_model import LogisticRegression
+
     rng = np.random.default_rng(0)
-    a, b = rng.integers(2, size=(2, 2000))
-    noise = (rng.random((3, 2000)) < 0.1).astype(int)
-    labels = np.stack([a, b, a ^ noise[0], b ^ noise[1], a ^ noise[0] ^ noise[2]], axis=1)
-    assert {(0, 2), (1, 3), (2, 4)} <= set(find_tree(labels))
-
-
-def test_rows_that_cannot_be_are_refused_by_name() -> None:
-    X, Y = rows(1, 5)
-    with pytest.raises(ModelError, match="Y must be 0, 1, or -1 = unknown, got 2 in row 3, column 1"):
-        MultiLabelCRF().fit(X, np.where(np.arange(15).reshape(5, 3) == 10, 2, Y))
-    with pytest.raises(ModelError, match="X has 4 rows and Y has 5"):
-        MultiLabelCRF().fit(X[:4], Y)
-    with pytest.raises(ModelError, match=r"structure must be pairs of labels from 0 to 2, each once, got \[\(0, 3\)\]"):
-        MultiLabelCRF(structure=[(0, 3)]).fit(X, Y)
-    crf = MultiLabelCRF().fit(X, Y)
-    with pytest.raises(ModelError, match="rows must have 2 features and 3 labels, as in training, got 1 and 3"):
-        crf.predict(X[:, :1])
+    labels = (rng.random(200) < 0.2).astype(int)
+    nodes = labels[:, None] + rng.normal(size=(200, 1))
+    for weight in (None, "balanced", {1: 3.0}):
+        crf = GraphCRF(l2=0.5, class_weight=weight, tol=1e-9, optimizer="lbfgs").fit([(nodes,)], [labels])
+        other = LogisticRegression(C=2.0, class_weight=weight, tol=1e-9).fit(nodes, labels)
+        assert_allclose(crf.coef_[1] - crf.coef_[0], other.coef_[0], rtol=1e-4)
+        assert_allclose(crf.intercept_[1] - crf.intercept_[0], other.intercept_[0], rtol=1e-4)

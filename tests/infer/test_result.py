@@ -275,7 +275,7 @@ def test_diagnostics_by_key_and_by_attribute() -> None:
     diagnostics = Diagnostics(engine="bp", converged=False)
     assert diagnostics["engine"] == diagnostics.engine == "bp"
     assert dict(diagnostics) == {"engine": "bp", "converged": False}
-    assert diagnostics.extended(reason="x").reason == "x"
+    assert diagnostics.extend(reason="x").reason == "x"
     assert repr(diagnostics) == "Diagnostics(engine='bp', converged=False)"
     with pytest.raises(AttributeError, match="no entry 'residual'; there are engine, converged"):
         _ = diagnostics.residual

@@ -105,7 +105,7 @@ def test_each_array_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     draft = Result(MODEL.graph, "estimate", Diagnostics(), probabilities=FINE)
     assert seen == []  # no engine stands for it yet
     told = replace(draft, diagnostics=TOLD)
-    again = replace(told, targets=("a",), diagnostics=TOLD.extended(reason="none"))
+    again = replace(told, targets=("a",), diagnostics=TOLD.extend(reason="none"))
     assert seen == [5]
     replace(again, factor_marginals=CELLS)
     assert seen == [5, 6]

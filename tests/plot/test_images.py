@@ -142,3 +142,18 @@ def test_bad_heat_maps() -> None:
         plot.draw_heat_map(np.zeros((2, 2, 2)), titles=["a"])
     with pytest.raises(TooLargeError, match="at most 20 panels, got 21"):
         plot.draw_heat_map(np.zeros((2, 2, 21)))
+
+
+def test_strengths_of_edges_have_a_panel_for_each_direction() -> None:
+    strengths = (np.arange(9.0).reshape(3, 3), -np.arange(8.0).reshape(2, 4))
+    figure = plot.draw_edge_strength(IMAGE, strengths)
+    image, right, down = figure.axes[:3]
+    assert [axes.get_title("left") for axes in (image, right, down)] == ["image", "right", "down"]
+    assert (pixels(right) == strengths[0]).all()
+    assert (pixels(down) == strengths[1]).all()
+    assert right.images[0].get_clim() == down.images[0].get_clim() == (-7.0, 8.0)
+    assert len(plot.draw_edge_strength(IMAGE[:1], (np.ones((1, 3)), np.ones((0, 4)))).axes) == 4
+    with pytest.raises(ModelError, match=r"strengths must be what edge_strength\(image\) gives, arrays of shapes"):
+        plot.draw_edge_strength(IMAGE, strengths[::-1])
+    with pytest.raises(ModelError, match="strengths must be finite numbers"):
+        plot.draw_edge_strength(IMAGE, (strengths[0] * np.nan, strengths[1]))

@@ -28,10 +28,17 @@ from besag.cli.messages import (
     not_among,
     tell,
 )
-from besag.errors import ApproximationWarning, BesagError, ConvergenceWarning, EvidenceWarning, LossWarning
+from besag.errors import (
+    ApproximationWarning,
+    BesagError,
+    ConvergenceWarning,
+    EvidenceWarning,
+    IdentifiabilityWarning,
+    LossWarning,
+)
 
-COMMANDS = ("infer", "info", "convert", "demo")
-TOLD = (LossWarning, EvidenceWarning, ApproximationWarning, ConvergenceWarning)
+COMMANDS = ("infer", "info", "convert", "diff", "fit", "predict", "demo")
+TOLD = (LossWarning, EvidenceWarning, ApproximationWarning, ConvergenceWarning, IdentifiabilityWarning)
 
 # What messages of the library say for Python, in the words of the command line.
 WORDS = {
@@ -41,6 +48,11 @@ WORDS = {
     "model.cost(evidence)": "besag info --evidence",
     "; r.diagnostics has more": "; --format json tells more",
     "k=1 has": "-k 1 has",
+    "more than max_iter=": "more than --max-iter ",
+    "or take l2 > 0": "or take --l2 above 0",
+    "checkpoint must be": "--checkpoint must be",
+    "class_weight=": "--class-weight",
+    "held_out: ": "--held-out: ",
     "Several rows: a DataFrame": "Several rows: a list of objects",
     ". Allowed states: a set": "",
     "a likelihood is a dict or an array of floats": 'a likelihood is an object, {"state": number, ...}',

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from besag.cli.messages import ANSWERED, BEYOND_LIMITS, INTERRUPTED, tell
-from besag.cli.shared import add_choice, add_evidence, add_model, read_model
+from besag.cli.shared import add_choice, add_evidence, add_model, read_count, read_model, read_seconds
 from besag.errors import EvidenceError
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--query", nargs="+", action="extend", metavar="NAME|FILE", help="the variables that MAR or MMAP is asked for"
     )
-    parser.add_argument("-k", type=_count, metavar="N", help="MAP: the N best labellings")
-    parser.add_argument("-n", "--samples", type=_count, metavar="N", help="SAMPLE: how many draws (default: 1)")
+    parser.add_argument("-k", type=read_count, metavar="N", help="MAP: the N best labellings")
+    parser.add_argument("-n", "--samples", type=read_count, metavar="N", help="SAMPLE: how many draws (default: 1)")
     parser.add_argument("--seed", type=_seed, default=0, help="of all that is random (default: 0)")
     parser.add_argument("--engine", default="auto", metavar="TEXT", help='such as "tree" or "brute" (default: auto)')
-    parser.add_argument("--threads", type=_count, metavar="N", help="at most so many (default: all cores)")
-    parser.add_argument("--time-limit", type=_seconds, metavar="S", help="give up after so many seconds")
+    parser.add_argument("--threads", type=read_count, metavar="N", help="at most so many (default: all cores)")
+    parser.add_argument("--time-limit", type=read_seconds, metavar="S", help="give up after so many seconds")
     parser.add_argument("--memory-limit", type=_bytes, metavar="BYTES", help="use at most so many, as in 500M or 4G")
     add_choice(parser, "--format", FORMATS, "table", "of the answer")
     parser.add_argument("--progress", action="store_true", help="tell on stderr what is being done")
@@ -155,7 +155,7 @@ def _ask(
     try:
         return _answer(arguments, model, given.evidence(), query, options)
     except EvidenceError as error:
-        raise given.located(error) from None
+        raise given.locate(error) from None
 
 
 def _answer(
@@ -217,26 +217,10 @@ def _give_up(seconds: float) -> None:
     os._exit(BEYOND_LIMITS)
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:14]) <= 10**12:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 10^12, got {text!r}")
-    return int(text)
-
-
 def _seed(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < threading.TIMEOUT_MAX:
-        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
-    return value
 
 
 def _bytes(text: str) -> int:

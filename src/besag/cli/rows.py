@@ -43,7 +43,7 @@ class EvidenceRows:
         """As engines take it, batched where there are several rows."""
         return Evidence(self.observed, self.log_weights)
 
-    def located(self, error: EvidenceError) -> EvidenceError:
+    def locate(self, error: EvidenceError) -> EvidenceError:
         """The error of one row of several, with the row's file and line in place of its number."""
         if error.row is None:
             return error
@@ -70,7 +70,7 @@ def rows_of(
         try:
             read, doubted = read_doubting(variables, values)
         except EvidenceError as error:
-            raise rows.located(EvidenceError(str(error), row=row)) if path else error from None
+            raise rows.locate(EvidenceError(str(error), row=row)) if path else error from None
         doubts = {v: rows.place(row) + doubt for v, doubt in doubted.items()} | doubts
         observed[row] = read.observed
         said[row, [variables.index(name) for name in values]] = True

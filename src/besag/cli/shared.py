@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import sys
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,24 @@ def add_choice(parser: argparse.ArgumentParser, option: str, names: Sequence[str
 
     words = f"{{{','.join(names)}}}"
     parser.add_argument(option, type=chosen, metavar=words, default=default, help=f"{what} (default: {default})")
+
+
+def read_count(text: str) -> int:
+    """How many: a whole number."""
+    if not text.isdecimal() or not 1 <= int(text[:14]) <= 10**12:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 10^12, got {text!r}")
+    return int(text)
+
+
+def read_seconds(text: str) -> float:
+    """How long."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
+    return value
 
 
 def read_model(arguments: argparse.Namespace) -> tuple[Model, Format]:

@@ -1,4 +1,9 @@
-"""Data for learning; and small models for exercises and bug reports: bundled ones by name, random ones by seed."""
+"""Data for learning; and small models for exercises and bug reports: bundled ones by name, random ones by seed.
+
+Read `structured` (one instance of 002) and `dataset` (many of them, in batches and shards), which `besag.learn` works
+on. The other files bring a form of data there, as arrays and without a loop over instances: `sequences`, `chains`,
+`attributes` for sequences, `grids` for pictures, `node_graphs` for graphs. `textbook` and `synthetic` make models.
+"""
 
 from __future__ import annotations
 

@@ -33,12 +33,16 @@ MOST_SHARDS = 4  # since each makes a gradient of all parameters
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Batch(Rebuilt):
-    """Instances on a Graph: labels (1, V) of a union or (N, V) of rows, weights (N,) or None = all one."""
+    """Instances on a Graph: labels (1, V) of a union or (N, V) of rows, weights (N,) or None = all one.
+
+    variable_weights (V,): besides, of single variables, for losses that are sums over them, `weighs_variables`.
+    """
 
     graph: Graph
     labels: IntArray
     weights: Array | None = None
     numbers: IntArray | None = None  # of the instances, if this is part of a larger set
+    variable_weights: Array | None = None
 
     def __post_init__(self) -> None:
         labels = secure(np.atleast_2d(np.asarray(self.labels, np.int64)))
@@ -65,10 +69,12 @@ class Batch(Rebuilt):
         weights = None if self.weights is None else self.weights[instances]
         numbers = instances if self.numbers is None else self.numbers[instances]
         if self.is_rows:
-            return Batch(self.graph, self.labels[instances], weights, numbers)
+            return Batch(self.graph, self.labels[instances], weights, numbers, self.variable_weights)
         offsets = self.graph.instance_offsets
-        parts = [self.labels[0, offsets[n] : offsets[n + 1]] for n in instances.tolist()]
-        return Batch(self.graph.take(instances), np.concatenate(parts), weights, numbers)
+        spans = [slice(offsets[n], offsets[n + 1]) for n in instances.tolist()]
+        labels, own = np.concatenate([self.labels[0, span] for span in spans]), self.variable_weights
+        own = None if own is None else np.concatenate([own[span] for span in spans])
+        return Batch(self.graph.take(instances), labels, weights, numbers, own)
 
 
 def check_weights(weights: Any, n: int) -> Array:

@@ -83,7 +83,10 @@ def _edge_features(given: Any, shapes: Sequence[tuple[int, ...]], connectivity: 
         if not isinstance(arrays, (tuple, list)) or len(arrays) != len(sizes):
             raise ModelError(f"edge_features of image {n} must be {expected}")
         for direction, (array, size) in enumerate(zip(arrays, sizes, strict=True)):
-            values = np.asarray(array, np.float64)
+            try:
+                values = np.asarray(array, np.float64)
+            except (TypeError, ValueError):
+                raise ModelError(f"edge_features of image {n} must be numbers, {expected}") from None
             values = values[..., None] if values.ndim == 2 else values
             if values.shape[:2] != size or values.ndim != 3 or not np.isfinite(values).all():
                 raise ModelError(f"edge_features of image {n} must be finite, {expected}; got {np.shape(array)}")

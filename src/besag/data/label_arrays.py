@@ -17,6 +17,7 @@ from besag.graph.evidence import is_missing
 from besag.text import did_you_mean, shorten
 
 Shapes = Sequence[tuple[int, ...]]
+BOOLEANS, WHOLE, REAL = (bool, np.bool_), (int, np.integer), (float, np.floating)
 
 
 def find_classes(labels: Any, shapes: Shapes, ignore: Sequence[Any] = ()) -> tuple[Any, ...]:
@@ -35,6 +36,13 @@ def find_classes(labels: Any, shapes: Shapes, ignore: Sequence[Any] = ()) -> tup
     except TypeError:
         kinds = sorted({type(label).__name__ for label in found})
         raise ModelError(f"labels must be of one type, got {' and '.join(kinds)}: make all of them str") from None
+
+
+def list_labels(labels: Any) -> list[Any]:
+    """Labels as a list with an entry for each instance."""
+    if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+        raise ModelError(f"labels must be a list with an entry for each instance, got {type(labels).__name__}")
+    return list(labels)
 
 
 def codes_of(labels: Any, shapes: Shapes, classes: Sequence[Any], ignore: Sequence[Any] = ()) -> IntArray:
@@ -57,7 +65,8 @@ def _comparable(values: AnyArray, ordered: AnyArray, n: int) -> AnyArray:
     """The values, of a kind that can be compared with the classes."""
     if (ordered.dtype.kind in "US") != (values.dtype.kind in "US"):
         raise ModelError(
-            f"instance {n}: labels must be of the type of those in training, such as {ordered[0]!r}; got {values[0]!r}"
+            f"instance {n}: labels must be of the type of those in training, such as {ordered[0].item()!r}; "
+            f"got {values[0].item()!r}"
         )
     return values
 
@@ -73,9 +82,7 @@ def _not_seen(n: int, at: tuple[int, ...], label: Any, classes: Sequence[Any]) -
 
 def _each(labels: Any, shapes: Shapes, ignore: Sequence[Any]) -> Iterable[tuple[AnyArray, BoolArray]]:
     """The labels of each instance as an array of its shape, and which of them are known."""
-    if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-        raise ModelError(f"labels must be a list with an entry for each instance, got {type(labels).__name__}")
-    listed = list(labels)
+    listed = list_labels(labels)
     if len(listed) != len(shapes):
         raise ModelError(f"there are {len(shapes)} instances and labels of {len(listed)}; expected as many")
     for n, (given, shape) in enumerate(zip(listed, shapes, strict=True)):
@@ -116,8 +123,7 @@ def _without_unknown(n: int, values: AnyArray, ignore: Sequence[Any]) -> tuple[A
 def _of_one_type(values: AnyArray, known: BoolArray) -> AnyArray:
     """An array of objects as one of texts or numbers, where its known labels are that."""
     kinds = {type(label) for label in values[known].tolist()}
-    if kinds == {str}:
-        return np.where(known, values, "").astype(str)
-    if kinds and kinds <= {int, float, bool, np.bool_} and len(kinds) == 1:
-        return np.where(known, values, 0).astype(next(iter(kinds)))
+    for wanted, made, filled in ((str, str, ""), (BOOLEANS, bool, 0), (WHOLE, int, 0), (REAL, float, 0)):
+        if kinds and all(issubclass(kind, wanted) for kind in kinds):
+            return np.where(known, values, filled).astype(made)
     return values

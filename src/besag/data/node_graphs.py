@@ -1,11 +1,12 @@
 """Graphs given as arrays of nodes and edges, PyStruct's form, many of them one after the other.
 
-An instance is (node features, edges, edge features, groups), of which all but the first may be left out:
+An instance is (node features, edges, edge features, groups, types), of which all but the first may be left out:
 
     node features   (n, D) numbers, or a list of n items of attributes, see `besag.data.attributes`
     edges           (E, 2) numbers of nodes
     edge features   (E, Q) numbers
     groups          [(scopes (F, m), features (F, G) or None), ...] of factors on more nodes; the same in every instance
+    types           (n,) texts or integers: nodes of different types have different weights and sets of labels
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, freeze, offsets_of
+from besag.arrays import AnyArray, Array, IntArray, freeze, offsets_of
 from besag.data.attributes import Attributes, Features
 from besag.data.chains import csr_inputs
 from besag.errors import ModelError
 from besag.model.template import Inputs
 
-EXPECTED = "(node_features, edges, edge_features, groups), of which all but the first may be left out"
+EXPECTED = "(node_features, edges, edge_features, groups, types), of which all but the first may be left out"
 
 
 class Group(NamedTuple):
@@ -37,12 +38,17 @@ class Group(NamedTuple):
 
 
 class NodeGraphs(NamedTuple):
-    """All nodes (T, D), dense or CSR, edges as the first of the groups, how many nodes each instance has."""
+    """All nodes (T, D), dense or CSR, edges as the first of the groups, how many nodes each instance has.
+
+    types (T,): of the nodes, numbers of their names; one without a name where none are given.
+    """
 
     nodes: Inputs
     groups: list[Group]
     lengths: IntArray
     attributes: Attributes | None
+    types: IntArray
+    type_names: tuple[str, ...]
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -55,8 +61,10 @@ class NodeGraphs(NamedTuple):
         return offsets_of(self.lengths)
 
 
-def read_node_graphs(given: Any, attributes: Attributes | None = None) -> NodeGraphs:
-    """Instances as arrays; attributes: those of training, where nodes are lists of attributes."""
+def read_node_graphs(
+    given: Any, attributes: Attributes | None = None, type_names: tuple[str, ...] | None = None
+) -> NodeGraphs:
+    """Instances as arrays; attributes and type_names: those of training."""
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
         raise ModelError(f"X must be a list of {EXPECTED}; got {type(given).__name__}")
     instances = [_parts(n, instance) for n, instance in enumerate(given)]
@@ -64,25 +72,53 @@ def read_node_graphs(given: Any, attributes: Attributes | None = None) -> NodeGr
         raise ModelError("X has no instances")
     nodes, lengths, attributes = _nodes([instance[0] for instance in instances], attributes)
     offsets = offsets_of(lengths)
-    edges = [_group(n, "edges", e, f, 2, offsets) for n, (_, e, f, _) in enumerate(instances)]
+    edges = [_group(n, "edges", e, f, 2, offsets) for n, (_, e, f, *_) in enumerate(instances)]
     groups = [_joined("edges", edges)]
     count = len(instances[0][3])
-    for n, (_, _, _, listed) in enumerate(instances):
+    for n, (_, _, _, listed, _) in enumerate(instances):
         if len(listed) != count:
             raise ModelError(f"instance {n} has {len(listed)} groups, instance 0 has {count}; empty ones may be given")
     for g in range(count):
         own = [
-            _group(n, f"group {g}", *_pair(n, g, listed[g]), None, offsets) for n, (*_, listed) in enumerate(instances)
+            _group(n, f"group {g}", *_pair(n, g, listed[g]), None, offsets)
+            for n, (*_, listed, _) in enumerate(instances)
         ]
         groups.append(_joined(f"group {g}", own))
-    return NodeGraphs(nodes, groups, lengths, attributes)
+    types, names = _types([instance[4] for instance in instances], lengths, type_names)
+    return NodeGraphs(nodes, groups, lengths, attributes, types, names)
 
 
-def _parts(n: int, instance: Any) -> tuple[Any, Any, Any, Sequence[Any]]:
-    if not isinstance(instance, (tuple, list)) or not 1 <= len(instance) <= 4:
+def _types(given: list[Any], lengths: IntArray, names: tuple[str, ...] | None) -> tuple[IntArray, tuple[str, ...]]:
+    """The types (T,) of all nodes, and their names."""
+    if all(types is None for types in given) and names in (None, ("",)):
+        return np.zeros(int(lengths.sum()), np.int64), ("",)
+    parts = list[AnyArray]()
+    for n, (types, length) in enumerate(zip(given, lengths.tolist(), strict=True)):
+        if names == ("",) or types is None:
+            has = "no types of nodes" if types is None else "types of nodes"
+            raise ModelError(f"instance {n} has {has}: give them in all instances, in training too, or in none")
+        read = np.asarray(types)
+        if read.shape != (length,) or read.dtype.kind not in "iuU":
+            raise ModelError(
+                f"instance {n}: types must be texts or integers of shape ({length},), one for each node, "
+                f"got {read.dtype} of shape {read.shape}"
+            )
+        parts.append(read.astype(str))
+    every = np.concatenate(parts)
+    known = tuple(np.unique(every).tolist()) if names is None else names
+    unseen = ~np.isin(every, known)
+    if unseen.any():
+        v = int(np.argmax(unseen))
+        n = int(np.searchsorted(np.cumsum(lengths), v, side="right"))
+        raise ModelError(f"instance {n}: type {str(every[v])!r} was not seen in training, which has {list(known)}")
+    return np.searchsorted(np.array(known), every), known
+
+
+def _parts(n: int, instance: Any) -> tuple[Any, Any, Any, Sequence[Any], Any]:
+    if not isinstance(instance, (tuple, list)) or not 1 <= len(instance) <= 5:
         raise ModelError(f"instance {n} must be a tuple {EXPECTED}; got {type(instance).__name__}")
-    nodes, edges, features, groups = (*instance, None, None, None)[:4]
-    return nodes, np.zeros((0, 2), np.int64) if edges is None else edges, features, list(groups or ())
+    nodes, edges, features, groups, types = (*instance, None, None, None, None)[:5]
+    return nodes, np.zeros((0, 2), np.int64) if edges is None else edges, features, list(groups or ()), types
 
 
 def _pair(n: int, g: int, given: Any) -> tuple[Any, Any]:

@@ -1,6 +1,6 @@
 """Fitted estimators on disk: one .npz archive, with arrays as they are and all else as one JSON text; no pickle.
 
-    about      {"format", "estimator": its class, "parameters": of __init__, and what the class itself stores}
+    about      {"format", "estimator": its class, "parameters": of __init__, "notes", and what the class itself stores}
     others     arrays, by the names that the class gives them
 
 A class that can be stored has `_stored() -> (mapping, arrays)` and `_restored(parameters, mapping, arrays)`, and an
@@ -27,9 +27,13 @@ from besag.learn.optimisers.base import OPTIMIZERS, Descending
 
 FORMAT = "besag estimator 1"
 STORED = {
+    "BayesianNetwork": "besag.estimators.networks.bayesian",
+    "BayesianNetworkClassifier": "besag.estimators.networks.classifier",
     "ChainCRF": "besag.estimators.chain_crf.estimator",
     "GraphCRF": "besag.estimators.graph_crf",
+    "Discretizer": "besag.estimators.discretizer",
     "GridCRF": "besag.estimators.grid_crf",
+    "MarkovNetwork": "besag.estimators.networks.markov",
     "MultiLabelCRF": "besag.estimators.multi_label_crf",
 }
 
@@ -41,6 +45,7 @@ def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:
         "format": FORMAT,
         "estimator": type(estimator).__name__,
         "parameters": estimator.get_params(),
+        "notes": dict(estimator.notes_),
         **told,
     }
     try:
@@ -83,7 +88,9 @@ def read_estimator(data: bytes, path: str) -> Any:
             raise ValueError(f"its format is {about['format']!r}, not {FORMAT!r}")
         name = about["estimator"]
         made = getattr(importlib.import_module(STORED[name]), name)
-        return made._restored(about["parameters"], about, arrays)
+        restored = made._restored(about["parameters"], about, arrays)
+        restored.notes_ = about.get("notes", {})
+        return restored
     except _NotOurs:
         raise ParseError("this archive is neither a model nor an estimator of besag", path=path) from None
     except (*BROKEN, IndexError, BesagError) as error:

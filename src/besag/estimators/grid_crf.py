@@ -29,10 +29,12 @@ from besag.data.grids import (
     picture_edges,
     read_pictures,
 )
-from besag.data.label_arrays import find_classes
+from besag.data.label_arrays import find_classes, list_labels
 from besag.data.unions import FactorArrays, union_graph
 from besag.errors import ModelError
 from besag.estimators.base import check_choice
+from besag.estimators.class_weights import ClassWeight
+from besag.estimators.held_out import reading_held_out
 from besag.estimators.structured import Form, StructuredCRF, split
 from besag.graph.graph import Graph
 from besag.infer.engine import Engine
@@ -108,14 +110,18 @@ class GridForm:
 
     def check(self, pictures: Pictures) -> None:
         """ModelError where pictures have other features than those in training."""
+        self.check_pixels(pictures)
+        given = 0 if pictures.edge_features is None else pictures.edge_features[0].shape[1]
+        if given != self.n_edge:
+            raise ModelError(f"edges must have {self.n_edge} features, as in training, got {given}: edge_features=...")
+
+    def check_pixels(self, pictures: Pictures) -> None:
+        """ModelError where pixels have other features than those in training."""
         if pictures.nodes.shape[1] != self.n_features:
             raise ModelError(
                 f"images must have {self.n_features} features a pixel, as in training, got {pictures.nodes.shape[1]}; "
                 "images is a list: write [image] for one"
             )
-        given = 0 if pictures.edge_features is None else pictures.edge_features[0].shape[1]
-        if given != self.n_edge:
-            raise ModelError(f"edges must have {self.n_edge} features, as in training, got {given}: edge_features=...")
 
     def stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What a file keeps of it."""
@@ -129,6 +135,8 @@ class GridCRF(StructuredCRF):
     pairwise: "potts", "contrast" or "table", see `besag.estimators.grid_crf`. connectivity: 4 or 8 neighbours.
     objective: "pseudolikelihood", "piecewise", "likelihood[engine=bp]", ... decode: "map", the most probable labelling,
     or "marginal", the most probable label of each pixel; engine: what predicts. n_jobs: threads, None = all cores.
+    class_weight: {label: weight} of the terms of pixels with that label, "balanced" for one over their frequency; of
+    objectives that are sums over pixels. verbose: tell on stderr how far the fit has come.
 
     >>> import numpy as np
     >>> image = np.random.default_rng(0).normal(size=(8, 8, 1)) + np.arange(8)[:, None, None] - 3.5
@@ -149,16 +157,19 @@ class GridCRF(StructuredCRF):
         engine: str | Engine = "auto",
         decode: str = "map",
         ignore_label: Any = None,
-        optimizer: str | Optimizer = "lbfgs",
+        class_weight: ClassWeight = None,
+        optimizer: str | Optimizer = "lbfgs[relative_decrease=1e-5]",
         max_iter: int = 1000,
         tol: float = 1e-5,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.pairwise, self.connectivity, self.objective = pairwise, connectivity, objective
         self.l1, self.l2, self.engine, self.decode, self.ignore_label = l1, l2, engine, decode, ignore_label
         self.optimizer, self.max_iter, self.tol = optimizer, max_iter, tol
-        self.time_limit, self.n_jobs = time_limit, n_jobs
+        self.class_weight = class_weight
+        self.time_limit, self.n_jobs, self.verbose = time_limit, n_jobs, verbose
 
     def fit(
         self,
@@ -178,13 +189,18 @@ class GridCRF(StructuredCRF):
         sample_weight, checkpoint and on_step as in ChainCRF.
         """
         self._check_parameters(checkpoint)
-        pictures, y = read_pictures(images, edge_features, self.connectivity), list(labels)
+        if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.dtype != object:
+            raise ModelError(
+                f"labels is a list of arrays (H, W), got one of shape {labels.shape}: write [image], [labels]"
+            )
+        pictures, y = read_pictures(images, edge_features, self.connectivity), list_labels(labels)
         classes = find_classes(y, pictures.shapes, self._ignored())
         form = self._make_form(pictures, len(classes))
         watched = None
         if held_out is not None:
-            others = read_pictures(held_out[0], held_out[2] if len(held_out) > 2 else None, self.connectivity)
-            form.check(others)
+            with reading_held_out(held_out, most=3):
+                others = read_pictures(held_out[0], held_out[2] if len(held_out) > 2 else None, self.connectivity)
+                form.check(others)
             watched = (others, held_out[1])
         return self._fit(classes, form, pictures, y, sample_weight, watched, checkpoint, on_step)
 
@@ -252,8 +268,8 @@ class GridCRF(StructuredCRF):
 
     def decision_maps(self, images: Iterable[Any]) -> list[Array]:
         """The log-potentials of single pixels, b + <w, x>: (H, W, K) for each image; what edges do is left out."""
-        self._check_fitted()
-        pictures = read_pictures(images)
+        form, pictures = self._form, read_pictures(images)
+        form.check_pixels(pictures)
         return split(pictures.nodes @ self.coef_.T + self.intercept_, pictures)
 
     def edge_strength(self, image: Any, edge_features: Any = None) -> tuple[Array, ...]:

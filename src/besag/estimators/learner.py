@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from besag.arrays import AnyArray, Array
 from besag.errors import ModelError
 from besag.estimators.base import Estimator
 from besag.estimators.files import save_estimator
+from besag.estimators.progress import FitProgress, ended
 from besag.infer.iterate import clear_interrupts
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.objective import Instances, Total
@@ -24,12 +26,17 @@ if TYPE_CHECKING:
 
 
 class Learner(Estimator):
-    """An estimator with the parameters optimizer, max_iter, tol and time_limit, and a history."""
+    """An estimator with the parameters optimizer, max_iter, tol, time_limit and verbose, and a history.
+
+    notes_: texts and numbers of a user that go along into files, such as how its input was made.
+    """
 
     optimizer: str | Optimizer
     max_iter: int
     tol: float
     time_limit: float | None
+    verbose: bool
+    notes_: Mapping[str, Any] = MappingProxyType({})
     _history: History
 
     def _learn(
@@ -43,14 +50,15 @@ class Learner(Estimator):
         is_named = isinstance(self.optimizer, str)  # an object has its own
         fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)} if is_named else {}
         method = OPTIMIZERS.read(self.optimizer, **fill)
-        with clear_interrupts():
+        progress = FitProgress(type(self).__name__, on_step) if self.verbose else None
+        with clear_interrupts(), ended(progress):
             found = minimum(
                 total,
                 method,
                 np.zeros(len(total.statistics)),
                 held_out=held_out,
                 time_limit=self.time_limit,
-                on_step=on_step,
+                on_step=on_step if progress is None else progress.told,
                 resume=checkpoint if checkpoint is not None and Path(checkpoint).exists() else None,
             )
         if checkpoint is not None:

@@ -21,6 +21,7 @@ from besag.arrays import AnyArray, Array, IntArray, freeze
 from besag.data.unions import FactorArrays, union_graph
 from besag.errors import ModelError
 from besag.estimators.base import check_choice
+from besag.estimators.held_out import reading_held_out
 from besag.estimators.structured import Form, StructuredCRF
 from besag.graph.graph import Graph
 from besag.infer.engine import Engine
@@ -37,18 +38,18 @@ PAIR = np.array([[[0.0, 0.0], [0.0, 1.0]]])  # and of two; with terms of one lab
 class Rows(NamedTuple):
     """Features (N, D) of instances that have L labels each."""
 
-    features: Array
+    nodes: Array
     n_labels: int
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         """(L,) for each instance."""
-        return [(self.n_labels,)] * len(self.features)
+        return [(self.n_labels,)] * len(self.nodes)
 
     @property
     def offsets(self) -> IntArray:
         """(N + 1,)."""
-        return np.arange(len(self.features) + 1) * self.n_labels
+        return np.arange(len(self.nodes) + 1) * self.n_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,12 +71,12 @@ class LabelForm:
 
     def graph(self, rows: Rows, states: Sequence[str]) -> Graph:
         """The union of instances."""
-        layout, n = self.layout, len(rows.features)
+        layout, n = self.layout, len(rows.nodes)
         labels = np.arange(n * self.n_labels)[:, None]
         parts = [FactorArrays(layout.templates["intercept"], labels, np.tile(np.arange(self.n_labels), n))]
         for i in range(self.n_labels):
             own = labels[i :: self.n_labels]
-            parts += [FactorArrays(layout.templates[f"label{i}"], own, rows.features)]
+            parts += [FactorArrays(layout.templates[f"label{i}"], own, rows.nodes)]
         if self.pairs:
             pairs = np.array(self.pairs, np.int64)
             scopes = (pairs + rows.offsets[:-1, None, None]).reshape(-1, 2)
@@ -84,10 +85,10 @@ class LabelForm:
 
     def check(self, rows: Rows) -> None:
         """ModelError where rows have other features or labels than those in training."""
-        if (rows.features.shape[1], rows.n_labels) != (self.n_features, self.n_labels):
+        if (rows.nodes.shape[1], rows.n_labels) != (self.n_features, self.n_labels):
             raise ModelError(
                 f"rows must have {self.n_features} features and {self.n_labels} labels, as in training, got "
-                f"{rows.features.shape[1]} and {rows.n_labels}"
+                f"{rows.nodes.shape[1]} and {rows.n_labels}"
             )
 
     def stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -117,15 +118,17 @@ class MultiLabelCRF(StructuredCRF):
         l2: float = 1.0,
         engine: str | Engine = "auto",
         decode: str = "map",
-        optimizer: str | Optimizer = "lbfgs",
+        optimizer: str | Optimizer = "lbfgs[relative_decrease=1e-5]",
         max_iter: int = 1000,
         tol: float = 1e-5,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.structure, self.objective, self.l1, self.l2 = structure, objective, l1, l2
         self.engine, self.decode, self.optimizer = engine, decode, optimizer
-        self.max_iter, self.tol, self.time_limit, self.n_jobs = max_iter, tol, time_limit, n_jobs
+        self.max_iter, self.tol, self.time_limit = max_iter, tol, time_limit
+        self.n_jobs, self.verbose = n_jobs, verbose
 
     def fit(
         self,
@@ -140,11 +143,12 @@ class MultiLabelCRF(StructuredCRF):
         """Learn from rows; held_out, checkpoint and on_step as in ChainCRF."""
         self._check_parameters(checkpoint)
         rows, labels = self._pair_up(X, Y)
-        form = LabelForm(rows.n_labels, rows.features.shape[1], self._pairs(labels))
+        form = LabelForm(rows.n_labels, rows.nodes.shape[1], self._pairs(labels))
         watched = None
         if held_out is not None:
-            others, own = self._pair_up(*held_out)
-            form.check(others)
+            with reading_held_out(held_out):
+                others, own = self._pair_up(*held_out)
+                form.check(others)
             watched = (others, own)
         return self._fit((0, 1), form, rows, labels, sample_weight, watched, checkpoint, on_step)
 

@@ -18,8 +18,11 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray, Rebuilt, concatenate, secure
 from besag.data.dataset import Batch, Dataset, check_weights
 from besag.data.label_arrays import codes_of
-from besag.errors import ApproximationWarning, warn
+from besag.errors import ApproximationWarning, CapabilityError, warn
 from besag.estimators.base import check_choice
+from besag.estimators.class_weights import ClassWeight, weigh_labels
+from besag.estimators.constants import warn_of_constants
+from besag.estimators.held_out import reading_held_out
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
@@ -46,6 +49,9 @@ class Data(Protocol):
     def shapes(self) -> list[tuple[int, ...]]: ...
     @property
     def offsets(self) -> IntArray: ...
+    @property
+    def nodes(self) -> Any:
+        """(T, D): what intercepts stand beside."""
 
 
 class Form(Protocol):
@@ -53,7 +59,7 @@ class Form(Protocol):
 
     @property
     def layout(self) -> Layout:
-        """The templates; `intercept` has no penalty."""
+        """The templates; those whose names begin with `intercept` have no penalty."""
 
     def graph(self, data: Any, states: Sequence[str]) -> Graph:
         """The union of all instances."""
@@ -88,6 +94,7 @@ class StructuredCRF(Learner):
     engine: str | Engine
     decode: str
     n_jobs: int | None
+    class_weight: ClassWeight = None
     model_: GraphModel
 
     def _ignored(self) -> Sequence[Any]:
@@ -96,6 +103,7 @@ class StructuredCRF(Learner):
 
     def _check_parameters(self, checkpoint: Any = None) -> None:
         check_choice("decode", self.decode, ("map", "marginal"))
+        ENGINES.read(self.engine)
         if checkpoint is not None:
             check_file(checkpoint)
 
@@ -111,10 +119,20 @@ class StructuredCRF(Learner):
         on_step: OnIteration | None,
     ) -> Self:
         dataset = self._dataset(form, classes, data, y, sample_weight)
-        watched = None if held_out is None else self._dataset(form, classes, *held_out, None)
-        penalised = {name for name in form.layout.templates if name != "intercept"}
+        watched = None
+        if held_out is not None:
+            with reading_held_out(held_out):
+                watched = self._dataset(form, classes, *held_out, None)
+        if not self.l1 and not self.l2:
+            warn_of_constants(data.nodes)
+        penalised = {name for name in form.layout.templates if not name.startswith("intercept")}
         penalty = penalty_of(form.layout, dict.fromkeys(penalised, self.l1), dict.fromkeys(penalised, self.l2))
         loss = read_objective(self.objective, n_threads=1)
+        if dataset.all.variable_weights is not None and not getattr(loss, "weighs_variables", False):
+            raise CapabilityError(
+                f"class_weight= weighs the terms of single variables, and objective {self.objective!r} has none; "
+                'take "pseudolikelihood", or sample_weight= for whole instances'
+            )
         curvature = measure_curvature(dataset.all)
         total = Total(loss, dataset, penalty, n_threads=thread_count(self.n_jobs), curvature=curvature)
         theta = self._learn(total, watched, checkpoint, on_step)
@@ -122,9 +140,14 @@ class StructuredCRF(Learner):
         return self
 
     def _dataset(self, form: Form, classes: tuple[Any, ...], data: Data, y: Any, weights: Any) -> Dataset:
-        codes = codes_of(y, data.shapes, classes, self._ignored())
+        codes = self._codes(form, classes, data, y)
         graph = form.graph(data, [str(label) for label in classes])
-        return Dataset(Batch(graph, codes, None if weights is None else check_weights(weights, len(data.shapes))))
+        own = None if weights is None else check_weights(weights, len(data.shapes))
+        return Dataset(Batch(graph, codes, own, variable_weights=weigh_labels(self.class_weight, classes, codes)))
+
+    def _codes(self, form: Form, classes: Sequence[Any], data: Data, y: Any) -> IntArray:
+        """The labels (V,) of all variables as codes."""
+        return codes_of(y, data.shapes, classes, self._ignored())
 
     # What was learnt -------------------------------------------------------------------------------------------------
 
@@ -204,7 +227,7 @@ class StructuredCRF(Learner):
     def _log_proba(self, data: Data, y: Any) -> Array:
         """(N,): log p(y | x); unknown labels are summed out."""
         self._check_fitted()
-        codes = codes_of(y, data.shapes, self.model_.classes, self._ignored())
+        codes = self._codes(self.model_.form, self.model_.classes, data, y)
         free = self._log_partitions(data)
         if (codes >= 0).all():
             problem = self.model_.graph(data).bind(self.model_.theta)
@@ -213,7 +236,7 @@ class StructuredCRF(Learner):
 
     def _score(self, data: Data, y: Any, sample_weight: Any) -> float:
         """The share of variables that are labelled correctly; unknown labels do not count."""
-        codes = codes_of(y, data.shapes, self.model_.classes, self._ignored())
+        codes = self._codes(self.model_.form, self.model_.classes, data, y)
         found = [np.searchsorted(np.array(self.classes_), labels) for labels in self._predict(data)]
         return accuracy(split(codes, data), found, sample_weight=sample_weight)
 

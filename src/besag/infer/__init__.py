@@ -1,4 +1,10 @@
-"""Engines by class: infer.Tree(root="A"), infer.JunctionTree(), infer.Elimination(), infer.Brute(), infer.Exact()."""
+"""Inference: engines, which turn a Problem into a Result. By class: infer.Tree(root="A"), infer.BP(damping=0.3).
+
+A folder is a room: one engine, or one concept that several share. Read `engine` (what an engine is, and ENGINES), then
+`result`, then the room in question. The files beside the rooms are what engines share, and import no room: `prepared`
+and `unary` make a problem ready, `iterate` drives what works in steps, `answers` makes Results, `memory` refuses what
+does not fit, `brute` is the oracle. Rooms have an order (tests/test_architecture.py); a new engine is a new room.
+"""
 
 from __future__ import annotations
 

@@ -199,16 +199,16 @@ class Course:
         elif self.clock.left <= 0:
             self.stopped = "time_limit"
 
-    def seen(self, want: frozenset[Want] = SHOWN) -> Result:
+    def show(self, want: frozenset[Want] = SHOWN) -> Result:
         """The answer as it stands, for people who watch; also noted in the trace."""
         result = self.process.answer(want)
         if self.trace is not None:
             value = math.nan if result.log_partitions is None else float(result.log_partitions.sum())
             bound = value if result.bound in ("lower", "upper", "exact") else math.nan
             self.trace.append(TraceRow(self.iterations, self.clock.seconds, value, bound, self.residual))
-        return self.told(result)
+        return self.tell(result)
 
-    def told(self, result: Result) -> Result:
+    def tell(self, result: Result) -> Result:
         """An answer with its diagnostics and the trace so far."""
         diagnostics = Diagnostics(
             engine=self.engine,
@@ -236,13 +236,13 @@ def iterate(
         course.advance()
         watched = on_step is not None and due()
         if watched or course.trace is not None:
-            result = course.seen()
+            result = course.show()
             if watched and on_step is not None:
                 on_step(result)
         return course.stopped
 
     course.stopped = drive(advance)
-    return course.told(process.answer(want))
+    return course.tell(process.answer(want))
 
 
 def each_step(engine: str, process: Process, want: frozenset[Want], limits: Limits, began: float) -> Iterator[Result]:
@@ -255,10 +255,10 @@ def each_step(engine: str, process: Process, want: frozenset[Want], limits: Limi
         except OutOfTime:
             course.stopped = "time_limit"
             break
-        result = course.seen(SHOWN | (want & {"messages"}))
+        result = course.show(SHOWN | (want & {"messages"}))
         if course.stopped is None:
             yield result
-    yield course.told(process.answer(want | SHOWN))
+    yield course.tell(process.answer(want | SHOWN))
 
 
 def _always() -> bool:

@@ -79,7 +79,7 @@ class Diagnostics(Mapping[str, Any]):
     def __reduce__(self) -> tuple[Any, ...]:
         return _diagnostics, (self._entries,)
 
-    def extended(self, **entries: Any) -> Diagnostics:
+    def extend(self, **entries: Any) -> Diagnostics:
         """The same with more entries."""
         return Diagnostics(**{**self._entries, **entries})
 

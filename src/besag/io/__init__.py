@@ -1,4 +1,9 @@
-"""Models in files: one module for each format; `load` and `save` choose between them."""
+"""Models in files: `load`, `save` and `convert`, and a folder for each family of formats.
+
+Read `formats`, which says what a format is and lists them all, then `load`. `save` writes, reads back (`readback`) and
+tells what was lost. What readers have in common is in `shared`. A format may be changed without a look at any other; a
+new one is a module with `matches`, `read` and `write`, and an entry in `formats`.
+"""
 
 from besag.io.load import load
 from besag.io.save import convert, save

@@ -21,6 +21,12 @@ def parse_arrows(text: str) -> tuple[dict[str, tuple[str, ...]], list[tuple[str,
     >>> parse_arrows("A[3] -> B <- C")
     ({'A': ('0', '1', '2'), 'B': ('0', '1'), 'C': ('0', '1')}, [('A', 'B'), ('C', 'B')])
     """
+    states, edges = read_arrows(text)
+    return {name: given or ("0", "1") for name, given in states.items()}, edges
+
+
+def read_arrows(text: str) -> tuple[dict[str, tuple[str, ...] | None], list[tuple[str, str]]]:
+    """The same with None for states that are not given."""
     states: dict[str, tuple[str, ...] | None] = {}
     edges: list[tuple[str, str]] = []
     for line, statement in enumerate(text.replace(";", "\n").split("\n"), start=1):
@@ -34,7 +40,7 @@ def parse_arrows(text: str) -> tuple[dict[str, tuple[str, ...]], list[tuple[str,
                 edges.append(edge)
     if not states:
         raise ModelError("a model needs at least one variable; the text names none")
-    return {name: given or ("0", "1") for name, given in states.items()}, edges
+    return states, edges
 
 
 def _node(text: str, states: dict[str, tuple[str, ...] | None], statement: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.errors import ModelError
-from besag.model.arrows import parse_arrows
+from besag.model.arrows import read_arrows
 from besag.model.build import FactorPart, assemble
 from besag.model.cpt import TOLERANCE, check_cpt, state_code
 from besag.model.dag import parents_of, topological
@@ -41,7 +41,8 @@ def bayesian_network(
     >>> model.marginals(evidence={"wet": "yes"})["rain"].round(4)
     array([0.3333, 0.6667])
     """
-    known, edges = _structure(structure)
+    named, edges = read_structure(structure)
+    known = {name: given or ("0", "1") for name, given in named.items()}
     given_states = mapping_from({} if states is None else states, "states must be {name: states or cardinality}")
     for name, given in given_states.items():
         known[str(name)] = states_from(given, str(name))
@@ -82,9 +83,10 @@ def from_parents(
     return assemble(variables, parts)
 
 
-def _structure(structure: Any) -> tuple[dict[str, tuple[str, ...]], list[tuple[str, str]]]:
+def read_structure(structure: Any) -> tuple[dict[str, tuple[str, ...] | None], list[tuple[str, str]]]:
+    """({name: states, None where they are not given}, [(parent, child), ...]), of text, edges or a DiGraph."""
     if isinstance(structure, str):
-        return parse_arrows(structure)
+        return read_arrows(structure)
     if hasattr(structure, "edges") and hasattr(structure, "nodes"):
         if not structure.is_directed():
             raise ModelError("a Bayesian network needs a directed graph; got an undirected networkx graph")
@@ -93,7 +95,7 @@ def _structure(structure: Any) -> tuple[dict[str, tuple[str, ...]], list[tuple[s
             twice = next(name for name in nodes if nodes.count(name) > 1)
             raise ModelError(f"names of variables are text, and two nodes have the text {twice!r}; relabel one of them")
         edges = [(str(parent), str(child)) for parent, child in structure.edges()]
-        return dict.fromkeys(nodes, ("0", "1")), list(dict.fromkeys(edges))  # a multigraph may repeat an edge
+        return dict.fromkeys(nodes), list(dict.fromkeys(edges))  # a multigraph may repeat an edge
     if not isinstance(structure, Iterable):
         raise ModelError(f"structure must be text, edges or a networkx.DiGraph, got {type(structure).__name__}")
     edges = []
@@ -102,7 +104,7 @@ def _structure(structure: Any) -> tuple[dict[str, tuple[str, ...]], list[tuple[s
             raise ModelError(f"an edge is (parent, child), got {edge!r}")
         if (pair := (str(edge[0]), str(edge[1]))) not in edges:
             edges.append(pair)
-    return {name: ("0", "1") for edge in edges for name in edge}, edges
+    return dict.fromkeys(name for edge in edges for name in edge), edges
 
 
 def cpt_scope(model: Model, name: str) -> tuple[slice, list[int]]:

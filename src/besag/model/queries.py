@@ -5,7 +5,7 @@ All verbs take the same options: see `besag.query.run.Options`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from besag.arrays import Array
@@ -416,6 +416,32 @@ class Queries:
         from besag.model.bayes import do
 
         return do(self._model(), interventions)
+
+    def effect(
+        self, x: str, y: str, evidence: Mapping[str, object] | None = None, **options: Unpack[Options]
+    ) -> pd.DataFrame:
+        """p(y | do(x)): a row for each state of x, a column for each state of y.
+
+        >>> import besag
+        >>> besag.data.bundled("sprinkler").effect("sprinkler", "rain").round(4).loc["on"].tolist()
+        [0.5, 0.5]
+        """
+        from besag.query.causal import effect
+
+        return effect(self._model(), x, y, evidence, **options)
+
+    def adjustment_sets(
+        self, x: str, y: str, *, among: Iterable[str] | None = None, max_size: int | None = None
+    ) -> list[tuple[str, ...]]:
+        """The smallest sets of variables given which the dependence of y on x is the effect of x; [()]: none is needed.
+
+        >>> import besag
+        >>> besag.data.bundled("sprinkler").adjustment_sets("sprinkler", "wet_grass")
+        [('cloudy',), ('rain',)]
+        """
+        from besag.query.causal import adjustment_sets
+
+        return adjustment_sets(self._model(), x, y, among=among, max_size=max_size)
 
     def parents(self, name: str) -> list[str]:
         """The parents of a variable, in the order of its table's axes."""

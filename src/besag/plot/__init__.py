@@ -7,7 +7,9 @@ writes a file where it is given a path, .png, .pdf or .svg.
 
 from __future__ import annotations
 
+from besag.plot.bootstrap import draw_bootstrap as draw_bootstrap
 from besag.plot.calibration import draw_calibration as draw_calibration
+from besag.plot.edge_strength import draw_edge_strength as draw_edge_strength
 from besag.plot.heat_map import draw_heat_map as draw_heat_map
 from besag.plot.history import draw_history as draw_history
 from besag.plot.marginals import compare_marginals as compare_marginals
@@ -16,7 +18,9 @@ from besag.plot.segmentation import draw_segmentation as draw_segmentation
 
 __all__ = [
     "compare_marginals",
+    "draw_bootstrap",
     "draw_calibration",
+    "draw_edge_strength",
     "draw_heat_map",
     "draw_history",
     "draw_network",

@@ -1,1 +1,6 @@
-"""The verbs: what users ask of a model. `run` goes from a question to a Result; the rest is built on it."""
+"""The verbs: what users ask of a model.
+
+Read `run`, the one way from a question to a Result, then `verbs`, where each method of a Model has its function; verbs
+with more to them have a file: `expect`, `covariance`, `analysis`, `divergence`, `approximation`, `session`. A new verb
+is a function that calls `run`, and a method in `besag.model.queries` that calls it; engines do not change.
+"""

@@ -115,7 +115,7 @@ def cost(model: Model, evidence: Any, options: Options) -> Cost:
 
 
 def _of_cliques(engine: JunctionTree, problem: Problem, reason: str) -> Cost:
-    _, drawn = JunctionRun(engine, problem, dense=False).drawn(WANT)
+    _, drawn = JunctionRun(engine, problem, dense=False).draw_up(WANT)
     sizes, order = np.rint(drawn.entries), drawn.order  # whole numbers, up to the rounding of logs
     entries = float(sizes.sum())
     refusal = f"width {order.width} in the best order found: the messages of the junction tree do not fit"

@@ -198,7 +198,7 @@ def test_where_bounds_leave_too_much_the_rest_is_approximate(monkeypatch: pytest
 def hopeless(model: Model, evidence: Any = None, want: str = "variables", **options: Any) -> bool:
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
     run = JunctionRun(JunctionTree(**options), problem, dense=False)
-    return is_hopeless(run, run.asked(frozenset({want})), 1e13)  # type: ignore[arg-type]
+    return is_hopeless(run, run.find_purpose(frozenset({want})), 1e13)  # type: ignore[arg-type]
 
 
 def test_a_large_grid_is_hopeless_and_a_narrow_one_is_not() -> None:
@@ -404,7 +404,7 @@ def test_an_interrupt_is_told_though_an_earlier_estimate_is_taken(monkeypatch: p
 
     def cut(self: Any, *given: Any, **more: Any) -> Result:
         result = infer(self, *given, **more)
-        return replace(result, diagnostics=result.diagnostics.extended(converged=False, stopped="interrupted"))
+        return replace(result, diagnostics=result.diagnostics.extend(converged=False, stopped="interrupted"))
 
     infer = JoinGraph.infer
     with monkeypatch.context() as patch:
@@ -421,7 +421,7 @@ def test_an_interrupt_is_told_though_the_first_labelling_is_taken(monkeypatch: p
 
     def cut(self: BP, *given: Any, **more: Any) -> Result:
         result, stopped = infer(self, *given, **more), "interrupted" if self.damping else "max_iterations"
-        return replace(result, diagnostics=result.diagnostics.extended(converged=False, stopped=stopped))
+        return replace(result, diagnostics=result.diagnostics.extend(converged=False, stopped=stopped))
 
     monkeypatch.setattr(BP, "infer", cut)
     monkeypatch.setattr(approximate, "choose_labelling", lambda one, other: one)

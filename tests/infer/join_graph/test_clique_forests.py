@@ -79,7 +79,7 @@ def test_variables_that_no_one_needs_are_forgotten_without_loss() -> None:
     rng = np.random.default_rng(0)
     tables = [CliqueTable(scope, rng.random(4)) for scope in scopes]
     graph = ScopeGraph(algebra, scopes, frozenset({5}), 2.0)
-    order = graph.bounded(2.0)
+    order = graph.order_within(2.0)
     assert order is not None
     assert order[-1] == 5
     forest = graph.forest_within(order, 2.0)
@@ -99,8 +99,8 @@ def forest_of(algebra: Algebra, scopes: list[tuple[int, ...]]) -> CliqueForest:
 def test_orders_end_where_a_clique_is_above_the_bound() -> None:
     algebra = Algebra([2] * 4, compile=False)
     square = ScopeGraph(algebra, [(0, 1), (1, 2), (2, 3), (0, 3)], frozenset(), 0.0)
-    assert square.bounded(2.9) is None
-    order = square.bounded(3.0)
+    assert square.order_within(2.9) is None
+    order = square.order_within(3.0)
     assert order is not None
     assert max(len(scope) for scope in square.forest_within(order, 3.0).scopes) == 3
 
@@ -113,9 +113,9 @@ def test_bounded_orders_of_random_graphs(rng: np.random.Generator, bits: int, co
     scopes = [tuple(sorted(rng.choice(12, 2, replace=False).tolist())) for _ in range(14)]
     last = frozenset(rng.choice(12, 3, replace=False).tolist())
     graph = ScopeGraph(algebra, scopes, last, float(bits))
-    order = graph.bounded(bits)
+    order = graph.order_within(bits)
     if order is None:
-        whole = graph.bounded(math.inf)
+        whole = graph.order_within(math.inf)
         assert whole is not None
         assert max(algebra.bits(scope) for scope in graph.forest(whole).scopes) > bits
         return
@@ -123,7 +123,7 @@ def test_bounded_orders_of_random_graphs(rng: np.random.Generator, bits: int, co
     forest = graph.forest_within(order, bits)
     assert max(algebra.bits(scope) for scope in forest.scopes) <= bits + 1e-4
     assert all(set(scope) <= set(forest.scopes[forest.home(scope)]) for scope in scopes)
-    order = ScopeGraph(algebra, scopes, last, math.inf).bounded(math.inf)
+    order = ScopeGraph(algebra, scopes, last, math.inf).order_within(math.inf)
     assert order is not None
     later = last & set(graph.names)
     assert {graph.names[v] for v in order[len(order) - len(later) :].tolist()} == later

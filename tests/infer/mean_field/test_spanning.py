@@ -161,7 +161,7 @@ def test_the_tree_has_the_strongest_couplings() -> None:
     strengths = Strengths(setting := Prepared(model.problem, TABLES, None), setting.base[0])
     p = (np.exp(0.9) * np.eye(2) + np.exp(-0.9) * (1 - np.eye(2))) / (4 * np.cosh(0.9))
     assert_allclose(strengths.values.max(), (p * np.log(4 * p)).sum())
-    assert grow_tree(4, strengths.ordered()) == ([(1, 2), (2, 3), (0, 3)], 3)
+    assert grow_tree(4, strengths.order_edges()) == ([(1, 2), (2, 3), (0, 3)], 3)
 
 
 def test_evidence_changes_the_tree() -> None:
@@ -267,7 +267,7 @@ def test_paths_that_do_not_fit_are_refused() -> None:
     model = besag.ising((4, 4))
     setting = Prepared(model.problem, TABLES, None)
     setting.limit = 100
-    edges, n_free = grow_tree(16, Strengths(setting, setting.base[0]).ordered())
+    edges, n_free = grow_tree(16, Strengths(setting, setting.base[0]).order_edges())
     with pytest.raises(TooLargeError, match=r"the paths of a spanning tree would take .* memory_limit=100"):
         plan_tree(setting, edges, n_free, compile=False)
 

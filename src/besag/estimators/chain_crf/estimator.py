@@ -59,7 +59,8 @@ class ChainCRF(Learner):
     next label) that are ruled out; both are hard zeros. decode: "map", the most probable labelling, or "marginal", the
     most probable label of each token. optimizer: text such as "lbfgs", with max_iter and tol, or an object with its own
     options. n_jobs: threads, None = all cores; answers do not depend on it. scratch: a folder for training data that do
-    not fit into memory: X and y are read once, in parts, and kept there until fit ends.
+    not fit into memory: X and y are read once, in parts, and kept there until fit ends. verbose: tell on stderr how far
+    the fit has come.
 
     >>> crf = ChainCRF(l2=0.1).fit([[["w=the"], ["w=dog"]], [["w=dogs"]]], [["D", "N"], ["N"]])
     >>> crf.predict([[["w=the"], ["w=dogs"]]])
@@ -82,11 +83,12 @@ class ChainCRF(Learner):
         time_limit: float | None = None,
         n_jobs: int | None = None,
         scratch: str | PathLike[str] | None = None,
+        verbose: bool = False,
     ) -> None:
         self.l1, self.l2, self.pairs, self.order = l1, l2, pairs, order
         self.constraint, self.forbidden, self.decode = constraint, forbidden, decode
         self.optimizer, self.max_iter, self.tol = optimizer, max_iter, tol
-        self.time_limit, self.n_jobs, self.scratch = time_limit, n_jobs, scratch
+        self.time_limit, self.n_jobs, self.scratch, self.verbose = time_limit, n_jobs, scratch, verbose
 
     def fit(
         self,

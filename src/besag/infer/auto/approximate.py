@@ -116,7 +116,7 @@ def _labelled(problem: Problem, resources: Resources, time_limit: float | None, 
         return first
     second = replace(plain, damping=DAMPING).infer(problem, MAP, rng=rng, time_limit=left)
     best = choose_labelling(first, second)
-    return replace(best, diagnostics=best.diagnostics.extended(**CUT_SHORT)) if _is_interrupted([second]) else best
+    return replace(best, diagnostics=best.diagnostics.extend(**CUT_SHORT)) if _is_interrupted([second]) else best
 
 
 class Estimation:

@@ -70,7 +70,7 @@ class Exact:
         engine, reason = self.choose(problem.graph)
         served = want - (SHOWS - engine.capabilities.wants)
         result = engine.infer(problem, served, rng=rng, time_limit=time_limit)
-        return replace(result, diagnostics=result.diagnostics.extended(reason=reason))
+        return replace(result, diagnostics=result.diagnostics.extend(reason=reason))
 
     def choose(self, graph: Graph) -> tuple[Engine, str]:
         """The engine for a graph, and why."""
@@ -131,14 +131,14 @@ class Auto(Exact):
         seconds = time.perf_counter() - began
         if not _is_proven(result):
             warn(ApproximationWarning(f"{_why(refusal)}. {_how(result, seconds)}{_instead(refusal, time_limit)}"))
-        return replace(result, diagnostics=result.diagnostics.extended(reason=str(refusal), seconds=seconds))
+        return replace(result, diagnostics=result.diagnostics.extend(reason=str(refusal), seconds=seconds))
 
     def _is_hopeless(self, problem: Problem, want: frozenset[Want], patience: float, time_limit: float | None) -> bool:
         """Whether not even an order is to be looked for; the k best have no other engine, and without a limit time."""
         if is_easy(problem.graph) or (self.k > 1 and time_limit is None):
             return False
         run = JunctionRun(JunctionTree(memory_limit=self.memory_limit, targets=self.targets), problem, dense=False)
-        hopeless = is_hopeless(run, run.asked(want - SHOWS), HOPELESS * patience / SECONDS_AN_ENTRY)
+        hopeless = is_hopeless(run, run.find_purpose(want - SHOWS), HOPELESS * patience / SECONDS_AN_ENTRY)
         if hopeless and self.k > 1:
             which = f"to find the {self.k} best labellings in {time_limit:.3g} s"
             raise TooLargeError(f"{HOPELESS_REASON}, {which}; give it more time, or engine='exact'")
@@ -152,7 +152,7 @@ class Auto(Exact):
         if found is None:
             return {}
         result = run.result("junction_tree", began, **found)
-        return {"map": replace(result, diagnostics=result.diagnostics.extended(reason="bounds leave few states"))}
+        return {"map": replace(result, diagnostics=result.diagnostics.extend(reason="bounds leave few states"))}
 
     def _approximately(
         self,

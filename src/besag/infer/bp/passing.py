@@ -5,8 +5,8 @@ row, sends them by one of the schedules, and says what they mean. In SUM all tab
 of each being one, what was taken out goes into log Z; where their range, or that of a product of messages, is too wide
 for the type of the numbers, `narrow` says so and the work is to be done in LOG_SUM.
 
-Shapes as in `bp_links`: V variables, S states, G linked factors, E links, M entries of messages, L' of tables and of
-the levels of structured factors (`besag.model.structured`).
+Shapes as in `kernels/links`: V variables, S states, G linked factors, E links, M entries of messages, L' of tables and
+of the levels of structured factors (`besag.model.structured`).
 """
 
 from __future__ import annotations
@@ -402,7 +402,7 @@ class Passing:
         kernel(self.links, self.numbers, messages, gathered, out_starts, weights, log_z, out, digits)
         return log_z + self.domain.shifts
 
-    def decoded(self, order: IntArray) -> IntArray:
+    def decode(self, order: IntArray) -> IntArray:
         """The labelling that the messages of MAX speak for, (V,)."""
         gathered = self.gathered_now() if self.domain.arity > 2 else freeze(self.gathered)
         codes = np.full(len(self.links.first) - 1, -1, np.int64)

@@ -49,7 +49,7 @@ class ScopeGraph:
         late = np.array([v in last for v in self.names], np.bool_)
         self.late = late if late.any() and not late.all() else None
 
-    def bounded(self, bits: float) -> IntArray | None:
+    def order_within(self, bits: float) -> IntArray | None:
         """An order whose cliques have at most 2^bits entries; None if a greedy run makes a larger one."""
         if self.late is None:
             order, whole = self._bounded(self.cards, self.first, self.others, bits)

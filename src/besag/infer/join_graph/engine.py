@@ -326,7 +326,7 @@ class Propagation:
             result = replace(result, probabilities=p if "variables" in want else None)
             if want & {"factors", "moments"}:
                 result = self._with_factors(result, p, want)
-        return setting.emptied(result)
+        return setting.empty_impossible(result)
 
     def _probabilities(self) -> Array:
         """(R, S)."""

@@ -175,7 +175,7 @@ class Chain:
         """Messages in their dtype; unchanged if the stage has left out nothing."""
         if self.dtype == np.float64 or stage.small is None or stage.small.exact:
             return messages
-        return CliqueTables(messages.scopes, self.algebra.in_single(messages.values))
+        return CliqueTables(messages.scopes, self.algebra.round_to_single(messages.values))
 
     def _number(self) -> None:
         self._last_group = {v: g for g, group in enumerate(self._groups) for f in group for v in self.tables[f].scope}
@@ -206,7 +206,7 @@ class Chain:
             self.check()
             trial = min(low + step, high - 1)
             together = self._together(done, trial, scopes, exact_bits)
-            order = together.bounded(self.bits)
+            order = together.order_within(self.bits)
             if order is None:
                 high = trial
             else:
@@ -258,7 +258,7 @@ class Chain:
         """The quotient, as messages, and the sum of the logs of their scales."""
         return self.algebra.messages(CliqueTables(now.scopes, self.algebra.quotient(now.values, came.values)))
 
-    def saved(self) -> Callable[[], None]:
+    def save(self) -> Callable[[], None]:
         """A function that restores the messages to what they are now."""
         messages = [(stage.forward, stage.backward, stage.log_scale) for stage in self.stages]
         totals = (self.log_partition, self._beliefs, self._last_total)
@@ -270,7 +270,7 @@ class Chain:
 
         return restore
 
-    def again(self, damping: float = 0.0) -> None:
+    def pass_again(self, damping: float = 0.0) -> None:
         """Make a pass forward with the backward messages; damped, f is a geometric mean of its old and new value."""
         before = self._nothing
         for stage in self.stages:
@@ -283,6 +283,6 @@ class Chain:
             updated = self.algebra.conditionals(marginals, stage.small.separators)
             new, _ = self._messages(updated, stage.backward)
             if damping > 0:
-                new = CliqueTables(new.scopes, self.algebra.mixed(new.values, stage.forward.values, damping))
+                new = CliqueTables(new.scopes, self.algebra.mix(new.values, stage.forward.values, damping))
             before = stage.forward = self._kept(stage, new)
         self._room = np.empty(0)

@@ -164,13 +164,13 @@ class Algebra:
             return np.subtract(above, below, out=np.full_like(above, -math.inf), where=below > -math.inf)
         return np.divide(above, below, out=np.zeros_like(above), where=below > TINY)
 
-    def mixed(self, one: Array, other: Array, share: float) -> Array:
+    def mix(self, one: Array, other: Array, share: float) -> Array:
         """one^(1 - share) other^share."""
         if self.log:
             return np.where(one > -math.inf, (1.0 - share) * one + share * np.maximum(other, WEAKEST_LOG), one)
         return one ** (1.0 - share) * np.maximum(other, WEAKEST) ** share
 
-    def scaled(self, tables: CliqueTables) -> tuple[Array, Array]:
+    def scale(self, tables: CliqueTables) -> tuple[Array, Array]:
         """The values of each table divided by the largest, and the log of that: -inf if all are zero."""
         values, scopes = tables.values, tables.scopes
         tops = np.maximum.reduceat(values, scopes.entries[:-1]) if len(scopes.each) else np.zeros(0)
@@ -181,14 +181,14 @@ class Algebra:
 
     def messages(self, tables: CliqueTables) -> tuple[CliqueTables, float]:
         """As `scaled`, with the sum of the logs; very weak positive entries are raised to the weakest allowed."""
-        values, log_tops = self.scaled(tables)
+        values, log_tops = self.scale(tables)
         if self.log:
             values = np.where(values > -math.inf, np.maximum(values, WEAKEST_LOG), -math.inf)
         else:
             values = np.where(values > 0, np.maximum(values, WEAKEST), 0.0)
         return CliqueTables(tables.scopes, values), float(log_tops.sum())
 
-    def in_single(self, values: Array) -> AnyArray:
+    def round_to_single(self, values: Array) -> AnyArray:
         """The values in single precision; positive ones stay positive."""
         if self.log:
             return values.astype(np.float32)
@@ -196,7 +196,7 @@ class Algebra:
 
     def distributions(self, tables: CliqueTables) -> CliqueTables:
         """The tables as linear numbers, each normalised; uniform if numbers have failed."""
-        values, log_tops = self.scaled(tables)
+        values, log_tops = self.scale(tables)
         failed = np.repeat(~np.isfinite(log_tops), tables.scopes.sizes)
         values = np.where(failed, 1.0, self.plain(values))
         totals = np.add.reduceat(values, tables.scopes.entries[:-1]) if len(tables) else np.zeros(0)

@@ -89,7 +89,7 @@ class JunctionTree:
         time_limit: float | None = None,
     ) -> Iterator[Result]:
         """A Result for each message that is sent: `messages` so far, and all marginals with the last one."""
-        log = self._messages(problem, Semiring.LOG_SUM).sent()
+        log = self._messages(problem, Semiring.LOG_SUM).send_all()
         last = self.infer(problem, frozenset({"log_partition", "variables"}), time_limit=time_limit)
         for n in range(1, len(log.messages)):
             yield replace(last, log_partitions=None, probabilities=None, message_log=log.first(n))

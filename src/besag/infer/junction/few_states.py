@@ -37,12 +37,12 @@ def search_few_states(run: JunctionRun) -> dict[str, Any] | None:
     """The labelling of least energy if bounds make a large tree much smaller, else None."""
     if run.problem.evidence.n_rows > 1:
         return None
-    if is_hopeless(run, run.asked(MAP), HOPELESS_ENTRIES):
+    if is_hopeless(run, run.find_purpose(MAP), HOPELESS_ENTRIES):
         return search_without_a_tree(run)
     try:
         if run.ready(MAP) is not None:
             return None
-        setting, drawn = run.drawn(MAP)
+        setting, drawn = run.draw_up(MAP)
     except TooLargeError:
         return search_without_a_tree(run)
     if drawn.total < BOUND_ABOVE:
@@ -60,7 +60,7 @@ def search_without_a_tree(run: JunctionRun) -> dict[str, Any] | None:
     hasty = SECONDS_A_LINK * len(run.graph.scope_variables) > seconds
     if run.problem.evidence.n_rows > 1 or hasty or run.exceeds(bound_bytes(run.factors)):
         return None
-    setting = run.asked(MAP)
+    setting = run.find_purpose(MAP)
     setting = run.under_evidence(setting) or setting
     _, first, others = link_variables(run, setting)
     steps = int(min(SEARCH_STEPS, seconds / (TRIES * SECONDS_A_STEP)))
@@ -80,7 +80,7 @@ def _narrowed(
         if not np.logical_or.reduceat(smaller.allowed, offsets[:-1]).all():
             return -np.inf, evidence.observed
         try:
-            made = run.laid_out(smaller, run.sketch(smaller))
+            made = run.lay_out(smaller, run.sketch(smaller))
         except TooLargeError:
             return None
         numbers, given = run.numbers(made, Semiring.MAX), run.evidence_rows(0, 1)
@@ -92,4 +92,4 @@ def _narrowed(
     base[~run.seen_states(setting.allowed)] = -np.inf
     compile = worth_compiling(total)
     found = narrow_states(run.factors, setting, fits, total, base, solve, seconds=seconds, compile=compile)
-    return None if found is None else run.labelled(found[1], np.zeros(run.graph.n_instances))
+    return None if found is None else run.label(found[1], np.zeros(run.graph.n_instances))

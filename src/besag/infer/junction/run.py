@@ -150,7 +150,7 @@ class JunctionRun:
     def plan(self, want: frozenset[Want]) -> CliquePlan:
         """The plan for a want; TooLargeError if it would not fit."""
         ready = self.ready(want)
-        return self.laid_out(*self.drawn(want)) if ready is None else ready
+        return self.lay_out(*self.draw_up(want)) if ready is None else ready
 
     def ready(self, want: frozenset[Want]) -> CliquePlan | None:
         """The plan of a small tree, kept for whatever states the observed variables have; None for a large one."""
@@ -168,14 +168,14 @@ class JunctionRun:
         self.refuse(drawn)
         return self._new_plan(setting, drawn)
 
-    def laid_out(self, setting: Purpose, drawn: Sketch) -> CliquePlan:
+    def lay_out(self, setting: Purpose, drawn: Sketch) -> CliquePlan:
         self.refuse(drawn)
         return self.graph.plans.get(("junction", *setting_key(setting)), lambda: self._new_plan(setting, drawn))
 
     def _new_plan(self, setting: Purpose, drawn: Sketch) -> CliquePlan:
         return make_plan(self.factors, setting, drawn, compile=worth_compiling(drawn.total))
 
-    def drawn(self, want: frozenset[Want]) -> tuple[Purpose, Sketch]:
+    def draw_up(self, want: frozenset[Want]) -> tuple[Purpose, Sketch]:
         """The Purpose of a want, and its order and cliques, which give the cost."""
         return self.with_states(*self._without_states(want))
 
@@ -186,10 +186,10 @@ class JunctionRun:
 
     def _without_states(self, want: frozenset[Want]) -> tuple[Purpose, Sketch]:
         """The same, for whatever states the observed variables have."""
-        setting = self.asked(want)
+        setting = self.find_purpose(want)
         return setting, self.sketch(setting)
 
-    def asked(self, want: frozenset[Want]) -> Purpose:
+    def find_purpose(self, want: frozenset[Want]) -> Purpose:
         """The Purpose of a want, for whatever states the observed variables have."""
         everything = bool(want & EVERYTHING)
         read, used = np.ones(self.graph.n_variables, np.bool_), np.ones(self.graph.n_factors, np.bool_)
@@ -206,9 +206,9 @@ class JunctionRun:
     def _loosen(self, want: frozenset[Want]) -> None:
         """Free all fixed variables if that costs little: only then can rows go through the kernels side by side."""
         held = self.fixed, self.soft
-        tight = self.drawn(want)[1]
+        tight = self.draw_up(want)[1]
         self.fixed, self.soft = np.zeros(len(self.fixed), np.bool_), self.soft | self.fixed
-        loose = self.drawn(want)[1]
+        loose = self.draw_up(want)[1]
         small = loose.separator_entries.sum() <= MOST_LANE_MESSAGES
         if not small or loose.total > LOOSE * tight.total:
             self.fixed, self.soft = held
@@ -404,9 +404,9 @@ class JunctionRun:
             weight, codes = propagate.max_product(numbers, given, n_threads=self.n_threads, compile=compile)
             answers.put("codes", start, codes)
             possible.append(weight[0] if self.graph.n_instances > 1 else weight[:, 0])
-        return self.labelled(answers.found["codes"], np.concatenate(possible))
+        return self.label(answers.found["codes"], np.concatenate(possible))
 
-    def labelled(self, codes: IntArray, weights: Array) -> dict[str, Any]:
+    def label(self, codes: IntArray, weights: Array) -> dict[str, Any]:
         found = self.given.energy_of_answers(codes)
         energies = np.where(weights == -np.inf, np.inf, found)
         return {"codes": codes[:, None], "energies": energies[:, None]}

@@ -66,7 +66,7 @@ class DrawnTree:
 def draw_tree(engine: JunctionTree, problem: Problem) -> DrawnTree:
     """The tree of cliques that inference takes, without the nodes of it that hold products only."""
     graph = problem.graph
-    _, drawn = JunctionRun(engine, problem, dense=False).drawn(ALL)
+    _, drawn = JunctionRun(engine, problem, dense=False).draw_up(ALL)
     found = triangulate(graph, drawn.order.variables, drawn.counts > 1)
     offsets, members = found.member_offsets.tolist(), found.members.tolist()
     variables = [tuple(sorted(members[a:b])) for a, b in pairwise(offsets)]
@@ -103,9 +103,9 @@ class CliqueMessages:
 
     def to_frame(self) -> pd.DataFrame:
         """Columns step, source, target, state, value; states of a separator are joined by commas."""
-        return self.sent().to_frame()
+        return self.send_all().to_frame()
 
-    def sent(self) -> MessageLog:
+    def send_all(self) -> MessageLog:
         """All of them in the order of sending; TooLargeError where the largest clique and the messages do not fit."""
         tree = draw_tree(self.engine, self.problem)
         edges = [(c, clique.parent) for c, clique in enumerate(tree.cliques) if clique.parent >= 0]

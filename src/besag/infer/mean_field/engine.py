@@ -269,7 +269,7 @@ class Ascent:
             moments = np.zeros(len(setting.problem.log_potentials))
             self.family.add_moments(p, pick, moments)
             result = replace(result, table_moments=setting.given.contracted(setting.problem, moments))
-        return setting.emptied(result)
+        return setting.empty_impossible(result)
 
     @property
     def _asks_for_bounds(self) -> bool:

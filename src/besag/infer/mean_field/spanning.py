@@ -180,11 +180,11 @@ class Spanning:
         for start in range(n_starts):
             for row, strength in enumerate(strengths):
                 if given is not None:
-                    grown = grow_tree(n, given, strength.ordered())
+                    grown = grow_tree(n, given, strength.order_edges())
                 elif start == 0 and self.warm:
                     grown = self.warm[row][:2]
                 else:
-                    chosen = strength.ordered(rng if start else None)
+                    chosen = strength.order_edges(rng if start else None)
                     grown = grow_tree(n, chosen)
                 key = (*grown[0], grown[1])
                 if key not in made:

@@ -66,7 +66,7 @@ class Strengths:
         self.pairs: IntArray = np.stack(np.divmod(unique, max(n, 1)), axis=1)
         self.values: Array = np.bincount(number, values, len(unique)).astype(np.float64)
 
-    def ordered(self, rng: np.random.Generator | None = None) -> list[tuple[int, int]]:
+    def order_edges(self, rng: np.random.Generator | None = None) -> list[tuple[int, int]]:
         """The pairs, strongest first; with a generator, at random, strong ones rather than weak ones."""
         keys = self.values
         if rng is not None:

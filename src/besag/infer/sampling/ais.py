@@ -258,7 +258,7 @@ class Annealing:
             bounds=self._bounds(log_z) if "log_partition" in want else None,
             probabilities=self._probabilities(w) if "variables" in want else None,
         )
-        return setting.emptied(result)
+        return setting.empty_impossible(result)
 
     def _bounds(self, log_z: Array) -> tuple[Array, Array]:
         from scipy.stats import t
@@ -316,10 +316,10 @@ class Annealing:
             )
         told = result.diagnostics
         good = self.finished and told["effective_size"] >= max(self._enough(), self.n_chains / 10)
-        told = told.extended(converged=good, stopped="converged" if good else told["stopped"])
+        told = told.extend(converged=good, stopped="converged" if good else told["stopped"])
         if not good:
             carry = f"{told['effective_size']:.1f} of {self.n_chains} chains carry the weight"
-            told = told.extended(hint=f"{carry}; take more n_temperatures")
+            told = told.extend(hint=f"{carry}; take more n_temperatures")
         return replace(result, diagnostics=told)
 
 

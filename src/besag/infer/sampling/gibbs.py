@@ -125,7 +125,7 @@ class Gibbs:
 
 def judge(result: Result, walk: GibbsWalk) -> Result:
     """The result with the verdict of its chains' diagnostics."""
-    x = walk.watched()
+    x = walk.watch()
     worst = float(r_hat(x).max(initial=1.0)) if x.shape[2] else np.inf
     least = float(effective_size(x).min(initial=np.inf)) if x.shape[2] else 0.0
     held, unmoved, state = walk.held_variables(), walk.unmoved_variables(), result.state
@@ -134,7 +134,7 @@ def judge(result: Result, walk: GibbsWalk) -> Result:
     wanted = LEAST * walk.n_chains
     agree = worst < MOST and least >= wanted and not len(held) and not len(unmoved)
     done = result.diagnostics["stopped"] == "max_iterations"
-    told = result.diagnostics.extended(
+    told = result.diagnostics.extend(
         converged=bool(agree and done),
         stopped="converged" if agree and done else result.diagnostics["stopped"],
         rows=walk.setting.n_rows,
@@ -146,7 +146,7 @@ def judge(result: Result, walk: GibbsWalk) -> Result:
         reducible=bool(len(held)),
     )
     if not told["converged"]:
-        told = told.extended(hint=_hint(worst, least, wanted, result.graph, held, unmoved))
+        told = told.extend(hint=_hint(worst, least, wanted, result.graph, held, unmoved))
     return replace(result, diagnostics=told)
 
 

@@ -215,7 +215,7 @@ class GibbsWalk:
         drawn = np.stack(self.draws, axis=1).reshape(n_rows, -1, n_variables)
         return drawn[:, : self.n_draws]
 
-    def watched(self) -> Array:
+    def watch(self) -> Array:
         """(T, C, n): the scalars watched."""
         parts = [np.stack(values, axis=2).astype(np.float64) for values in (self.scores, self.states) if values]
         return np.concatenate(parts) if parts else np.zeros((0, self.n_chains, 0))

@@ -57,10 +57,10 @@ from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse
 from besag.infer.memory import message_entries, refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result, factor_offsets
-from besag.infer.trw.forests import Covered, spread_weights
+from besag.infer.trw.forests import Covered, spread_by_instance, spread_weights
 from besag.infer.trw.kernels.beliefs import Averages, make_beliefs
 from besag.infer.trw.kernels.messages import make_evaluate, make_refresh, make_sweep
-from besag.infer.trw.plan import CHUNK_WORK, count_bytes, plan_of, reweigh_tables
+from besag.infer.trw.plan import CHUNK_WORK, count_bytes, plan_of, reweigh_tables, shares_of
 from besag.infer.trw.reweighing import Reweighing
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
@@ -190,11 +190,17 @@ class Sweeps:
         if state is not None and warm is not None and self._covers(warm, state):
             self.n_forests, rho = state["n_forests"], state["rho"]
         else:
-            half = self.clock.left / 2
-            rho, self.n_forests = spread_weights(
-                self.scopes, self.engine.n_forests, rng, compile=self._compiled(), enough=lambda: self.clock.left < half
-            )
+            rho, self.n_forests = self._spread(rng)
         self.set_rho(rho)
+
+    def _spread(self, rng: np.random.Generator) -> tuple[Array, int]:
+        """rho of forests, and how many these are."""
+        n, half = self.engine.n_forests, self.clock.left / 2
+        if self.graph.n_instances > 1:
+            instances = self.graph.factor_instances[self.plan.order]
+            return spread_by_instance(self.scopes, instances, n, compile=self._compiled())
+        enough = lambda: self.clock.left < half  # noqa: E731
+        return spread_weights(self.scopes, n, rng, compile=self._compiled(), enough=enough)
 
     def _covers(self, warm: Result, state: Mapping[str, Any]) -> bool:
         """Whether forests of another run have no cycles here: the same scopes, and what was fixed is fixed."""
@@ -213,11 +219,7 @@ class Sweeps:
 
     def _shares(self) -> Array:
         """(G,): how much of its way a message goes."""
-        links, most = self.plan.links, 1.0 - self.engine.damping
-        if (self.rho == 1.0).all():
-            return np.asarray(freeze(np.full(len(self.rho), most)))
-        free = np.bincount(self.plan.owners, weights=~self.fixed[links.variables], minlength=len(self.rho))
-        return np.asarray(freeze(most * np.minimum(1.0, 2.0 / np.maximum(free, 1.0))))
+        return shares_of(self.scopes, self.rho, self.engine.damping)
 
     def move(self, rho: Array) -> None:
         """Other weights, with the messages that leave every total as it is."""
@@ -274,7 +276,7 @@ class Sweeps:
         if check or len(self.plan.between):
             self.refresh(np.arange(self.graph.n_variables) if check else self.plan.between)
         if check:
-            self.checked()
+            self.note_bounds()
         residual = float(self.residuals.max(initial=0.0))
         return residual if self.reweighing is None else self.reweighing.follow(residual)
 
@@ -283,7 +285,7 @@ class Sweeps:
         log_z, upper, lower = self._terms()
         return self.setting.totals(log_z, upper), self.setting.totals(log_z, lower)
 
-    def checked(self) -> tuple[Array, Array]:
+    def note_bounds(self) -> tuple[Array, Array]:
         """The bounds at these messages, of which the upper one counts for the best."""
         upper, lower = self.bounds()
         self.best = np.minimum(self.best, upper)
@@ -325,7 +327,7 @@ class Sweeps:
             result = replace(result, probabilities=p if "variables" in want else None)
             if want & {"factors", "moments"}:
                 result = self._with_factors(result, p, want)
-        return self.setting.emptied(result)
+        return self.setting.empty_impossible(result)
 
     def _state(self) -> dict[str, Any]:
         return {

@@ -23,6 +23,7 @@ from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.memory import count_linked, message_entries
 from besag.infer.trees.engine import forest_of
+from besag.infer.trw.forests import Covered
 from besag.infer.trw.kernels.messages import SweepLinks, SweepTables
 from besag.kernels.compile import kernel_of
 from besag.kernels.domain import make_linear
@@ -179,3 +180,13 @@ def reweigh_tables(
         log_potentials=freeze(factors.log_potentials),
         linear=freeze(linear),
     )
+
+
+def shares_of(scopes: Covered, rho: Array, damping: float) -> Array:
+    """(G,): how much of its way a message goes."""
+    most = 1.0 - damping
+    if (rho == 1.0).all():
+        return np.asarray(freeze(np.full(len(rho), most)))
+    owners = np.repeat(np.arange(len(rho)), np.diff(scopes.starts))
+    free = np.bincount(owners, weights=~scopes.fixed[scopes.variables], minlength=len(rho))
+    return np.asarray(freeze(most * np.minimum(1.0, 2.0 / np.maximum(free, 1.0))))

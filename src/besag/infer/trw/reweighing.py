@@ -64,7 +64,7 @@ class Reweighing:
     def _measured(self) -> tuple[float, float]:
         """The bound, and by how much converging could lower it; of all rows together."""
         possible = self.sweeps.setting.possible
-        upper, lower = (values[possible] for values in self.sweeps.checked())
+        upper, lower = (values[possible] for values in self.sweeps.note_bounds())
         return float(upper.sum()), float((upper - lower).sum())
 
     def _overdue(self) -> bool:

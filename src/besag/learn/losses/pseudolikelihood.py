@@ -53,6 +53,7 @@ class Pseudolikelihood(TermsLoss):
     """See the module."""
 
     surrogate = "pseudolikelihood"
+    weighs_variables = True
 
     def compile(self, batch: Batch, problem: Problem) -> tuple[Terms, Array]:
         """A term for each variable of each row that has one."""

@@ -192,6 +192,8 @@ def weighted_rows(batch: Batch) -> tuple[IntArray, Array, IntArray]:
     else:
         rows, sizes = batch.labels, np.diff(batch.graph.instance_offsets)
         weights, numbers = np.repeat(weights, sizes)[None], np.repeat(numbers, sizes)[None]
+    if batch.variable_weights is not None:
+        weights = weights * batch.variable_weights
     return freeze(rows), freeze(np.broadcast_to(weights, rows.shape)), np.broadcast_to(numbers, rows.shape)
 
 

@@ -26,7 +26,7 @@ SMALL = 1e-50  # a product of messages below this is scaled up: one more message
 
 
 def make_variables(semiring: int, ratios: int) -> Callable[..., None]:
-    """Beliefs (S,) and log Z_v (V,) of variables [start, stop). ratios: messages (E,) are those of `bp_ratios`."""
+    """Beliefs (S,) and log Z_v (V,) of variables [start, stop). ratios: messages (E,) are those of `ratios`."""
 
     def variables(
         links: MessageLinks,

@@ -1,4 +1,4 @@
-"""Synchronous belief propagation where all factors are tables on two binary variables: `bp_pairs` in scalars.
+"""Synchronous belief propagation where all factors are tables on two binary variables: `pairs` in scalars.
 
 With two states a message is two numbers, which stay in registers: half the time of the loops over states. Arrays are
 flat: message e stands at 2 e, the table t at 4 t. The inside of a grid, a variable with four factors, has a way of its

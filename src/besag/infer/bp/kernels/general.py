@@ -3,7 +3,7 @@
     q_{v->f}(y_v) = base_v(y_v) (x) prod_{f' != f} m_{f'->v}(y_v)                                      002 (34), (42)
     m_{f->v}(y_v) = (+) over y_{S_f minus v} of T_f(y_{S_f}) (x) prod_{u != v} q_{u->f}(y_u)           002 (35), (43)
 
-    base (S,)    messages, gathered (M,): along the links, see `bp_links`    tables (L',) in the domain of the semiring
+    base (S,)    messages, gathered (M,): along the links, see `links`    tables (L',) in the domain of the semiring
 
 A table is read row by row, a row being all states of its last variable at one state of the others: what the others
 send is one number for the row, so that the inner loops are a sum of products and a scaled addition. Messages are

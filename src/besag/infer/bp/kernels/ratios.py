@@ -2,7 +2,7 @@
 
     SUM   r = m(1) / m(0)        MAX   r = m(1) - m(0), of logarithms
 
-That is half of what `bp_binary` has to move, and moving is all that takes time:
+That is half of what `binary` has to move, and moving is all that takes time:
 
     gather   r_{v->f} = b_v (x) prod of r_{f'->v} over f' != f
     send     r_{f->v} = (T(0, 1) (+) T(1, 1) (x) r_{u->f}) / (T(0, 0) (+) T(1, 0) (x) r_{u->f}),        and so for u
@@ -11,7 +11,7 @@ That is half of what `bp_binary` has to move, and moving is all that takes time:
 
 Links 2 g and 2 g + 1 are those of factor g. `gather` tells how far ratios reach, before any message is sent: beyond
 WIDEST the caller goes on with pairs of numbers. What a message changes by is measured on pairs of which the larger is
-one, as in `bp_binary`. `send` works on BLOCK factors at a time, so that its loops have nothing but vector arithmetic in
+one, as in `binary`. `send` works on BLOCK factors at a time, so that its loops have nothing but vector arithmetic in
 them: a largest change for each place in a block, not one for all.
 """
 

@@ -9,6 +9,8 @@ label; all with their values where these are not one (`besag.learn.losses.chains
     b_L = 1,           b_t-1 = T (e_t b_t / c_t)          p(y_t) = a_t b_t
     p(y_t-1, y_t) = a_t-1 T (e_t b_t / c_t)               all times the weight of the sequence, which b carries
 
+The recursion is that of `marginals`, which has to keep what is thrown away here and handles what is ruled out.
+
 Nothing of the size of the data is stored: the work space of one sequence stays in the cache, and the output is the
 gradient: `rows` (R, W), `singles` (S,) and `pairs` (1, W, W), the last to be multiplied by T at the end. W is K padded.
 
@@ -32,7 +34,7 @@ from besag.infer.trees.kernels.pair_passes import (
     add_outer,
     add_outer_4,
     assign,
-    between,
+    is_lossy,
     multiply,
     multiply_by,
     scale,
@@ -190,7 +192,7 @@ def make_gradient(n_states: int, weighted: int, checked: int) -> Kernel:
                     return s
                 c[t] = 1.0 / total
                 scale(n, a, t, c[t])
-                if checked and between(n, a, t):
+                if checked and is_lossy(n, a, t):
                     return s
                 log_z[s] += highest + math.log(total)
             n_pending = 0

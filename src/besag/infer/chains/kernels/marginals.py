@@ -7,6 +7,9 @@ others. With e_t = exp(unary_t - its largest) and T = exp(transition - its large
     a_0 = e_0 / c_0,    a_t = (a_t-1 T) e_t / c_t       log Z = sum_t log c_t + all largest entries taken out
     b_L = 1,            b_t-1 = T (e_t b_t / c_t)       p(y_t) = a_t b_t
 
+The steps of the recursion are those of `besag.infer.trees.kernels.pair_passes`, which goes through a plan of a forest;
+a chain needs none, and no Graph. `gradient` has the recursion fused with sums over features.
+
 probabilities (T, K), or (0, K) if log Z (N,) alone is wanted: then nothing is kept, and there is no backward pass. A
 sequence without a possible labelling has log Z = -inf and probabilities 0; one without tokens has log Z = 0.
 
@@ -27,7 +30,7 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
 from besag.infer.chains.kernels.gradient import LOWEST, pad_columns
-from besag.infer.trees.kernels.pair_passes import assign, between, multiply, scale, spread_outwards
+from besag.infer.trees.kernels.pair_passes import assign, is_lossy, multiply, scale, spread_outwards
 from besag.kernels.compile import inlined
 
 Kernel: TypeAlias = Callable[[Array, Array, IntArray, IntArray, int, int, Array, Array, BoolArray], int]
@@ -148,7 +151,7 @@ def make_sums(n_states: int) -> Kernel:
                 scale(n, a, row, 1.0 / total)
                 scale(n, e, row, 1.0 / total)  # not on the way back, where e b alone might underflow
                 value += highest + math.log(total)
-                beyond, before = between(n, a, row), row
+                beyond, before = is_lossy(n, a, row), row
                 if beyond:
                     break
             log_z[s], lost[s] = value, beyond

@@ -4,6 +4,10 @@
             that its parent lacks, divided by its largest entry, whose log is scale_c
     down    belief_c times (belief_parent, summed over the variables that c lacks) / (message_c exp(scale_c))
 
+Those of `besag.infer.junction.kernels.passes` make the tables of cliques anew, tile by tile, from a plan of index maps
+that serves many questions. A forest here is calibrated once and then taken apart, so its tables are stored, the beliefs
+being what is reduced next, and no maps are made.
+
 A parent takes the messages of its children when its turn comes, so that cliques on different branches can be done side
 by side. Each kernel does the cliques at start to stop of a list in which children come before parents.
 

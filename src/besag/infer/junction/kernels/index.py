@@ -16,7 +16,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, BoolArray, IntArray
 from besag.infer.junction.kernels.layout import walk
 from besag.infer.junction.kernels.maps import EVIDENCE, FACTOR, MESSAGE, VARIABLE, maps, tables
-from besag.infer.junction.kernels.scopes import owners, reading, scopes
+from besag.infer.junction.kernels.scopes import find_reads, owners, scopes
 from besag.kernels.compile import inlined
 
 
@@ -69,7 +69,7 @@ def make_index() -> Callable[..., tuple[Any, ...]]:
         listing = tables(clique_of_factor.copy(), parent.copy(), evidence, output)
         table_offsets, _, kinds, numbers = listing
         around = scopes(kinds, numbers, scope_offsets, scope_variables, state_offsets, counts, offsets, axes, splits)
-        reads = reading(
+        reads = find_reads(
             kinds,
             numbers,
             table_offsets,

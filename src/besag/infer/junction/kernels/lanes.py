@@ -1,9 +1,10 @@
 """Many rows on one small tree of cliques: LANES rows go through every table operation together, row index innermost.
 
-The passes are those of `passes` in the SUM domain, on arrays with a lane axis: messages, evidence and tiles are
-(., lanes), tables of factors are shared by all rows. So no variable may be fixed: what rows observe is evidence on soft
-variables. If the range is too narrow for a block, the kernel says so, and the rows are done one at a time instead.
-Marginals of variables are a row's own; those of factors are only ever added up over rows, with weights.
+The passes are those of `passes` in the SUM domain, written again because every loop has an index more: messages,
+evidence and tiles are (., lanes), tables of factors are shared by all rows. So no variable may be fixed: what rows
+observe is evidence on soft variables. If the range is too narrow for a block, the kernel says so, and the rows are done
+one at a time instead. Marginals of variables are a row's own; those of factors are only ever added up over rows, with
+weights.
 
 Shapes: R rows, D states of soft variables, C cliques, O small tables, M entries of factors; `rows` has the rest.
 """

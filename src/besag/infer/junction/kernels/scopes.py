@@ -122,7 +122,7 @@ def owners(
 
 
 @inlined
-def reading(
+def find_reads(
     kinds: IntArray,
     numbers: IntArray,
     table_offsets: IntArray,

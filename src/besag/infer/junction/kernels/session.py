@@ -10,6 +10,8 @@ zero now may be positive under the next evidence. The marginal of a variable is 
 that holds it, or off the belief T_c down(c) of its clique. All messages have a largest entry of one; what is taken out
 of up(c) is its scale, and log Z is the sum of all scales.
 
+Messages are made from the tiles that `passes` uses; only the order, by demand instead of a full pass, is its own.
+
 Which messages are current. `clock[NOW]` counts changes of evidence, `when[c, BELOW]` those at or below clique c. So
 up(c) is current if BELOW is what it was at its last check (UP_SEEN), and down(c) if NOW - BELOW, the changes outside,
 is (DOWN_SEEN). Any other message is checked: it is computed again if the evidence of its clique (TOUCHED) or a message

@@ -7,7 +7,7 @@ cycles is taken whole.
 
 The test goes through the factors of all trees to be joined but the largest, and ends at the first that is in the way.
 
-    V variables, F factors; first (V + 1,), linked: factors beside each variable (`forest.make_incidence`)
+    V variables, F factors; first (V + 1,), linked: factors beside each variable (`besag.kernels.incidence`)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Coordinate ascent of a product distribution on pairwise factors of one size, K a compile-time constant.
 
-The same update as in `mean_field`, for tables without hard zeros or for Potts factors, in the dtype of q:
+The same update as in `general`, for tables without hard zeros or for Potts factors, in the dtype of q:
 
     logits_v(k) = base_v(k) + sum over (u, f) beside v of sum_j q_u(j) table_f(j, k),   or - c_f q_u(k) for Potts,
 
@@ -275,7 +275,7 @@ def make_binary_sweep() -> Callable[..., None]:
 
 
 def make_pair_means(hard: int) -> Callable[..., None]:
-    """Kernel: as `mean_field.make_means` for tables of two variables, of any size: a third of the time."""
+    """Kernel: as `general.make_means` for tables of two variables, of any size: a third of the time."""
 
     def means(factors: Factors, used: IntArray, start: int, stop: int, p: Array, out: Array) -> None:
         state_offsets, scope_offsets, scope_variables, _, table_of_factor, table_offsets, values = factors

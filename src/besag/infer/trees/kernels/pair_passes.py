@@ -7,6 +7,9 @@ f,
     q_f = e_p d_p prod_{g below p, g != f} m_g     d_c(y_c) = sum_{y_p} T(y_p, y_c) q_f(y_p)          downwards
     p(y_c) = u_c d_c / z,     p(y_p, y_c) = T q_f u_c / z,     z = sum_{y_c} u_c(y_c) d_c(y_c)
 
+The recursion is that of `passes`, which takes factors of any arity from lists. Here the number of states is known when
+a kernel is compiled, and that is where the speed comes from (see the end), so that the two have no loop in common.
+
 Two arrays of the size of the answer are enough: `out` holds e until the belief of a variable replaces it, and the slot
 of m_f in `messages` takes q_f once the products without m_f are made (by running products from both sides: no
 division).
@@ -150,7 +153,7 @@ def join_many(
     for j in range(count - 1, 0, -1):
         total = multiply(n, scratch, j + 1, messages, low + j, scratch, j)
         settle(n, scratch, j, total)
-        if checked and between(n, scratch, j):
+        if checked and is_lossy(n, scratch, j):
             return -1.0
     settle(n, u, i, multiply(n, scratch, 1, messages, low, u, i))
     settle(n, u, i, multiply_by(n, u, i, out, v))
@@ -160,7 +163,7 @@ def join_many(
     for j in range(count):
         settle(n, scratch, j + 1, multiply_by(n, scratch, j + 1, scratch, 0))
         settle(n, scratch, 0, multiply_by(n, scratch, 0, messages, low + j))
-        if checked and (between(n, scratch, j + 1) or between(n, scratch, 0)):
+        if checked and (is_lossy(n, scratch, j + 1) or is_lossy(n, scratch, 0)):
             return -1.0
         assign(n, scratch, j + 1, 1.0, messages, low + j)
     return z
@@ -180,7 +183,7 @@ def settle(n: int, x: Array, i: int, total: float) -> float:
 
 
 @inlined
-def between(n: int, x: Array, i: int) -> bool:
+def is_lossy(n: int, x: Array, i: int) -> bool:
     """Whether x_i has an entry that is neither zero nor safely away from zero."""
     least, found = DELTA * total_of(n, x, i), False
     for c in range(n):
@@ -279,11 +282,11 @@ def make_upward(n_states: int, shared: int, checked: int) -> Callable[..., bool]
             else:
                 total = multiply(n, out, v, messages, low, scratch, 0)
             for k in range(low + 1, high):
-                if checked and between(n, scratch, 0):
+                if checked and is_lossy(n, scratch, 0):
                     return True
                 log_z[component[v]] += settle(n, scratch, 0, total)
                 total = multiply_by(n, scratch, 0, messages, k)
-            if checked and between(n, scratch, 0):
+            if checked and is_lossy(n, scratch, 0):
                 return True
             if i < first_child:
                 log_z[component[v]] += math.log(total) if total > 0.0 else -math.inf
@@ -298,7 +301,7 @@ def make_upward(n_states: int, shared: int, checked: int) -> Callable[..., bool]
                 spread_outwards(n, tables, m >> 1, scratch, 0, messages, k)
             else:
                 collect(n, tables, m >> 1, scratch, 0, messages, k)
-            if checked and between(n, messages, k):
+            if checked and is_lossy(n, messages, k):
                 return True
         return False
 
@@ -356,7 +359,7 @@ def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., boo
             taken = 0.0
             if checked:
                 taken = settle(n, scratch, 0, total_of(n, scratch, 0))
-                if between(n, scratch, 0):
+                if is_lossy(n, scratch, 0):
                     return True
             upper, lower = 2 * n_pending + (m & 1), 2 * n_pending + 1 - (m & 1)
             if low == high:
@@ -364,7 +367,7 @@ def make_downward(n_states: int, shared: int, checked: int) -> Callable[..., boo
             elif low + 1 == high:
                 z, total = join_one(n, out, v, scratch, messages, low, pending, lower)
                 settle(n, messages, low, total)
-                if checked and between(n, messages, low):
+                if checked and is_lossy(n, messages, low):
                     return True
             else:
                 z = join_many(n, checked, out, v, scratch, messages, low, high, pending, lower)

@@ -9,6 +9,9 @@ With p the parent variable of a factor f and c its children, in the notation of 
 
 q_f leaves out m_f by running products over the siblings of f from both ends: no division, and O(degree).
 
+This is the general form. `pair_passes`, and `marginals` and `gradient` of `besag.infer.chains`, are the same recursion
+on forests and chains of pairwise tables; they are held to this one by tests, and say why they stand apart.
+
 A kernel call does one chunk of the forest for some rows, `lanes` of them at a time: a block. A scale holds the
 logarithm of all factors taken out below (up, messages) or outside (down): log true vector = log stored vector + scale.
 """

@@ -9,8 +9,6 @@ and removes states that lost their support. If a set becomes empty, the last dec
 on is removed instead. A variable stays undecided if no factor on it can meet a hard zero within the remaining sets:
 later decisions cannot change that. Components that hard zeros connect are searched one by one, each up to FAILURES
 empty sets; one whose search does not finish keeps the sets it started with.
-
-    allowed (S,)   flags of states         trail: removed states, in order; states are restored from its end
 """
 
 from __future__ import annotations
@@ -21,11 +19,12 @@ from collections.abc import Callable
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, freeze
+from besag.infer.zeros.kernels.decisions import count_left, keep_only, revise_around, take_back
 from besag.kernels.compile import inlined, kernel_of
 from besag.kernels.factors import TABLE, Factors
 from besag.kernels.incidence import make_incidence
 from besag.kernels.semiring import LOG_SUM, plus
-from besag.kernels.support import find_support, is_allowed, step
+from besag.kernels.support import find_hard, is_allowed, step
 
 FAILURES = 2000  # empty sets in one component, after which its search is given up
 
@@ -76,17 +75,13 @@ def make_tight() -> Callable[..., None]:
     """Kernel: which factors meet a hard zero, and the lowest variable that such factors connect each one to."""
 
     def tight(factors: Factors, allowed: BoolArray, found: BoolArray, part: IntArray) -> None:
-        n_tables, n_variables = len(factors.table_offsets) - 1, len(factors.state_offsets) - 1
-        hard = np.zeros(n_tables, np.bool_)
-        for t in range(n_tables):
-            for i in range(factors.table_offsets[t], factors.table_offsets[t + 1]):
-                if factors.log_potentials[i] == -math.inf:
-                    hard[t] = True
-                    break
+        n_variables = len(factors.state_offsets) - 1
+        hard = np.empty(len(factors.kinds), np.bool_)
+        find_hard(factors, hard)
         digits = np.zeros(len(factors.scope_variables) + 1, np.int64)
         for f in range(len(factors.kinds)):
             linked = factors.scope_offsets[f + 1] - factors.scope_offsets[f] >= 2
-            if linked and factors.kinds[f] == TABLE and hard[factors.table_of_factor[f]]:
+            if linked and hard[f]:
                 found[f] = meets_zero(factors, f, allowed, digits)
                 if found[f]:
                     low = factors.scope_variables[factors.scope_offsets[f]]
@@ -160,82 +155,11 @@ def best_state(
 
 
 @inlined
-def take_back(trail: IntArray, n_trail: int, down_to: int, allowed: BoolArray) -> int:
-    """Restore the states removed after a point of the trail; returns the new end of the trail."""
-    for i in range(down_to, n_trail):
-        allowed[trail[i]] = True
-    return down_to
-
-
-@inlined
-def keep_only(factors: Factors, v: int, state: int, allowed: BoolArray, trail: IntArray, n_trail: int) -> int:
-    """Remove all states of v but one; returns the new end of the trail."""
-    for s in range(factors.state_offsets[v], factors.state_offsets[v + 1]):
-        if allowed[s] and s != state:
-            allowed[s] = False
-            trail[n_trail] = s
-            n_trail += 1
-    return n_trail
-
-
-@inlined
-def revise_around(
-    factors: Factors,
-    first: IntArray,
-    linked: IntArray,
-    tight: BoolArray,
-    changed: int,
-    allowed: BoolArray,
-    supported: BoolArray,
-    digits: IntArray,
-    waiting: BoolArray,
-    queue: IntArray,
-    trail: IntArray,
-    n_trail: int,
-) -> tuple[bool, int]:
-    """Remove states without support after a variable has changed; whether all sets have states, and the trail's end."""
-    head, n_waiting, n_factors, fine = 0, 0, len(queue), True
-    for j in range(first[changed], first[changed + 1]):
-        if tight[linked[j]]:
-            queue[n_waiting] = linked[j]
-            waiting[linked[j]] = True
-            n_waiting += 1
-    while n_waiting > 0:
-        f = queue[head]
-        head = (head + 1) % n_factors
-        n_waiting -= 1
-        waiting[f] = False
-        if not fine or find_support(factors, f, allowed, digits, supported) == 0:
-            continue
-        for e in range(factors.scope_offsets[f], factors.scope_offsets[f + 1]):
-            v, before, left = factors.scope_variables[e], n_trail, 0
-            for s in range(factors.state_offsets[v], factors.state_offsets[v + 1]):
-                if allowed[s] and supported[s]:
-                    left += 1
-                elif allowed[s]:
-                    allowed[s] = False
-                    trail[n_trail] = s
-                    n_trail += 1
-            fine = fine and left > 0
-            if n_trail > before:
-                for j in range(first[v], first[v + 1]):
-                    g = linked[j]
-                    if g != f and tight[g] and not waiting[g]:
-                        queue[(head + n_waiting) % n_factors] = g
-                        waiting[g] = True
-                        n_waiting += 1
-    return fine, n_trail
-
-
-@inlined
 def is_undecided(
     factors: Factors, first: IntArray, linked: IntArray, tight: BoolArray, v: int, allowed: BoolArray, digits: IntArray
 ) -> bool:
     """Whether a variable has several states, and a factor on it that can meet a hard zero."""
-    n_left = 0
-    for s in range(factors.state_offsets[v], factors.state_offsets[v + 1]):
-        n_left += allowed[s]
-    if n_left >= 2:
+    if count_left(factors, v, allowed) >= 2:
         for j in range(first[v], first[v + 1]):
             if tight[linked[j]] and meets_zero(factors, linked[j], allowed, digits):
                 return True
@@ -287,7 +211,7 @@ def make_search() -> Callable[..., None]:
                     trail[n_trail] = kept[n_decided]
                     n_trail += 1
                 fine, n_trail = revise_around(
-                    factors, first, linked, tight, order[i], allowed, supported, digits, waiting, queue, trail, n_trail
+                    order[i], factors, first, linked, tight, allowed, supported, digits, queue, waiting, trail, n_trail
                 )
             if i < parts[c + 1]:
                 take_back(trail, n_trail, 0, allowed)

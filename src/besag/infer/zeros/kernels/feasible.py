@@ -20,21 +20,13 @@ from collections.abc import Callable
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
+from besag.infer.zeros.kernels.decisions import count_left, keep_only, revise_around, take_back
 from besag.kernels.compile import inlined
 from besag.kernels.factors import Factors
 from besag.kernels.random import pick, stream, uniform
-from besag.kernels.support import find_hard, find_support
+from besag.kernels.support import find_hard
 
 FOUND, GAVE_UP, NONE = 1, 0, -1
-
-
-@inlined
-def n_left(first_state: int, last_state: int, allowed: BoolArray) -> int:
-    """How many states of a variable are allowed."""
-    n = 0
-    for s in range(first_state, last_state):
-        n += allowed[s]
-    return n
 
 
 @inlined
@@ -59,56 +51,6 @@ def shuffle(order: IntArray, seed: int) -> None:
         kept = order[i]
         order[i] = order[j]
         order[j] = kept
-
-
-@inlined
-def propagate_from(
-    variable: int,
-    factors: Factors,
-    first: IntArray,
-    linked: IntArray,
-    hard: BoolArray,
-    allowed: BoolArray,
-    supported: BoolArray,
-    digits: IntArray,
-    queue: IntArray,
-    waiting: BoolArray,
-    trail: IntArray,
-    n_trail: int,
-) -> tuple[bool, int]:
-    """Remove states without support, noting them on the trail; returns whether every variable has a state left."""
-    head, n_waiting, n_factors, alive = 0, 0, len(hard), True
-    for j in range(first[variable], first[variable + 1]):
-        if hard[linked[j]]:
-            queue[n_waiting] = linked[j]
-            waiting[linked[j]] = True
-            n_waiting += 1
-    while n_waiting > 0:
-        f = queue[head]
-        head = (head + 1) % n_factors
-        n_waiting -= 1
-        waiting[f] = False
-        if not alive or find_support(factors, f, allowed, digits, supported) == 0:
-            continue  # after a dead end the queue is only emptied
-        for e in range(factors.scope_offsets[f], factors.scope_offsets[f + 1]):
-            v = factors.scope_variables[e]
-            left, before = 0, n_trail
-            for s in range(factors.state_offsets[v], factors.state_offsets[v + 1]):
-                if allowed[s] and supported[s]:
-                    left += 1
-                elif allowed[s]:
-                    allowed[s] = False
-                    trail[n_trail] = s
-                    n_trail += 1
-            alive = alive and left > 0
-            if alive and n_trail > before:
-                for j in range(first[v], first[v + 1]):
-                    g = linked[j]
-                    if g != f and hard[g] and not waiting[g]:
-                        queue[(head + n_waiting) % n_factors] = g
-                        waiting[g] = True
-                        n_waiting += 1
-    return alive, n_trail
 
 
 def make_search() -> Callable[..., int]:
@@ -142,7 +84,7 @@ def make_search() -> Callable[..., int]:
         while True:
             while place < len(order):
                 v = order[place]
-                if n_left(factors.state_offsets[v], factors.state_offsets[v + 1], allowed) > 1:
+                if count_left(factors, v, allowed) > 1:
                     break
                 place += 1
             if place == len(order):
@@ -153,12 +95,8 @@ def make_search() -> Callable[..., int]:
             n_drawn += 1
             decided[0, level], decided[1, level], decided[2, level] = place, chosen, n_trail
             level += 1
-            for s in range(low, high):
-                if s != chosen and allowed[s]:
-                    allowed[s] = False
-                    trail[n_trail] = s
-                    n_trail += 1
-            alive, n_trail = propagate_from(
+            n_trail = keep_only(factors, v, chosen, allowed, trail, n_trail)
+            alive, n_trail = revise_around(
                 v, factors, first, linked, hard, allowed, supported, digits, queue, waiting, trail, n_trail
             )
             while not alive:
@@ -169,15 +107,13 @@ def make_search() -> Callable[..., int]:
                 if level < 0:
                     return NONE
                 place, chosen = decided[0, level], decided[1, level]
-                while n_trail > decided[2, level]:
-                    n_trail -= 1
-                    allowed[trail[n_trail]] = True
+                n_trail = take_back(trail, n_trail, decided[2, level], allowed)
                 v = order[place]
                 allowed[chosen] = False
                 trail[n_trail] = chosen
                 n_trail += 1
-                if n_left(factors.state_offsets[v], factors.state_offsets[v + 1], allowed) > 0:
-                    alive, n_trail = propagate_from(
+                if count_left(factors, v, allowed) > 0:
+                    alive, n_trail = revise_around(
                         v, factors, first, linked, hard, allowed, supported, digits, queue, waiting, trail, n_trail
                     )
 

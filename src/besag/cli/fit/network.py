@@ -1,0 +1,76 @@
+"""`besag fit network`: a Bayesian network from a table."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from besag.cli.messages import ANSWERED, BEYOND_LIMITS, INTERRUPTED, tell
+from besag.cli.shared import read_count, read_seconds
+
+HELP = "learn a Bayesian network from a table: its parameters, and its structure"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("data", metavar="DATA", help="a table, .csv, .tsv (with .gz, .xz) or .parquet")
+    parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write, .bif, .json, ...")
+    parser.add_argument(
+        "--structure",
+        default="hill_climb",
+        metavar="TEXT",
+        help='a method, as in "tabu[length=20]" or order_search, or edges, as in "A -> B <- C" (default: hill_climb)',
+    )
+    parser.add_argument("--criterion", default="bic", metavar="TEXT", help="bic, aic, k2, bdeu[strength=1] (default: bic)")
+    parser.add_argument("--prior", metavar="TEXT", help="of the parameters: laplace, k2, bdeu (default: none)")
+    parser.add_argument("--required", nargs="+", type=_edge, default=[], metavar="A->B", help="edges that must be there")
+    parser.add_argument("--forbidden", nargs="+", type=_edge, default=[], metavar="A->B", help="edges that must not")
+    parser.add_argument(
+        "--tiers", nargs="+", type=_tier, default=[], metavar="A,B", help="variables in tiers: no edge to an earlier one"
+    )
+    parser.add_argument("--max-parents", type=read_count, metavar="N", help="of one variable")
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
+    parser.add_argument("--time-limit", type=read_seconds, metavar="S", help="keep the best after so many seconds")
+    parser.add_argument("--threads", type=read_count, metavar="N", help="at most so many (default: all cores)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Reads, learns, writes."""
+    from besag.cli.output import print_pairs
+    from besag.estimators.networks.bayesian import BayesianNetwork
+    from besag.io.formats import format_to_write
+    from besag.io.save import save
+
+    format_to_write(arguments.out, None)  # before a large file is read
+    options: dict[str, Any] = {name: getattr(arguments, name) for name in ("prior", "criterion", "max_parents")}
+    constraints = {name: getattr(arguments, name) for name in ("required", "forbidden", "tiers")}
+    network = BayesianNetwork(
+        arguments.structure,
+        **options,
+        **constraints,
+        random_state=arguments.seed,
+        time_limit=arguments.time_limit,
+        n_jobs=arguments.threads,
+    ).fit(arguments.data)
+    save(network.model_, arguments.out)
+    found = getattr(network, "structure_", None)
+    edges = sum(len(network.model_.parents(variable.name)) for variable in network.model_.variables)
+    facts = [("variables", str(len(network.model_.variables))), ("edges", str(edges))]
+    if found is not None:
+        facts += [("score", f"{found.score:.6f}"), ("ended", found.stopped)]
+    print_pairs([*facts, ("log-likelihood", f"{network.log_likelihood_:.6f}"), ("model", arguments.out)])
+    if found is not None and found.stopped == "interrupted":
+        tell(f"interrupted: {arguments.out} has the best so far")
+        return INTERRUPTED
+    return BEYOND_LIMITS if found is not None and found.stopped == "time_limit" else ANSWERED
+
+
+def _edge(text: str) -> tuple[str, str]:
+    parent, arrow, child = (part.strip() for part in text.partition("->"))
+    if not (parent and arrow and child) or "->" in child:
+        raise argparse.ArgumentTypeError(f"expected an edge such as 'A->B', got {text!r}")
+    return parent, child
+
+
+def _tier(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]

@@ -1,0 +1,1 @@
+"""Images and masks in folders, as arrays; `folders` reads and writes, `features` makes what a model sees of colours."""

@@ -1,0 +1,53 @@
+"""CPTs where cells are missing: EM, begun at what the known cells say, with complete rows as counts.
+
+theta = argmax  sum over incomplete rows log p(known cells) + sum_ux (N_ux + a_ux) log p(x | u)
+
+so that only rows with a missing cell need inference. EM begins at CPTs from the rows in which a family is known, each
+entry a little above zero, because EM never leaves zero; a variable that no row knows begins at random.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import Array
+from besag.data.tables.code_table import missing_code
+from besag.learn.networks.counts import FamilyCounts
+from besag.learn.networks.gathering import Gathered
+from besag.learn.networks.parameters import normalised, variables_of
+from besag.model.bayes import from_parents
+from besag.model.model import Model
+
+FLOOR = 0.5  # rows that each configuration of parents begins with
+
+
+def fit_incomplete(gathered: Gathered, pseudo: list[Array] | None, start: Model | None, **options: Any) -> Any:
+    """The Fit of EM; start: a model to begin at, else what the known cells say."""
+    from besag.learn.hidden.em import em  # type: ignore[import-not-found, unused-ignore]
+
+    counts, rows = gathered.counts, gathered.incomplete
+    assert rows is not None
+    begin = start if start is not None else start_of(gathered, pseudo, options.get("seed", 0))
+    known = {
+        name: table + (0.0 if pseudo is None else pseudo[v])
+        for v, (name, table) in enumerate(zip(counts.names, counts.tables, strict=True))
+    }
+    return em(begin, rows.observed(), weights=rows.weights, prior_counts=known, **options)
+
+
+def start_of(gathered: Gathered, pseudo: list[Array] | None, seed: int) -> Model:
+    """A network from the rows in which each family is known."""
+    counts, rows = gathered.counts, gathered.incomplete
+    assert rows is not None
+    available = counts.merged(FamilyCounts.of(rows, counts.parents))
+    hidden = [not counts.total and bool((codes == missing_code(codes)).all()) for codes in rows.codes]
+    rng = np.random.default_rng(seed)
+    cpts = {}
+    for v, (name, table) in enumerate(zip(available.names, available.tables, strict=True)):
+        begun = table + FLOOR / table.shape[-1] + (0.0 if pseudo is None else pseudo[v])
+        if hidden[v] or any(hidden[p] for p in available.parents[v]):
+            begun = begun + rng.gamma(1.0, 1.0, table.shape)
+        cpts[name] = normalised(begun)[0]
+    return from_parents(variables_of(available), [list(above) for above in available.parents], cpts)

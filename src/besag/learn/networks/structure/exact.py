@@ -1,0 +1,178 @@
+"""The best structure of all, with proof, up to about 25 variables.
+
+First the parent sets of each child that are worth having: a set with a better subset never is. Sets grow one parent at
+a time, and a set whose score cannot be above that of a subset of it is not counted, nor is one that contains it:
+
+    bic, aic      score <= - price (K - 1) q                    no likelihood is above 1
+    bdeu, k2      score <= - log(K) times the configurations seen    the first row of each has probability 1 / K
+
+Both only fall as parents are added. Then dynamic programming over all subsets, see `kernels.subsets`. Memory for that is
+9 bytes a subset, and is predicted before anything begins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from besag.arrays import Array, IntArray
+from besag.errors import ModelError, TooLargeError
+from besag.infer.iterate import Stopped, drive
+from besag.kernels.compile import compiled
+from besag.learn.networks.structure.hill_climb import climb_from
+from besag.learn.networks.structure.kernels.subsets import make_subsets
+from besag.learn.networks.structure.task import Outcome, Task, matrix_of
+
+BYTES_A_SUBSET = 9
+BYTES_A_SET = 400  # of a parent set while they are searched, in Python's own objects
+CHUNK_SUBSETS = 2**16  # between two looks at the clock
+
+ParentSets = dict[tuple[int, ...], float]
+
+
+@dataclass(frozen=True)
+class ExactSearch:
+    """The proven optimum; what hill climbing finds where the time is over before."""
+
+    def learn(self, task: Task) -> Outcome:
+        """TooLargeError, before any work, where subsets do not fit into memory."""
+        n, limit = task.n_variables, task.counter.memory_limit
+        if BYTES_A_SUBSET * 2.0**n > limit:
+            raise TooLargeError(
+                f"exact search over {n} variables takes {BYTES_A_SUBSET * 2.0**n:.3g} bytes for its 2^{n} subsets, more "
+                f"than memory_limit={limit}; order_search comes close to the optimum for any number"
+            )
+        fallback = climb_from(task, matrix_of(task.constraints.extend(task.names)), restarts=0)
+        if fallback.stopped != "converged":
+            return fallback
+        found = Optimum(task)
+        stopped = drive(found.advance)
+        return Outcome(matrix_of(found.parents()) if stopped == "converged" else fallback.matrix, stopped)
+
+
+class Optimum:
+    """The search in steps: the parent sets of a child, then a chunk of subsets."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.n = task, task.n_variables
+        self.linked = np.array([_bits(np.flatnonzero(row)) for row in task.constraints.linked], np.int64)
+        self.sets: list[ParentSets] = []
+        self.next, self.best, self.last = 1, np.zeros(0), np.zeros(0, np.uint8)
+        self.table: tuple[IntArray, IntArray, Array] | None = None
+
+    def advance(self) -> Stopped | None:
+        """One step."""
+        if len(self.sets) < self.n:
+            child = len(self.sets)
+            self.sets.append(self._worth_having(child))
+            self.task.note(max(self.sets[-1].values()), f"{len(self.sets[-1])} parent sets of {self.task.names[child]}")
+            return None
+        if self.table is None:
+            self.table = _packed(self.sets)
+            self.best, self.last = np.zeros(2**self.n), np.zeros(2**self.n, np.uint8)
+        stop = min(self.next + CHUNK_SUBSETS, 2**self.n)
+        compiled(make_subsets)(self.n, self.next, stop, *self.table, self.linked, self.best, self.last)
+        self.next = stop
+        self.task.clock.look()
+        if stop == 2**self.n:
+            self._refuse_none()
+            self.task.note(float(self.best[-1]), "optimum over all subsets")
+            return "converged"
+        return None
+
+    def parents(self) -> list[list[int]]:
+        """Of each variable, from the last one of the best order to the first."""
+        out: list[list[int]] = [[] for _ in range(self.n)]
+        subset = 2**self.n - 1
+        while subset:
+            v = int(self.last[subset])
+            subset ^= 1 << v
+            must = int(self.linked[v]) & subset
+            able = (p for p in self.sets[v] if not _bits(p) & ~subset and not must & ~_bits(p))
+            out[v] = list(max(able, key=lambda p: self.sets[v][p]))
+        return out
+
+    def _refuse_none(self) -> None:
+        if self.best[-1] == -np.inf:
+            raise ModelError("no DAG has all required edges within max_parents, max_entries and the tiers; relax one")
+
+    def _worth_having(self, child: int) -> ParentSets:
+        """The parent sets of a child that no subset of theirs is as good as, best first."""
+        limits, found = self.task.constraints, ParentSets()
+        required = np.flatnonzero(limits.required[:, child]).tolist()
+        free = np.flatnonzero(limits.linked[:, child] & limits.allowed[:, child] & ~limits.required[:, child]).tolist()
+        others = np.flatnonzero(limits.allowed[:, child] & ~limits.linked[:, child]).tolist()
+        for n in range(len(free) + 1):
+            for some in combinations(free, n):  # sets are compared with those that are linked alike
+                base = tuple(sorted((*required, *some)))
+                if limits.is_within(child, base):
+                    found.update(self._grown(child, base, others))
+        if not found:
+            raise ModelError(f"no parent set of {self.task.names[child]!r} is within the constraints; relax one")
+        return dict(sorted(found.items(), key=lambda item: (-item[1], len(item[0]), item[0])))
+
+    def _grown(self, child: int, base: tuple[int, ...], others: list[int]) -> ParentSets:
+        kept: ParentSets = {base: self.task.scores.of(child, base)}
+        level = {(): kept[base]}  # of each set beyond base: the best score of it and its subsets
+        while level:
+            larger: ParentSets = {}
+            for added, candidates in self._candidates(child, base, level, others):
+                parents = tuple(sorted((*base, *added)))
+                scores = self.task.scores.additions(child, parents, np.array(list(candidates), np.int64))
+                for (x, below), score in zip(candidates.items(), scores.tolist(), strict=True):
+                    larger[(*added, x)] = max(below, score)
+                    if score > below:
+                        kept[tuple(sorted((*parents, x)))] = score
+            self._refuse_many(len(kept) + len(larger))
+            self.task.clock.look()
+            level = larger
+        return kept
+
+    def _candidates(
+        self, child: int, base: tuple[int, ...], level: ParentSets, others: list[int]
+    ) -> Iterator[tuple[tuple[int, ...], dict[int, float]]]:
+        """Sets, with what may be added to them and the best score of the subsets of the two."""
+        for added in level:
+            room = self.task.constraints.has_room(child, (*base, *added))
+            able: dict[int, float] = {}
+            for x in others:
+                if not room[x] or (added and x <= added[-1]):
+                    continue
+                subsets = [level.get((*added[:i], *added[i + 1 :], x)) for i in range(len(added))]
+                if None not in subsets:
+                    below = max(level[added], *(s for s in subsets if s is not None)) if subsets else level[added]
+                    if self._bound(child, (*base, *added), x) > below:
+                        able[x] = below
+            if able:
+                yield added, able
+
+    def _bound(self, child: int, parents: tuple[int, ...], x: int) -> float:
+        """What no set with these parents and x in it is above."""
+        sizes, scores = self.task.counter.cardinalities, self.task.scores
+        k = float(sizes[child])
+        if scores.criterion.is_marginal:
+            _, seen = self.task.counter.configurations(tuple(sorted(parents)))
+            return -math.log(k) * seen
+        return -scores.price * (k - 1) * math.prod(float(sizes[p]) for p in (*parents, x))
+
+    def _refuse_many(self, n: int) -> None:
+        if BYTES_A_SET * n > self.task.counter.memory_limit:
+            raise TooLargeError(
+                f"{n} parent sets of one variable are more than memory_limit={self.task.counter.memory_limit} holds; "
+                "set max_parents, or take order_search"
+            )
+
+
+def _bits(members: IntArray | tuple[int, ...]) -> int:
+    return sum(1 << int(v) for v in members)
+
+
+def _packed(sets: list[ParentSets]) -> tuple[IntArray, IntArray, Array]:
+    """(first, masks, scores) of the kernel."""
+    first = np.cumsum([0, *map(len, sets)]).astype(np.int64)
+    masks = np.array([_bits(p) for listed in sets for p in listed], np.int64)
+    return first, masks, np.array([score for listed in sets for score in listed.values()])

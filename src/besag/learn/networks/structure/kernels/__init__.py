@@ -1,0 +1,1 @@
+"""Compiled loops of structure learning: joint configurations, scores of families, tests of independence."""

@@ -1,0 +1,197 @@
+"""Search over orders of the variables: each in turn goes to the best place (BOSS, Andrews et al. 2023).
+
+In an order a variable may have those before it as parents, and gets them by growing, the best one first as long as the
+score rises, and shrinking, in the same way. So an order has a score, and a variable that goes from its place to another
+changes those of the variables between. A pass moves every variable once; where one changes nothing, `starts` more
+orders are tried, random moves from the best, and the best DAG of all is climbed from.
+
+Growing is the walk down a tree that is kept: a node is a set of parents, its branches are the candidates that raise the
+score, best first, and a walk takes the first of them that stands before the variable. So every set is scored once,
+whatever the order it is met in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from besag.arrays import BoolArray, IntArray
+from besag.graph.directed.orientation import order_of
+from besag.infer.iterate import Stopped, drive
+from besag.learn.networks.structure.hill_climb import climb_from
+from besag.learn.networks.structure.methods import METHODS
+from besag.learn.networks.structure.moves import ROUNDING
+from besag.learn.networks.structure.task import Outcome, Task, matrix_of
+
+
+@dataclass(frozen=True)
+class OrderSearch:
+    """starts: how many orders after the first."""
+
+    starts: int = 2
+
+    def __post_init__(self) -> None:
+        METHODS.check_counts(self, "starts", least=0)
+
+    def learn(self, task: Task) -> Outcome:
+        """The DAG of the best order, climbed from."""
+        search = Orders(task, self.starts)
+        stopped = drive(search.advance)
+        matrix = matrix_of([list(search.grown(v, before)) for v, before in sorted(search.prefixes(search.best))])
+        if stopped != "converged":
+            return Outcome(matrix, stopped)
+        return climb_from(task, matrix, restarts=0)
+
+
+@dataclass(slots=True)
+class Growth:
+    """A node: the parents so far, in the order in which they came, their score, and branches, best first."""
+
+    parents: tuple[int, ...]
+    score: float
+    branches: list[tuple[int, Growth | None]] | None = None
+    shrunk: tuple[tuple[int, ...], float] | None = None
+
+
+@dataclass
+class Orders:
+    """The search; sets of variables are the bits of an int."""
+
+    task: Task
+    starts: int
+    order: list[int] = field(init=False)
+    best: list[int] = field(init=False)
+    best_score: float = -np.inf
+    turn: int = 0
+
+    def __post_init__(self) -> None:
+        limits = self.task.constraints
+        self.one_way = limits.linked & ~limits.allowed.T
+        self.linked = [_bits(np.flatnonzero(row)) for row in limits.linked]
+        self.allowed = [_bits(np.flatnonzero(column)) for column in limits.allowed.T]
+        self.roots: dict[tuple[int, tuple[int, ...]], Growth] = {}
+        dag = matrix_of(limits.extend(self.task.names))
+        self.order = order_of(dag) or []
+        self.best, self.score = list(self.order), self.score_of(self.order)
+        self.slack = ROUNDING * abs(self.score) + 1e-12
+
+    def advance(self) -> Stopped | None:
+        """A pass, and what follows it."""
+        before = self.score
+        for v in self.task.rng.permutation(len(self.order)).tolist():
+            self._move(v)
+            self.task.clock.look()
+        self.task.note(self.score, "every variable moved once")
+        if self.score > before + self.slack:
+            return None
+        if self.score > self.best_score + self.slack:
+            self.best, self.best_score = list(self.order), self.score
+        if self.turn == self.starts:
+            return "converged"
+        self.turn += 1
+        self._stir()
+        return None
+
+    def prefixes(self, order: list[int]) -> list[tuple[int, int]]:
+        """Each variable with those before it."""
+        before, out = 0, []
+        for v in order:
+            out.append((v, before))
+            before |= 1 << v
+        return out
+
+    def score_of(self, order: list[int]) -> float:
+        """Of the DAG that an order gives."""
+        return sum(self._shrunk(v, before)[1] for v, before in self.prefixes(order))
+
+    def grown(self, v: int, before: int) -> tuple[int, ...]:
+        """The parents that a variable gets from those before it."""
+        return self._shrunk(v, before)[0]
+
+    def _move(self, v: int) -> None:
+        """Put a variable where the score is highest."""
+        others = [u for u in self.order if u != v]
+        before, with_v, without, own = 0, [], [], []
+        for u in others:
+            own.append(self._shrunk(v, before)[1])
+            without.append(self._shrunk(u, before)[1])
+            with_v.append(self._shrunk(u, before | 1 << v)[1])
+            before |= 1 << u
+        own.append(self._shrunk(v, before)[1])
+        head = np.concatenate([[0.0], np.cumsum(without)])
+        tail = np.concatenate([np.cumsum(with_v[::-1])[::-1], [0.0]])
+        scores = np.where(self._places(v, others), np.array(own) + head + tail, -np.inf)
+        place = int(np.argmax(scores >= scores.max() - self.slack))
+        if scores[place] > self.score + self.slack:
+            self.order, self.score = [*others[:place], v, *others[place:]], float(scores[place])
+
+    def _places(self, v: int, others: list[int]) -> BoolArray:
+        """Where edges of one direction let a variable stand: (V,), place i is before others[i]."""
+        after = max((i + 1 for i, u in enumerate(others) if self.one_way[u, v]), default=0)
+        until = min((i for i, u in enumerate(others) if self.one_way[v, u]), default=len(others))
+        places = np.arange(len(others) + 1)
+        return (places >= after) & (places <= until)
+
+    def _stir(self) -> None:
+        """Random moves of variables in the best order, about one for every second variable."""
+        self.order = list(self.best)
+        for v in self.task.rng.permutation(len(self.order))[: len(self.order) // 2].tolist():
+            others = [u for u in self.order if u != v]
+            place = int(self.task.rng.choice(np.flatnonzero(self._places(v, others))))
+            self.order = [*others[:place], v, *others[place:]]
+        self.score = self.score_of(self.order)
+
+    def _shrunk(self, v: int, before: int) -> tuple[tuple[int, ...], float]:
+        """Parents from those before a variable, and the score."""
+        must = self.linked[v] & before
+        start = tuple(u for u in range(len(self.linked)) if must >> u & 1) if must else ()
+        node = self.roots.get((v, start))
+        if node is None:
+            node = self.roots[v, start] = Growth(start, self.task.scores.of(v, start))
+        able = before & self.allowed[v]
+        while True:
+            branches = self._branches(v, node) if node.branches is None else node.branches
+            for i, (u, below) in enumerate(branches):
+                if able >> u & 1:
+                    if below is None:
+                        parents = (*node.parents, u)
+                        below = Growth(parents, self.task.scores.of(v, parents))
+                        branches[i] = (u, below)
+                    node = below
+                    break
+            else:
+                break
+        if node.shrunk is None:
+            node.shrunk = self._shrink(v, node, set(start))
+        return node.shrunk
+
+    def _branches(self, v: int, node: Growth) -> list[tuple[int, Growth | None]]:
+        limits = self.task.constraints
+        may = limits.allowed[:, v] & limits.has_room(v, node.parents)
+        may[list(node.parents)] = False
+        candidates = np.flatnonzero(may)
+        node.branches = []
+        if len(candidates):
+            scores = self.task.scores.additions(v, node.parents, candidates)
+            ranked = np.lexsort((candidates, -scores))
+            node.branches = [(int(candidates[i]), None) for i in ranked if scores[i] > node.score + self.slack_of(node)]
+        return node.branches
+
+    def slack_of(self, node: Growth) -> float:
+        """How much a score must rise by."""
+        return ROUNDING * abs(node.score) + 1e-12
+
+    def _shrink(self, v: int, node: Growth, kept: set[int]) -> tuple[tuple[int, ...], float]:
+        parents, score = node.parents, node.score
+        while True:
+            fewer = [tuple(p for p in parents if p != u) for u in parents if u not in kept]
+            scores = [self.task.scores.of(v, rest) for rest in fewer]
+            if not scores or max(scores) <= score + self.slack_of(node):
+                return parents, score
+            best = scores.index(max(scores))
+            parents, score = fewer[best], scores[best]
+
+
+def _bits(members: IntArray) -> int:
+    return sum(1 << int(v) for v in members)
