@@ -78,6 +78,8 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.trw.forests.MAX_COUNT": (2,),
     "infer.join_graph.engine.FIRST_BITS": (2.0, 5.0),
     "infer.join_graph.engine.UNTIMED_BITS": (2.0, 5.0),
+    "infer.junction.patterns.LARGE": (ALWAYS,),
+    "infer.junction.patterns.PLANNED": (0.0,),
     "infer.junction.run.KEPT_ENTRIES": (0,),
     "infer.junction.run.LONG_SEARCH": (0,),
     "infer.junction.run.LOOSE": (0.0, NEVER),
@@ -250,6 +252,7 @@ SETTLED: dict[str, str] = {  # names by module
         "CHAINS FEWER_BITS GRACE GROWTH HURRY LATE LINK_BYTES "
         "SECONDS_AN_ENTRY SECONDS_A_LINK SHARE STEP_BITS TABLES_AT_ONCE WORK"
     ),
+    "infer.junction.patterns": "PROBES",
     "infer.junction.run": "SECONDS_AN_ENTRY WORK_OF_STATE WORK_OF_VARIABLE",
     "infer.junction.shown": "OF_VALUE",
     "infer.mean_field.engine": "RISEN SECONDS_A_LINK SECONDS_A_STATE SETTLED STIR TILT",

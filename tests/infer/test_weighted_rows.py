@@ -113,6 +113,19 @@ def test_exact_engines_agree_with_enumeration_along_every_route(engine: str, see
         np.testing.assert_array_equal(one.moments, other.moments)  # by one thread and by two
 
 
+def test_large_graphs_get_a_tree_for_each_pattern_of_rows(forced: Forced) -> None:
+    for likelihoods in (False, True):
+        problem = weighted(40, likelihoods=likelihoods)
+        expected = ENGINES.read("brute").infer(problem, WANT)
+        forced({"infer.junction.patterns.LARGE": 0.0, "infer.junction.patterns.PLANNED": 0.0})
+        for threads in (1, 2):
+            found = ENGINES.read("junction_tree", n_threads=threads).infer(problem, WANT)
+            n_patterns = len(np.unique(problem.evidence.observed >= 0, axis=0))
+            assert found.diagnostics["patterns"] == n_patterns > 5
+            assert_allclose(found.log_partitions, expected.log_partitions, atol=1e-11)
+            assert_allclose(found.moments, expected.moments, atol=1e-11)
+
+
 def test_a_row_without_a_labelling_has_no_moments_and_others_have_theirs() -> None:
     problem = model().problem
     codes = np.full((9, 5), -1)

@@ -348,3 +348,20 @@ def test_approximate_e_steps_are_said_and_agree_on_a_tree() -> None:
     assert found.objective is None
     for name, table in cpts(found.model).items():
         assert_allclose(table, cpts(exact.model)[name], atol=0.1)
+
+
+@FEW
+def test_libdai_has_the_same_likelihoods_and_table(data_dir: Any) -> None:
+    """Its first EM: p(x1 | x0) with a pseudo-count of 1, while x0 stays uniform; its printed digits."""
+    folder = data_dir / "libdai_tests" / "tests" / "testem"
+    lines = (folder / "2var_data.tab").read_text().splitlines()[2:]
+    data = pd.DataFrame([[int(cell) for cell in line.split("\t")] for line in lines if line], columns=["x0", "x1"])
+    model = besag.bayesian_network("x0 -> x1", {"x0": [0, 1], "x1": [0, 1]})
+    prior = {"x0": [1e15, 1e15], "x1": np.ones((2, 2))}
+    found = besag.em(model, data, prior_counts=prior, max_iterations=2, tolerance=0.0)
+    told = (folder / "testem.out").read_text().split("Inferred Factor Graph")[0]
+    expected = [float(line.rpartition(":")[2]) for line in told.splitlines() if "likelihood" in line]
+    assert_allclose(found.history["log_likelihood"], expected, atol=5e-5)
+    told = (folder / "testem.out").read_text().split("######################")[1].splitlines()
+    table = [float(line.split()[1]) for line in told[7:11]]  # libDAI's first variable changes fastest
+    assert_allclose(cpts(found.model)["x1"], np.reshape(table, (2, 2), order="F"), atol=1e-11)

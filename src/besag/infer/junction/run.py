@@ -28,6 +28,7 @@ from besag.infer.junction.k_best import find_k_best
 from besag.infer.junction.kernels.lanes import LANES, MOST_LANE_MESSAGES
 from besag.infer.junction.numbers import CliqueNumbers, Groups, numbers_of
 from besag.infer.junction.outlook import HOPELESS, HOPELESS_REASON, is_hopeless
+from besag.infer.junction.patterns import sums_by_pattern
 from besag.infer.junction.plan import PER_ENTRY, CliquePlan, Sketch, make_plan, make_sketch
 from besag.infer.junction.relevance import find_relevant
 from besag.infer.memory import (
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from besag.infer.junction.engine import JunctionTree
 
 KINDS = frozenset({int(Kind.TABLE)})
+LEARNING: frozenset[Want] = frozenset({"log_partition", "moments"})
 EVERYTHING: frozenset[Want] = frozenset({"factors", "moments", "map", "samples"})  # wants that need every variable
 SLAB_ENTRIES = 2**24  # entries of answers that are made at a time
 WORK_OF_STATE, WORK_OF_VARIABLE = 6, 3  # temporary numbers of a row: weights of evidence, marginals, codes
@@ -71,7 +73,8 @@ class JunctionRun:
         self, engine: JunctionTree, problem: Problem, *, dense: bool = True, time_limit: float | None = None
     ) -> None:
         """Prepare a run; dense=False is for `drawn` only: structured factors stay so, and nothing large is made."""
-        self.given, self.n_threads, self.time_limit = problem, engine.n_threads, time_limit
+        self.engine, self.given = engine, problem
+        self.n_threads, self.time_limit = engine.n_threads, time_limit
         self.memory_limit, self.only_drawn = engine.memory_limit, not dense
         ready = not dense or (problem.kinds == Kind.TABLE).all()
         self.problem = problem if ready else problem.expanded(KINDS, self.limit)
@@ -310,6 +313,10 @@ class JunctionRun:
         if offsets is not None:
             width += int(offsets[-1])
             self._refuse_cells(rows if "factors" in want else 1, int(offsets[-1]))
+        if rows > 1 and want == LEARNING:
+            parted = sums_by_pattern(self, want)
+            if parted is not None:
+                return parted
         weights = None if "factors" in want else self.problem.row_weights
         if rows >= LANES and (weights is not None or not cells):
             self._loosen(want - {"map", "samples"})

@@ -101,6 +101,6 @@ class Matching(Free):
             warnings.simplefilter("ignore", ConvergenceWarning)
             theta, history, _ = self.method.minimize(total, numbers.theta)
         first, last = history.rows[0].grad_norm, history.rows[-1].grad_norm
-        if not history.converged and last > MATCHED * first and np.abs(theta - numbers.theta).max() > FAR:
+        if last > MATCHED * first and np.abs(theta - numbers.theta).max() > FAR:
             return None
         return Numbers(theta, numbers.support)
