@@ -65,7 +65,7 @@ def test_asia_has_the_local_scores_and_the_optimum_of_the_file(data_dir: Path) -
 
 def read_local_scores(path: Path) -> dict[str, dict[frozenset[str], float]]:
     """{child: {parents: score}} of a .jkl file."""
-    lines = gzip.open(path, "rt").read().splitlines()[1:]
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()[1:]
     found: dict[str, dict[frozenset[str], float]] = {}
     while lines:
         child, n = lines.pop(0).split()

@@ -29,7 +29,7 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, dot
 from besag.data.dataset import Batch
-from besag.errors import CapabilityError, EvidenceError
+from besag.errors import CapabilityError
 from besag.graph.evidence import Evidence
 from besag.graph.problem import Problem
 from besag.infer.bp.engine import BP
@@ -94,7 +94,11 @@ class MarginalLoss(Loss):
     def statistics(self, batch: Batch) -> Array:
         """(P,): zeros; labels that meet hard zeros are refused."""
         counts, problem = self.counts(batch), self.bound(np.zeros(batch.graph.layout.n_parameters), batch)
-        if self.support is not None or any(b.template.support is not None for b in batch.graph.blocks) or _may_rule_out(batch):
+        if (
+            self.support is not None
+            or any(b.template.support is not None for b in batch.graph.blocks)
+            or _may_rule_out(batch)
+        ):
             self.refuse(batch, counts, Prepared(problem, TABLES, None).base[0] > -np.inf)
         return np.zeros(batch.graph.layout.n_parameters)
 

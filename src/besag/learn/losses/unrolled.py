@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray, IntArray, Kind, freeze, offsets_of
+from besag.arrays import Array, IntArray, Kind, freeze, offsets_of
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.prepared import Prepared

@@ -233,7 +233,16 @@ def make_rolled_back() -> Callable[..., None]:
                     c[k] = c[k] / back[k] if q[k] > -math.inf else 0.0
                 if n_axes == 2:
                     share_pair(
-                        sizes[first], sizes[first + 1], linear, weights[g], x, c, 1.0 / rho[g], cells, tables.logs[g], back
+                        sizes[first],
+                        sizes[first + 1],
+                        linear,
+                        weights[g],
+                        x,
+                        c,
+                        1.0 / rho[g],
+                        cells,
+                        tables.logs[g],
+                        back,
                     )
                 else:
                     share_table(

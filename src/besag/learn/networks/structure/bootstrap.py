@@ -2,8 +2,8 @@
 
 Structures are learned from n samples of N rows with replacement. The strength of a pair is how often it is joined, its
 direction how often, of these, from the first to the second; an edge that the CPDAG leaves undirected counts as half of
-each. The threshold is where strengths fall into two groups best: the empirical distribution of strengths is the nearest,
-in L1, to one of zeros and ones alone (Scutari and Nagarajan 2013).
+each. The threshold is where strengths fall into two groups best: the distribution of zeros and ones alone that is nearest
+to theirs, in L1, has ones from there on (Scutari and Nagarajan 2013).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeStrengths:
-    """strength (V, V): symmetric. direction (V, V): [i, j] of i -> j, 1 in sum with [j, i] where a pair was ever joined.
+    """strength (V, V): symmetric. direction (V, V): [i, j] of i -> j, in sum with [j, i] 1 where a pair was ever joined.
 
     n: how many structures were learned, fewer than asked for where `stopped` is not converged.
     """
@@ -59,7 +59,7 @@ class EdgeStrengths:
         return frame.sort_values(["strength", "direction"], ascending=False, kind="stable", ignore_index=True)
 
     def averaged(self, threshold: float | None = None) -> PDAG:
-        """The DAG of all pairs as strong as the threshold, in their likelier directions; weak edges leave cycles first."""
+        """The DAG of all pairs as strong as the threshold, likelier directions first; none that would close a cycle."""
         least = self.threshold if threshold is None else threshold
         matrix = np.zeros(self.strength.shape, np.bool_)
         frame = self.to_frame()
@@ -116,7 +116,13 @@ def bootstrap_edges(
         rng = np.random.default_rng([random_state, i])
         rows = drawn_rows(rng, table.n_rows, table.weights)
         codes = [column[rows] for column in table.codes]
-        given = {"names": table.names, "method": method, "criterion": criterion, "random_state": random_state, **options}
+        given = {
+            "names": table.names,
+            "method": method,
+            "criterion": criterion,
+            "random_state": random_state,
+            **options,
+        }
         learned = learn_structure(codes, table.cardinalities, n_threads=1, **given)
         if learned.stopped == "interrupted":
             raise KeyboardInterrupt

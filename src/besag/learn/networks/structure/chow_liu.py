@@ -1,4 +1,4 @@
-"""The best tree, given the class or not, by a maximum spanning tree (Chow and Liu 1968; Friedman, Geiger, Goldszmidt 1997).
+"""The best tree, by a maximum spanning tree (Chow and Liu 1968), also given the class (Friedman, Geiger, Goldszmidt 1997).
 
     chow_liu    every variable has at most one parent: the tree with the highest sum of mutual informations
                 I(x; y) = sum_xy n_xy log(n_xy N / (n_x n_y)), which is that of the highest likelihood
@@ -98,7 +98,9 @@ def tree(task: Task, members: list[int], above: tuple[int, ...], root: str | Non
     for child, parent in enumerate(parents):
         if parent >= 0:
             matrix[members[parent], members[child]] = True
-            task.note(float(informations[parent, child]), f"{task.names[members[parent]]} -> {task.names[members[child]]}")
+            task.note(
+                float(informations[parent, child]), f"{task.names[members[parent]]} -> {task.names[members[child]]}"
+            )
     return matrix
 
 
