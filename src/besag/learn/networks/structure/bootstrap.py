@@ -2,8 +2,8 @@
 
 Structures are learned from n samples of N rows with replacement. The strength of a pair is how often it is joined, its
 direction how often, of these, from the first to the second; an edge that the CPDAG leaves undirected counts as half of
-each. The threshold is where strengths fall into two groups best: the distribution of zeros and ones alone that is nearest
-to theirs, in L1, has ones from there on (Scutari and Nagarajan 2013).
+each. The threshold is where strengths fall into two groups best: of the distributions of zeros and ones alone, the one
+that is nearest to theirs in L1 has its ones from there on (Scutari and Nagarajan 2013).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeStrengths:
-    """strength (V, V): symmetric. direction (V, V): [i, j] of i -> j, in sum with [j, i] 1 where a pair was ever joined.
+    """strength (V, V): symmetric. direction (V, V): [i, j] of i -> j; with [j, i] it is 1 where a pair was ever joined.
 
     n: how many structures were learned, fewer than asked for where `stopped` is not converged.
     """

@@ -1,4 +1,4 @@
-"""The best tree, by a maximum spanning tree (Chow and Liu 1968), also given the class (Friedman, Geiger, Goldszmidt 1997).
+"""The best tree (Chow and Liu 1968), of all variables or given the class (Friedman, Geiger and Goldszmidt 1997).
 
     chow_liu    every variable has at most one parent: the tree with the highest sum of mutual informations
                 I(x; y) = sum_xy n_xy log(n_xy N / (n_x n_y)), which is that of the highest likelihood

@@ -6,8 +6,8 @@ a time, and a set whose score cannot be above that of a subset of it is not coun
     bic, aic      score <= - price (K - 1) q                    no likelihood is above 1
     bdeu, k2      score <= - log(K) times the configurations seen    the first row of each has probability 1 / K
 
-Both only fall as parents are added. Then dynamic programming over all subsets, see `kernels.subsets`. That takes 9 bytes
-a subset, which is known before anything begins.
+Both only fall as parents are added. Then dynamic programming over all subsets, see `kernels.subsets`, which takes 9
+bytes a subset: it is known before anything begins whether they fit.
 """
 
 from __future__ import annotations
