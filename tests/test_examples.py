@@ -12,10 +12,11 @@ LINES = {
     "chunking.py": "The old man is one noun phrase with probability 0.58",
     "denoising.py": "out/denoising.png shows them side by side",
     "energies_by_hand.py": "log Z from besag:     -0.019275",
+    "objectives.py": "error of pseudolikelihood ~ N^-0.51, out/pseudolikelihood.png",
     "messages_on_a_tree.py": "Z at m: 5.470663",
 }
 
-MARKS = {"denoising.py": pytest.mark.slow}
+MARKS = {"denoising.py": pytest.mark.slow, "objectives.py": pytest.mark.slow}
 
 
 def test_every_example_is_tested() -> None:

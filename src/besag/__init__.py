@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from besag.io.save import save as save
     from besag.learn.fit import fit as fit
     from besag.learn.fit import objective as objective
+    from besag.learn.hidden.em import em as em
     from besag.learn.networks.structure.bootstrap import bootstrap_edges as bootstrap_edges
     from besag.model.bayes import bayesian_network as bayesian_network
     from besag.model.build import chain as chain
@@ -80,6 +81,7 @@ _WHERE = {
     "compare": "query.compare",
     "compile_graph": "graph.compile",
     "convert": "io.save",
+    "em": "learn.hidden.em",
     "fit": "learn.fit",
     "grid": "model.build",
     "ising": "model.build",

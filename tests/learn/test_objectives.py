@@ -102,23 +102,55 @@ def test_a_state_goes_through_mini_batches_and_checkpoints(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("answer", "match"),
+    ("value", "slope", "match"),
     [
-        (3.0, "objective Odd must give a value, a gradient and a state, got 3.0"),
-        ((1.0, np.zeros(3), None), r"objective Odd must give a gradient of shape \(\d+,\), got \(3,\)"),
-        ((None, None, None), "objective Odd must have has_value = False, because it gives None"),
+        (1.0, np.zeros(3), r"objective Odd must give a gradient of shape \(\d+,\), got \(3,\)"),
+        (None, None, "objective Odd must have has_value = False, because it gives None"),
+        ("low", 0.0, "objective Odd must give numbers, got \\('low', "),
+        (1.0, np.nan, "objective Odd must have a finite gradient where its value is finite"),
+        (-np.inf, 0.0, "objective Odd must have a finite gradient where its value is finite"),
+        (np.inf, 0.0, "the objective has no finite value at the start; give another one by theta="),
+        (np.nan, np.nan, "the objective has no finite value at the start"),
     ],
 )
-def test_answers_that_are_none(answer: Any, match: str) -> None:
+@pytest.mark.parametrize("optimizer", ["lbfgs", "sgd"])
+def test_answers_that_are_none(value: Any, slope: Any, match: str, optimizer: str) -> None:
     class Odd:
         def value_and_grad(self, theta: Array, batch: Batch, state: Any) -> Any:
-            return (None, np.zeros_like(theta), None) if answer == (None, None, None) else answer
+            return value, slope + np.zeros_like(theta) if isinstance(slope, float) else slope, None
 
     data = instances(3, 2)
     with pytest.raises(ModelError, match=match):
-        besag.fit(model_of(data[0]), data, objective=Odd())
+        besag.fit(model_of(data[0]), data, objective=Odd(), optimizer=optimizer)
     with pytest.raises(CapabilityError, match="objective must be text such as"):
         besag.fit(model_of(data[0]), data, objective=3)  # type: ignore[arg-type]
+
+
+def test_an_answer_without_its_parts() -> None:
+    class Odd:
+        def value_and_grad(self, theta: Array, batch: Batch, state: Any) -> Any:
+            return 3.0
+
+    data = instances(3, 2)
+    with pytest.raises(ModelError, match=r"objective Odd must give a value, a gradient and a state, got 3.0"):
+        besag.fit(model_of(data[0]), data, objective=Odd())
+
+
+def test_steps_end_where_the_objective_has_no_value_002_1() -> None:
+    """-log(1 - |theta|^2) - 3 theta_0 on the open unit ball: the minimum is at theta_0 = (sqrt(10) - 1) / 3."""
+
+    class Barrier:
+        def value_and_grad(self, theta: Array, batch: Batch, state: Any) -> tuple[float, Array, None]:
+            left, first = 1.0 - theta @ theta, np.eye(len(theta))[0]
+            if left <= 0:
+                return np.nan, theta, None
+            return -np.log(left) - 3.0 * theta[0], 2.0 * theta / left - 3.0 * first, None
+
+    data = instances(1, 2)
+    found = besag.fit(model_of(data[0]), data, objective=Barrier(), optimizer="lbfgs[tolerance=1e-9]")
+    assert found.converged
+    assert_allclose(found.theta[0], (np.sqrt(10.0) - 1.0) / 3.0)
+    assert_allclose(found.theta[1:], 0.0, atol=1e-8)
 
 
 @pytest.mark.parametrize("hidden", [0.0, 0.3])

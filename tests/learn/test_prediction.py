@@ -199,8 +199,15 @@ def test_what_cannot_be_predicted_is_told(fit: Fit) -> None:
         fit.model.log_probability(unlabelled(data[0]))
     with pytest.raises(ModelError, match="with_data takes StructuredData, got dict"):
         fit.model.with_data({})  # type: ignore[arg-type]
-    with pytest.raises(EvidenceError, match=r"got StructuredData; ask model.with_data\(data\) about structured data"):
-        fit.model.entropy(data[0])
+    hint = r"ask model.with_data\(data\) about an instance of structured data, fit.predict\(data\) about several"
+    for ask, given in (
+        (fit.model.entropy, data[0]),
+        (fit.model.session, data[0]),
+        (fit.model.map, data),
+        (fit.model.map, besag.Dataset.union(data)),
+    ):
+        with pytest.raises(EvidenceError, match=f"got {type(given).__name__}; {hint}"):
+            ask(given)  # type: ignore[operator]
     with pytest.raises(CapabilityError, match="engine 'gibbs' cannot give log_partition"):
         fit.log_proba(data, engine="gibbs")
     with pytest.raises(TypeError, match="unknown options"):
@@ -230,3 +237,5 @@ def test_a_dataset_takes_instances_without_labels_002() -> None:
     assert together.value_and_grad(theta)[0] == pytest.approx(alone.value_and_grad(theta)[0])
     with pytest.raises(ModelError, match="instance 3 has no labels to learn from"):
         besag.fit(model, [*data[:3], blank])
+    with pytest.raises(ModelError, match="no instance has a label to learn from"):
+        besag.fit(model, besag.Dataset.union([blank, blank]))

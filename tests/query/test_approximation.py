@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import besag
-from besag.errors import CapabilityError
+from besag.errors import CapabilityError, ModelError, TooLargeError
 from besag.infer.engine import ENGINES
 from tests.oracle import Enumeration
 from tests.strategies import evidence_for, examples, forests, models
@@ -85,6 +85,30 @@ def test_the_approximation_of_a_grid_is_a_grid() -> None:
 def test_what_has_no_approximation_says_why(ask: Any, match: str) -> None:
     with pytest.raises(CapabilityError, match=match):
         ask()
+
+
+@pytest.mark.parametrize(
+    ("log_z", "match"),
+    [
+        (np.nan, "log Z must be a finite number, or one for each of 2 rows, got nan"),
+        (np.inf, "log Z must be a finite number"),
+        ([5.0], "one for each of 2 rows"),
+        ("five", "log Z must be a number, or one for each row, got 'five'"),
+        ([5.0, 0.0], "log Z cannot be 0.0: the answer bounds it from below by 3.67"),
+    ],
+)
+def test_a_log_z_that_is_none_is_refused(log_z: Any, match: str) -> None:
+    result = RING.marginals(evidence=pd.DataFrame({"1": ["1", "-1"]}), engine="mean_field")
+    with pytest.raises(ModelError, match=match):
+        result.kl(log_z)
+
+
+def test_without_exact_inference_log_z_is_to_be_given() -> None:
+    model = besag.ising((40, 40), 0.2, 0.1)
+    result = model.marginals(engine="mean_field[max_iterations=1000]")
+    with pytest.raises(TooLargeError, match=r"r.kl\(\) takes log Z: .*; or give it, r.kl\(log_z\)"):
+        result.kl()
+    assert result.kl(result.log_partition + 1.0) == pytest.approx(1.0)
 
 
 def test_an_answer_of_an_engine_alone_knows_no_model() -> None:

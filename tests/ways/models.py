@@ -7,6 +7,8 @@ it as a user would build it, and `tests.ways.truth` enumerates the same data wit
     markov     factors of one to eight variables with hard zeros, tables of their own, shared or structured (Potts)
     forest     the same with a factor graph without cycles
     lattice    chains, grids and Ising models of the library's own builders
+    odd        what nobody would write but programs do: factors on one scope, in other orders too, constants, ties,
+               energies of very different sizes side by side, hard zeros nearly everywhere
 
 Cardinalities are mixed, 1 among them; some variables are in no factor, and parts are not connected. Every model has a
 labelling of positive weight: a witness is drawn first, and no hard zero is put on it.
@@ -29,6 +31,7 @@ NAMES = ("A", "rain", "b 2", "Ä", "x_4", "e", "f", "g7", "h", "k", "m", "n")
 SPACES = (("0", "1", "2", "3", "4"), ("no", "yes", "maybe", "never", "often"), ("d", "c", "b", "a", "z"))
 PALETTES = ((2,), (2, 3), (1, 2, 3, 4), (3, 3, 2, 2, 2, 2), (2, 5, 1), (3,))
 GIVEN = ("log_potential", "energy", "weight")
+SIZES = ((1.0,), (1e-12, 1.0), (1e-3, 40.0), (1e-2, 700.0), (1.0, 1e5))  # of log-potentials in one odd model
 
 
 class Factor(NamedTuple):
@@ -128,6 +131,8 @@ def draw(seed: int) -> Spec:
     """The model of a seed, without evidence; `tests.ways.evidence` adds it."""
     rng = np.random.default_rng(seed)
     kind = str(rng.choice(["network", "network", "network", "markov", "markov", "markov", "forest", "lattice"]))
+    if seed % 5 == 3:
+        return _odd(seed, "odd", rng)
     return {"network": _network, "markov": _markov, "forest": _markov, "lattice": _lattice}[kind](seed, kind, rng)
 
 
@@ -232,6 +237,38 @@ def _groups_of_a_shape(
         key = tuple(cards[v] for v in scope) if rng.random() < 0.5 else i
         groups.setdefault(key, []).append(scope)
     return list(groups.values())
+
+
+def _odd(seed: int, kind: str, rng: np.random.Generator) -> Spec:
+    names, states = _variables(rng)
+    cards, witness = [len(space) for space in states], [int(rng.integers(len(space))) for space in states]
+    zeros, sizes = float(rng.choice([0.0, 0.5, 0.9, 0.97])), SIZES[rng.integers(len(SIZES))]
+    most, scopes = int(rng.choice([1, 2, 3, 5, 8])), list[tuple[int, ...]]()
+    for _ in range(int(rng.integers(3 + len(cards)))):
+        scopes.append(_odd_scope(rng, scopes, most, cards))
+    factors = []
+    for number, scope in enumerate(scopes):
+        table = _odd_table(rng, tuple(cards[v] for v in scope), float(rng.choice(sizes)))
+        hard = rng.random(table.shape) < zeros
+        hard[tuple(witness[v] for v in scope)] = False
+        factors.append(Factor(scope, np.where(hard, -np.inf, table), number))
+    given = str(rng.choice(GIVEN if max(sizes) < 60 else GIVEN[:2]))
+    return Spec(seed, kind, names, states, tuple(factors), given)
+
+
+def _odd_scope(rng: np.random.Generator, scopes: list[tuple[int, ...]], most: int, cards: list[int]) -> tuple[int, ...]:
+    """That of an earlier factor, in any order and perhaps without its last variable; or one of its own."""
+    if scopes and rng.random() < 0.4:
+        again = rng.permutation(scopes[rng.integers(len(scopes))]).tolist()
+        return tuple(again[: max(1, len(again) - int(rng.integers(2)))])
+    wanted = rng.permutation(len(cards))[: int(rng.integers(1, most + 1))].tolist()
+    return tuple(_within_room(wanted, cards, 1))
+
+
+def _odd_table(rng: np.random.Generator, shape: tuple[int, ...], size: float) -> np.ndarray:
+    """Log-potentials: one number everywhere, nothing at all, with ties, or any."""
+    table = size * rng.normal(size=shape)
+    return [np.full(shape, table.flat[0]), np.zeros(shape), np.round(table), table, table][rng.integers(5)]
 
 
 # The library's own builders ------------------------------------------------------------------------------------------

@@ -402,11 +402,16 @@ def _frequencies(case: Case, name: str, frame: pd.DataFrame, truth: Truth) -> Ch
     sums = [counts.sum(axis=tuple(a for a in axes if a != v)) for v in axes]
     found = np.concatenate([counts.reshape(-1), *sums]) / len(frame)
     true = np.minimum(np.concatenate([truth.p.reshape(-1), truth.marginals]), 1.0)
+    distance = chernoff(found, true, len(frame))
+    return Check(name, distance, math.log(2 * len(true) / FALSE_ALARM), at_most=True)
+
+
+def chernoff(found: np.ndarray, true: np.ndarray, n: int) -> float:
+    """n KL(f || p), the largest of several frequencies."""
     with np.errstate(divide="ignore", invalid="ignore"):
         one = np.where(found > 0, found * np.log(found / true), 0.0)
         other = np.where(found < 1, (1 - found) * np.log((1 - found) / (1 - true)), 0.0)
-    distance = len(frame) * float((one + other).max())
-    return Check(name, distance, math.log(2 * len(true) / FALSE_ALARM), at_most=True)
+    return n * float((one + other).max())
 
 
 @question

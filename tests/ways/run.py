@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import tests.ways.changes
+import tests.ways.distances
 import tests.ways.elsewhere
 import tests.ways.questions  # noqa: F401  # all register their questions
 from besag.model.model import Model

@@ -50,7 +50,7 @@ def test_the_routes_of_large_models(seed: int) -> None:
 
 def test_models_of_every_kind_are_drawn() -> None:
     specs = [draw(seed) for seed in range(300)]
-    assert set(Counter(spec.kind for spec in specs)) == {"network", "markov", "forest", "lattice"}
+    assert set(Counter(spec.kind for spec in specs)) == {"network", "markov", "forest", "lattice", "odd"}
     assert any(1 in spec.cards for spec in specs)
     assert {len(f.scope) for spec in specs for f in spec.factors} == set(range(1, 9))
     assert any(f.potts for spec in specs for f in spec.factors)

@@ -38,12 +38,8 @@ def find_classes(labels: Any, shapes: Shapes, ignore: Sequence[Any] = ()) -> tup
         raise ModelError(f"labels must be of one type, got {' and '.join(kinds)}: make all of them str") from None
 
 
-def read_label_list(labels: Any) -> list[Any]:
-    """Labels of images as a list; ModelError for those of one image in place of it."""
-    if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.dtype.kind in "iubf":
-        raise ModelError(
-            f"labels is a list of arrays (H, W), got one of shape {labels.shape}: write [image] and [labels]"
-        )
+def list_labels(labels: Any) -> list[Any]:
+    """Labels as a list with an entry for each instance."""
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
         raise ModelError(f"labels must be a list with an entry for each instance, got {type(labels).__name__}")
     return list(labels)
@@ -86,7 +82,7 @@ def _not_seen(n: int, at: tuple[int, ...], label: Any, classes: Sequence[Any]) -
 
 def _each(labels: Any, shapes: Shapes, ignore: Sequence[Any]) -> Iterable[tuple[AnyArray, BoolArray]]:
     """The labels of each instance as an array of its shape, and which of them are known."""
-    listed = read_label_list(labels)
+    listed = list_labels(labels)
     if len(listed) != len(shapes):
         raise ModelError(f"there are {len(shapes)} instances and labels of {len(listed)}; expected as many")
     for n, (given, shape) in enumerate(zip(listed, shapes, strict=True)):

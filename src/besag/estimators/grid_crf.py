@@ -29,7 +29,7 @@ from besag.data.grids import (
     picture_edges,
     read_pictures,
 )
-from besag.data.label_arrays import find_classes, read_label_list
+from besag.data.label_arrays import find_classes, list_labels
 from besag.data.unions import FactorArrays, union_graph
 from besag.errors import ModelError
 from besag.estimators.base import check_choice
@@ -189,7 +189,11 @@ class GridCRF(StructuredCRF):
         sample_weight, checkpoint and on_step as in ChainCRF.
         """
         self._check_parameters(checkpoint)
-        pictures, y = read_pictures(images, edge_features, self.connectivity), read_label_list(labels)
+        if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.dtype != object:
+            raise ModelError(
+                f"labels is a list of arrays (H, W), got one of shape {labels.shape}: write [image], [labels]"
+            )
+        pictures, y = read_pictures(images, edge_features, self.connectivity), list_labels(labels)
         classes = find_classes(y, pictures.shapes, self._ignored())
         form = self._make_form(pictures, len(classes))
         watched = None

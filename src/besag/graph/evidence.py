@@ -138,9 +138,9 @@ def read_doubting(variables: Variables, given: Any) -> tuple[Evidence, dict[int,
     if hasattr(given, "to_dict"):
         given = given.to_dict()
     if not isinstance(given, Mapping):
-        rows = "; rows of evidence are a DataFrame, pd.DataFrame(rows)" if isinstance(given, list) else ""
-        rows = "; ask model.with_data(data) about structured data" if hasattr(given, "groups") else rows
-        raise EvidenceError(f"evidence must be a dict {{name: state}} or a DataFrame, got {type(given).__name__}{rows}")
+        hint = "; rows of evidence are a DataFrame, pd.DataFrame(rows)" if isinstance(given, list) else ""
+        hint = structure_hint(given) or hint
+        raise EvidenceError(f"evidence must be a dict {{name: state}} or a DataFrame, got {type(given).__name__}{hint}")
     observed = np.full(len(variables), -1, np.int64)
     weights: Array | None = None
     doubts: dict[int, str] = {}
@@ -159,6 +159,14 @@ def read_doubting(variables: Variables, given: Any) -> tuple[Evidence, dict[int,
         else:
             observed[v] = _code(variables, v, value)
     return Evidence(observed, weights), doubts
+
+
+def structure_hint(given: Any) -> str:
+    """What to ask instead where somebody gives structured data as evidence."""
+    one = given[0] if isinstance(given, (list, tuple)) and given else given
+    if not hasattr(one, "layout") or hasattr(one, "theta"):
+        return ""
+    return "; ask model.with_data(data) about an instance of structured data, fit.predict(data) about several"
 
 
 def _from_frame(variables: Variables, frame: Any) -> tuple[Evidence, dict[int, str]]:

@@ -7,7 +7,7 @@ Factors are numbered block by block. A Block is all factors of one template:
     instance_offsets (N + 1,)                      variables of instance n are [offsets[n], offsets[n + 1])
     factor_order (F,), factor_offsets (N + 1,)     the models' own numbering of factors -> number here
 
-`bind` puts numbers on the structure: log-potential = -energy, the only minus sign of the library. Plans that engines
+`bind` puts numbers on the structure: log-potential = -energy. Plans that engines
 make for a structure (trees, orders) are kept in a bounded cache under a lock; tables and messages never are.
 """
 

@@ -24,7 +24,9 @@ from besag.infer.result import Diagnostics, Result
 from besag.infer.unary import base_rows
 from besag.kernels.compile import worth_compiling
 from besag.kernels.support import propagate_support
+from besag.model.structured.kernels import rules
 
+KINDS = rules.KINDS  # of factors that need not be turned into tables, for layers that may not import kernels
 LARGEST_SINGLE = 1e30  # log-potentials up to which sums in float32 are finite
 SMALL_TABLE = 4  # entries that a factor is taken to have at the least, though many may share a table
 FEW_STATES = 8  # of every variable, up to which their sums are added up state by state

@@ -8,6 +8,7 @@ codes (N, V) with -1 = unknown.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
@@ -174,6 +175,8 @@ def fit(
     others = None if held_out is None else read_data(model, held_out, None)
     with clear_interrupts():
         found = minimum(total, method, start, held_out=others, time_limit=time_limit, on_step=on_step, resume=resume)
+    if total.has_value and found.history.rows[0].value == math.inf:
+        raise ModelError("the objective has no finite value at the start; give another one by theta=")
     endless = _endless(model, total, found, method.tolerance)
     if len(endless):
         found.history.stopped = "unbounded"
@@ -267,6 +270,8 @@ def read_data(model: Model, data: Any, weights: Any) -> Dataset:
         if weights is not None:
             raise ModelError("a Dataset has weights of its own; give them there")
         _check_layout(model, data)
+        if (data.all.labels < 0).all():
+            raise ModelError("no instance has a label to learn from; fit.predict(data) gives labels")
         return data
     if isinstance(data, StructuredData):
         data = [data]

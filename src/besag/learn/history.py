@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -34,7 +34,7 @@ class History:
 
     went_back: how many of the last rows are no iterations, but the way back to a theta that was left behind. held_out:
     the loss on held-out data at each row, where there are some. has_value: False for objectives with a gradient only,
-    whose rows have nan in place of values.
+    whose rows have nan in place of values. columns: what else is known of each row, by name.
     """
 
     rows: list[Iteration] = field(default_factory=list)
@@ -43,6 +43,7 @@ class History:
     went_back: int = 0
     held_out: list[float] = field(default_factory=list)
     has_value: bool = True
+    columns: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def converged(self) -> bool:
@@ -71,15 +72,23 @@ class History:
         self.rows.append(row)
         return row
 
+    def note(self, more: Mapping[str, float]) -> None:
+        """What else is known of the last row, by column; rows of which nothing was noted have nan."""
+        for name, value in more.items():
+            column = self.columns.setdefault(name, [])
+            column += [math.nan] * (len(self.rows) - 1 - len(column)) + [value]
+
     def go_back(self, value: float, grad_norm: float) -> None:
         """A last row, of step 0, for a theta that was left behind."""
         self.add(value, grad_norm, 0.0)
         self.went_back += 1
 
     def to_frame(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step, held_out; without those of which there are none."""
+        """Columns iteration, seconds, value, grad_norm, step, held_out, and more; without those that are empty."""
         import pandas as pd
 
         frame = pd.DataFrame(self.rows, columns=list(Iteration._fields))
         frame = frame if self.has_value else frame.drop(columns="value")
-        return frame.assign(held_out=self.held_out) if self.held_out else frame
+        more = {"held_out": self.held_out} | self.columns
+        padded = {name: values + [math.nan] * (len(frame) - len(values)) for name, values in more.items() if values}
+        return frame.assign(**padded)

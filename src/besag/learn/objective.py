@@ -24,12 +24,13 @@ held-out data, then refuse; others go on for as long as they are told, and histo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, dot
+from besag.arrays import Array, IntArray, dot, norm
 from besag.errors import CapabilityError, ModelError
 from besag.kernels.threads import available_threads, run_chunks
 from besag.learn.penalty import Penalty
@@ -56,6 +57,13 @@ class Objective(Protocol):
     def is_exact(self) -> bool:
         """Whether all inference so far was."""
 
+    @property
+    def resolution(self) -> float:
+        """The part of moments that inference leaves open; 0 where it is exact."""
+
+    def follow(self, progress: float) -> None:
+        """Tells how small the gradient of all data is beside the first one: inference may be as rough as that."""
+
     def statistics(self, batch: Any) -> Array:
         """(P,): what the loss is linear in."""
 
@@ -75,12 +83,14 @@ class Function(Protocol):
     """What an optimiser sees: loss and penalty of all data as a function of theta; l1 is left to the optimiser.
 
     penalty: its l2 is in `value_and_grad`, its l1 is not. n: the number of instances. has_value: else values are None,
-    and only optimisers that ask for `has_value` may have the function.
+    and only optimisers that ask for `has_value` may have the function. noise: a norm of gradients below which inference
+    cannot tell them from 0.
     """
 
     penalty: Penalty
     n: int
     has_value: bool
+    noise: float
 
     def value_and_grad(self, theta: Array) -> tuple[Any, Array]:
         """Loss plus l2, and the gradient."""
@@ -165,7 +175,8 @@ class Total:
         self.shards = dataset.shards()
         self.states: list[State] = [None] * len(self.shards)
         self.statistics = self._statistics()
-        self.evaluations = 0
+        self.noise = objective.resolution * norm(self.statistics)
+        self.evaluations, self.first_norm, self.progress = 0, math.inf, 0.0
 
     def _statistics(self) -> Array:
         parts = (
@@ -191,6 +202,7 @@ class Total:
         value, gradient = self.penalty.smooth(theta)
         value += dot(self.statistics, theta)
         gradient += self.statistics
+        self.objective.follow(self.progress)
         for some in self._groups():
             rest, self.states[some] = self.objective.add(
                 theta, self.shards[some], self.states[some], gradient, self.n_threads
@@ -198,7 +210,15 @@ class Total:
             for own in rest:
                 value += 0.0 if own is None else own
         self.evaluations += 1
+        self._measure(norm(self.penalty.pseudo_gradient(theta, gradient)))
         return value if self.has_value else None, gradient
+
+    def _measure(self, grad_norm: float) -> None:
+        """Notes how far the gradient has come; the first evaluation knows nothing, and is as exact as the last one."""
+        if self.evaluations == 1:
+            self.first_norm, self.progress = grad_norm, 1.0
+        elif self.first_norm > 0 and math.isfinite(grad_norm):
+            self.progress = min(self.progress, grad_norm / self.first_norm)
 
     def value(self, theta: Array) -> float:
         """Loss plus penalty, l1 too."""

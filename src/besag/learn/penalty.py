@@ -57,6 +57,20 @@ class Penalty(Rebuilt):
         more, slope = self.regulariser(theta)
         return value + more, gradient + slope
 
+    def pseudo_gradient(self, theta: Array, gradient: Array) -> Array:
+        """The subgradient of least norm of f + l1 |.| in the box, where `gradient` is that of f.
+
+        It is zero where theta_j = 0 is best, and where only a bound keeps theta_j from going on.
+        """
+        if not self.is_smooth:
+            signs = np.sign(theta)
+            least = np.clip(gradient, -self.l1, self.l1)
+            np.negative(least, out=least)
+            np.copyto(least, self.l1 * signs, where=signs != 0)
+            least += gradient
+            gradient = least
+        return gradient if self.box is None else np.where(self.box.blocks(theta, gradient), 0.0, gradient)
+
     def hessian_vector(self, theta: Array) -> Callable[[Array], Array]:
         """Products with the Hessian of the same."""
         if self.regulariser is None:

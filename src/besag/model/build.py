@@ -18,7 +18,6 @@ from besag.errors import ModelError
 from besag.model.given import Given, energies_from, numbers, wrote_log_potentials
 from besag.model.model import FactorGroup, Model
 from besag.model.structured.base import Structured
-from besag.model.structured.potts import Potts
 from besag.model.structured.scaled import Scaled
 from besag.model.template import Template
 from besag.model.variable import GridNames, RangeNames, Variables
@@ -251,9 +250,10 @@ def _pairwise_model(variables: Variables, unary: Array, scopes: IntArray, pairwi
 def _pairwise_part(
     scopes: IntArray, pairwise: object, weights: Array | None, n_states: int, given: Given
 ) -> FactorPart:
-    if isinstance(pairwise, Potts):
-        if pairwise.n_states != n_states:
-            raise ModelError(f"pairwise: potts has {pairwise.n_states} states, but the variables have {n_states}")
+    if isinstance(pairwise, Structured):
+        if pairwise.shape != (n_states, n_states):
+            got = " x ".join(map(str, dict.fromkeys(pairwise.shape)))
+            raise ModelError(f"pairwise: {pairwise.name} has {got} states, but the variables have {n_states}")
         return make_structured_part("pairwise", scopes, pairwise, weights)
     if weights is None:
         tables = [numbers(pairwise, "pairwise")]

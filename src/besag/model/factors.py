@@ -18,7 +18,7 @@ from besag.errors import ModelError
 from besag.model.build import FactorPart, assemble
 from besag.model.given import Given, energies_from
 from besag.model.model import FactorGroup, Model
-from besag.model.structured.potts import Potts
+from besag.model.structured.base import Structured
 from besag.model.template import Template
 from besag.model.variable import RangeNames, Variables, variables_from
 
@@ -66,7 +66,7 @@ def markov_network(
         raise ModelError(f"factors must be a list of (scope, table) or {{name: (scope, table)}}, got {factors!r}")
     labels = list(factors) if isinstance(factors, Mapping) else None
     listed = list(factors.values()) if isinstance(factors, Mapping) else list(factors)
-    pools: dict[tuple[int, ...] | Potts, _Pool] = {}
+    pools: dict[tuple[int, ...] | Structured, _Pool] = {}
     count = 0
     for number, item in enumerate(listed):
         where = f"factor {number if labels is None else labels[number]!r}"
@@ -84,11 +84,11 @@ def markov_network(
     return assemble(named, [_part(key, pool, given, named) for key, pool in pools.items()])
 
 
-def _part(key: tuple[int, ...] | Potts, pool: _Pool, given: Given, variables: Variables) -> FactorPart:
+def _part(key: tuple[int, ...] | Structured, pool: _Pool, given: Given, variables: Variables) -> FactorPart:
     scopes, positions = np.concatenate(pool.scopes), np.concatenate(pool.positions)
     names = tuple(pool.names) if pool.names else None
-    if isinstance(key, Potts):
-        template = Template(f"potts[{key.n_states}]", key.shape, basis=key)
+    if isinstance(key, Structured):
+        template = Template(f"{key.name}[{key.shape[0]}]", key.shape, basis=key)
         return FactorPart(FactorGroup(template, scopes, None, positions=positions, names=names), [np.ones(1)])
     rows, tables = np.concatenate(pool.rows), np.concatenate(pool.tables)
     try:
@@ -150,9 +150,9 @@ def _group_scopes(variables: Variables, scopes: Any, where: str) -> IntArray:
 
 def _tables(
     table: object, scopes: IntArray, variables: Variables, where: str
-) -> tuple[tuple[int, ...] | Potts, AnyArray, bool]:
+) -> tuple[tuple[int, ...] | Structured, AnyArray, bool]:
     """The pool's key, the tables (F or 1, K1..Kn), and whether all factors share one."""
-    if isinstance(table, Potts):
+    if isinstance(table, Structured):
         return table, np.zeros((1, 0)), True
     if hasattr(table, "index") and hasattr(table, "to_numpy"):
         raise ModelError(

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def is_structure(given: Any) -> TypeGuard[Structure]:
     """Whether this is a factor graph with attributes, and not a Model."""
-    return isinstance(getattr(given, "layout", None), Layout) and not isinstance(given, Model)
+    has_parts = isinstance(getattr(given, "layout", None), Layout) and hasattr(given, "groups")
+    return has_parts and not isinstance(given, Model)
 
 
 def with_data(model: Model, data: Structure) -> Model:

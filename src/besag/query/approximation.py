@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
-from besag.errors import CapabilityError
+from besag.errors import CapabilityError, ModelError, TooLargeError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from besag.model.model import Model
 
 MESSAGES = ("bp", "trw")
+BELOW = 1e-6  # of a log Z in single precision or of few digits, which may be below its bound
 
 
 def approximation(result: Result) -> Model | list[Model]:
@@ -138,10 +139,33 @@ def kl_of(result: Result, problem: Problem, log_partition: Any, options: dict[st
             f"r.kl() is log Z - bound for the bound of mean_field, got an answer of {result.diagnostics['engine']!r}; "
             "besag.kl(r.approximation, model) serves every r that has an approximation"
         )
-    if log_partition is None:
-        exact = ENGINES.read("exact", memory_limit=options.get("memory_limit"), n_threads=options.get("n_threads"))
-        found = exact.infer(problem, frozenset({"log_partition"}), time_limit=options.get("time_limit"))
-        assert found.log_partitions is not None
-        log_partition = found.log_partitions
-    values = np.maximum(np.asarray(log_partition, np.float64) - result.log_partitions, 0.0)
+    log_z = _exactly(problem, options) if log_partition is None else _read_log_z(log_partition, result.log_partitions)
+    values = np.maximum(log_z - result.log_partitions, 0.0)
     return values if result.batched else float(values[0])
+
+
+def _exactly(problem: Problem, options: dict[str, Any]) -> Array:
+    """log Z of each row by exact inference."""
+    exact = ENGINES.read("exact", memory_limit=options.get("memory_limit"), n_threads=options.get("n_threads"))
+    try:
+        found = exact.infer(problem, frozenset({"log_partition"}), time_limit=options.get("time_limit"))
+    except TooLargeError as error:
+        raise TooLargeError(f"r.kl() takes log Z: {error}; or give it, r.kl(log_z)", seconds=error.seconds) from None
+    assert found.log_partitions is not None
+    return found.log_partitions
+
+
+def _read_log_z(given: Any, bounds: Array) -> Array:
+    """log Z of each row as a user gives it; ModelError where it is none, or below its lower bounds."""
+    try:
+        log_z = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"log Z must be a number, or one for each row, got {given!r}") from None
+    if log_z.shape not in ((), bounds.shape) or not np.isfinite(log_z).all():
+        raise ModelError(f"log Z must be a finite number, or one for each of {len(bounds)} rows, got {given!r}")
+    below = log_z < bounds - BELOW * np.maximum(1.0, np.abs(bounds))
+    if below.any():
+        row = int(np.argmax(below))
+        told = float(np.broadcast_to(log_z, bounds.shape)[row])
+        raise ModelError(f"log Z cannot be {told}: the answer bounds it from below by {bounds[row]}")
+    return log_z

@@ -18,7 +18,6 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
 from besag.graph.evidence import Evidence
-from besag.infer.auto.approximate import ask_again
 from besag.infer.auto.engine import Auto
 from besag.infer.engine import Engine, Want, check_wants
 from besag.infer.iterate import Clock
@@ -77,6 +76,8 @@ class _Questions:
         result = self._infer(self.base, want, 0, self.options)
         refuse_impossible(self.model, self.engine, self.base, result)
         if isinstance(self.engine, Auto) and result.bound != "exact":
+            from besag.infer.auto.approximate import ask_again  # imports every approximate engine
+
             largest = int(np.argmax([len(distinct) for distinct, _ in self.prefixes]))
             share = self._share(largest)
             self.engine = ask_again(result, self.model.problem.with_evidence(self.base), share, self.engine)

@@ -55,15 +55,24 @@ def distinct_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def at_draws(values: Iterable[Array], which: IntArray, clock: Clock, verb: str) -> Array:
-    """(S, ...): the values (D, ...) of distinct draws at all draws, as far as there is time, at least at one."""
+    """(S, ...): the values (D, ...) of distinct draws at all draws, as far as there is time, at least at one.
+
+    Ctrl-C ends it like the time limit, once there is a value.
+    """
     kept: list[Array] = []
-    for value in values:
-        kept.append(value)
-        if clock.left <= 0:
-            break
+    ended = "stopped at its time_limit"
+    try:
+        for value in values:
+            kept.append(value)
+            if clock.left <= 0:
+                break
+    except KeyboardInterrupt:
+        if not kept:
+            raise
+        ended = "was interrupted"
     n = int(np.argmax(which == len(kept))) if len(kept) <= which.max() else len(which)
     if n < len(which):
-        text = f"{verb} stopped at its time_limit after {n} of {len(which)} samples"
+        text = f"{verb} {ended} after {n} of {len(which)} samples"
         warn(ConvergenceWarning(f"{text}: the answer is the mean over these"))
     return np.stack(kept)[which[:n]]
 

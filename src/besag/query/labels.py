@@ -88,7 +88,7 @@ def labels_frame(variables: Variables, codes: IntArray, index: Any = None) -> pd
     import pandas as pd
 
     dtypes = [pd.CategoricalDtype(pd.Index(space, dtype="str")) for space in variables.spaces]
-    by_column = np.ascontiguousarray(codes.T)
+    by_column = np.ascontiguousarray(codes.T)  # int8 codes are taken as they are
     columns = {
         variables.names[v]: pd.Categorical.from_codes(by_column[v], dtype=dtypes[space], validate=False)
         for v, space in enumerate(variables.space_of.tolist())

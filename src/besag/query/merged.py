@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind
+from besag.arrays import Array, IntArray
 from besag.errors import ModelError
 from besag.infer.memory import default_memory_limit, refuse
-from besag.infer.prepared import Prepared
+from besag.infer.prepared import KINDS, Prepared
 from besag.model.factors import markov_network
 from besag.model.variable import NameList, Variables
 from besag.query.run import check_options
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from besag.graph.problem import Problem
     from besag.model.model import Model
 
-KINDS = frozenset({int(Kind.TABLE), int(Kind.POTTS)})
 OF_STATE, OF_ENTRY = 200, 24  # bytes of the name of a joint state, and of an entry of a table while it is made
 
 Factor = tuple[list[int], Array]  # the nodes of its axes, and log-potentials
@@ -50,6 +49,7 @@ def merged(model: Model, groups: Sequence[Sequence[str]], memory_limit: int | No
     members = _members(model.variables, groups)
     known = _known(model.problem, set().union(*members), limit)
     merge = Merge(model.problem, tuple(_ordered(members, len(model.variables))), known)
+    merge.refuse((), limit)  # before edges are looked for
     edges = agreements(merge.nodes)
     merge.refuse(edges, limit)
     names = [",".join(model.variables.names_at(node)) for node in merge.nodes]
@@ -143,11 +143,14 @@ def agreements(nodes: Sequence[tuple[int, ...]]) -> dict[tuple[int, int], list[i
             shared.setdefault(pair, []).append(v)
     pairs = sorted(shared, key=lambda pair: (-len(shared[pair]), pair))
     found = {pair: list(shared[pair]) for pair in _spanning(pairs, [])}
-    for v, own in holders.items():
-        if len(own) > 1:
-            there = [pair for pair, agreed in found.items() if v in agreed]
-            for pair in _spanning([pair for pair in pairs if v in shared[pair]], there):
-                found.setdefault(pair, []).append(v)
+    joining: dict[int, list[tuple[int, int]]] = {}
+    for pair in pairs:
+        for v in shared[pair]:
+            joining.setdefault(v, []).append(pair)
+    for v, own in joining.items():
+        there = [pair for pair in own if v in found.get(pair, ())]
+        for pair in _spanning(own, there):
+            found.setdefault(pair, []).append(v)
     return found
 
 

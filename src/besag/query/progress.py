@@ -12,8 +12,8 @@ from besag.infer.result import Result
 SECONDS = 0.5  # between two lines
 
 
-class Progress:
-    """Shown at most twice a second; what it shows costs about as much as a step."""
+class ProgressLine:
+    """One line, at most twice a second, which each new one is written over."""
 
     def __init__(self) -> None:
         self.last, self.shown = time.perf_counter(), False
@@ -21,6 +21,27 @@ class Progress:
     def due(self) -> bool:
         """Whether it is time for a line."""
         return time.perf_counter() - self.last >= SECONDS
+
+    def show(self, line: str) -> None:
+        """Show a line if it is time for one."""
+        if self.due():
+            self.write(line)
+
+    def write(self, line: str) -> None:
+        """Show a line."""
+        over = sys.stderr.isatty()
+        sys.stderr.write(f"\r{line:<78}" if over else f"{line}\n")
+        sys.stderr.flush()
+        self.last, self.shown = time.perf_counter(), over
+
+    def end(self) -> None:
+        """Leave the line that was written over."""
+        if self.shown:
+            sys.stderr.write("\n")
+
+
+class Progress(ProgressLine):
+    """Of an engine; what it shows costs about as much as a step."""
 
     def __call__(self, result: Result) -> None:
         """Show how far an answer has come."""
@@ -31,15 +52,3 @@ class Progress:
         if told["residual"] is not None and np.isfinite(told["residual"]):
             line += f", residual {told['residual']:.2g}"
         self.write(line)
-
-    def write(self, line: str) -> None:
-        """Show a line, on a terminal in place of the last one."""
-        over = sys.stderr.isatty()
-        sys.stderr.write(f"\r{line:<78}" if over else f"{line}\n")
-        sys.stderr.flush()
-        self.last, self.shown = time.perf_counter(), over
-
-    def end(self) -> None:
-        """Leave the line that was written over."""
-        if self.shown:
-            sys.stderr.write("\n")

@@ -18,7 +18,7 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.errors import CapabilityError, EvidenceError
-from besag.graph.evidence import is_missing, read_doubting, read_evidence
+from besag.graph.evidence import is_missing, read_doubting, read_evidence, structure_hint
 from besag.infer.engine import ENGINES
 from besag.infer.iterate import clear_interrupts
 from besag.infer.junction.engine import JunctionTree
@@ -82,8 +82,9 @@ class Session:
         """
         if evidence is not None:
             if not isinstance(evidence, Mapping):
-                row = "; a row of a DataFrame is frame.iloc[0].to_dict()" if hasattr(evidence, "iloc") else ""
-                raise EvidenceError(f"evidence must be a dict {{name: state}}, got {type(evidence).__name__}{row}")
+                hint = "; a row of a DataFrame is frame.iloc[0].to_dict()" if hasattr(evidence, "iloc") else ""
+                hint = structure_hint(evidence) or hint
+                raise EvidenceError(f"evidence must be a dict {{name: state}}, got {type(evidence).__name__}{hint}")
             states = {**{str(name): value for name, value in evidence.items()}, **states}
         found = [self._read(name, value) for name, value in states.items()]
         with self._lock:

@@ -30,6 +30,7 @@ from besag.query.analysis import one_row
 from besag.query.chain_rule import chain
 from besag.query.conflict import refuse_impossible
 from besag.query.estimate import Estimate
+from besag.query.forward import forward_draws
 from besag.query.labels import configurations, labelled_on_data, labels_frame, on_data, read_labels, read_start
 from besag.query.run import (
     Options,
@@ -239,6 +240,9 @@ def sample(model: Model, n: Any, evidence: Any, options: Options) -> pd.DataFram
     if is_number(limit) and limit is not None:
         what = f"a DataFrame of {len(model.variables)} columns"
         refuse(what, BYTES_OF_COLUMN * len(model.variables), int(limit), "use more memory or a smaller model")
+    forward = forward_draws(model, n, evidence, options)
+    if forward is not None:
+        return labels_frame(model.variables, forward.T)
     result = draw(model, n, evidence, options)
     n = result.samples.shape[-2]
     codes = result.samples.reshape(-1, len(model.variables))

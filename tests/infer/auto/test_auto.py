@@ -198,7 +198,7 @@ def test_where_bounds_leave_too_much_the_rest_is_approximate(monkeypatch: pytest
 def hopeless(model: Model, evidence: Any = None, want: str = "variables", **options: Any) -> bool:
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
     run = JunctionRun(JunctionTree(**options), problem, dense=False)
-    return is_hopeless(run, run.asked(frozenset({want})), 1e13)  # type: ignore[arg-type]
+    return is_hopeless(run, run.find_purpose(frozenset({want})), 1e13)  # type: ignore[arg-type]
 
 
 def test_a_large_grid_is_hopeless_and_a_narrow_one_is_not() -> None:

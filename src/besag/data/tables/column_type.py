@@ -39,7 +39,7 @@ class ColumnType:
         import pandas as pd
 
         if not self.category:
-            return self.values.take(codes).array
+            return self.values.take(codes)
         dtype = pd.CategoricalDtype(self.values, ordered=self.category == "ordered")
         return pd.Categorical.from_codes(codes, dtype=dtype, validate=False)
 

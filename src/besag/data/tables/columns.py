@@ -33,7 +33,7 @@ def column_of_series(name: str, column: pd.Series[Any]) -> Column:
 
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        codes = np.asarray(column.cat.codes)
+        codes = np.asarray(column.array.codes)
         category = "ordered" if dtype.ordered else "nominal"
         return _of_signed(codes), type_of_values(name, dtype.categories, category)
     if dtype.kind in "biuf":  # of nullable columns too
@@ -127,7 +127,7 @@ def _factorized(name: str, column: pd.Series[Any], dtype: Any = None) -> Column:
         codes, found = column.factorize()
     except TypeError as error:
         raise DataError(f"column {name!r} holds values that are no states: {error}", column=name) from None
-    values = pd.Index(found)
+    values = pd.Index(found, dtype=column.dtype)
     if len(values) > MOST_STATES:
         raise DataError(
             f"column {name!r} has {len(values)} distinct values, more than {MOST_STATES}: is it a name or a number of "

@@ -46,6 +46,10 @@ def read_table(
 
 def _columns(data: Any) -> tuple[list[str], Any, int, Any]:
     """The names of all columns, what reads one by its number, the number of rows and their labels."""
+    if hasattr(data, "toarray"):
+        raise DataError("sparse data are not supported: a table of states has no zeros to leave out; data.toarray()")
+    if hasattr(data, "__array__") and not hasattr(data, "iloc") and not hasattr(data, "__arrow_c_stream__"):
+        data = np.asarray(data)
     if isinstance(data, np.ndarray) and data.dtype.names is None:
         return _of_array(data)
     if hasattr(data, "iloc") and hasattr(data, "columns"):
@@ -71,7 +75,9 @@ def _frame(data: Any) -> Any:
 
 def _of_array(data: AnyArray) -> tuple[list[str], Any, int, Any]:
     if data.ndim != 2:
-        raise DataError(f"data must have two axes, rows and columns, got shape {data.shape}")
+        raise DataError(f"data must have two axes, rows and columns, got shape {data.shape}. Reshape your data")
+    if data.dtype.kind == "c":
+        raise DataError("Complex data not supported: a state is a text or a number")
     if data.dtype.kind not in "biuf":
         return _columns(_frame(data).convert_dtypes(convert_integer=False, convert_floating=False))
     names = list(number_states(data.shape[1]))
@@ -124,7 +130,7 @@ def read_weights(given: Any, n_rows: int) -> Array:
         row = int(np.argmax(wrong))
         raise DataError(f"weights must be finite and not negative, got {weights[row]} in row {row}", row=row)
     if n_rows and not weights.any():
-        raise DataError("weights must not all be 0")
+        raise DataError("weights must not all be zero")
     return np.ascontiguousarray(weights)
 
 

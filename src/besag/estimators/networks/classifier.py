@@ -60,6 +60,8 @@ class BayesianNetworkClassifier(Estimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X and their classes y."""
+        if y is None:
+            raise ModelError("BayesianNetworkClassifier requires y to be passed, but the target y is None")
         features = read_table(X, self.states, sample_weight)
         table, self._class = _with_class(features, y)
         graph = self._edges(table)
@@ -151,7 +153,7 @@ def _with_class(features: CodeTable, y: Any) -> tuple[CodeTable, str]:
     name = CLASS if getattr(y, "name", None) is None else str(y.name)
     while name in features.names:
         name = CLASS if name != CLASS and CLASS not in features.names else name + "_"
-    column = y if isinstance(y, pd.Series) else pd.Series(np.asarray(y))
+    column = y if isinstance(y, pd.Series) else pd.Series(_one_column(y))
     if len(column) != features.n_rows:
         raise DataError(f"y must have {features.n_rows} classes, one a row, got {len(column)}")
     codes, kind = column_of_series(name, column)
@@ -160,3 +162,13 @@ def _with_class(features: CodeTable, y: Any) -> tuple[CodeTable, str]:
     names, types = (*features.names, name), (*features.types, kind)
     weights, index = features.weights, features.index
     return CodeTable(names, types, (*features.codes, codes), features.n_rows, weights, index), name
+
+
+def _one_column(y: Any) -> AnyArray:
+    """Classes (N,), which a table of one column may hold too."""
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise DataError(f"y must be classes (N,), got shape {values.shape}")
+    return values

@@ -185,9 +185,13 @@ class TableModel(Estimator):
 
     def sample(self, n_samples: int = 1, evidence: Any = None, random_state: int = 0) -> pd.DataFrame:
         """Rows drawn from the model, in the dtypes of the data; evidence: {name: state}."""
+        from besag.query.forward import forward_draws
         from besag.query.verbs import draw
 
         self._check_fitted()
+        forward = forward_draws(self.model_, n_samples, evidence, {"seed": random_state})
+        if forward is not None:
+            return self._frame(forward)
         found = draw(self.model_, n_samples, evidence, {"seed": random_state})
         codes = found.samples.reshape(-1, len(self.model_.variables))
         return self._frame(np.ascontiguousarray(codes.T))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -73,15 +74,13 @@ class FreePart:
         self.constant = float(sum(base[offsets[v] + self.left[v][0]] for v in variables if v not in self.number))
         self.logs: dict[Scope, Array] = {(i,): base[offsets[v] + self.left[v]] for v, i in self.number.items()}
         self.compile, self.n_threads = compile, n_threads
+        self._whole = frozenset(v for v in free if len(self.left[v]) == int(offsets[v + 1] - offsets[v]))
         for f in factors.tolist():
             check()
             self._add(f)
-        tops = {scope: float(logs.max()) for scope, logs in self.logs.items()}
-        self.possible = -math.inf not in tops.values()
-        self.constant += sum(tops.values())
-        if self.possible:
-            self.logs = {scope: logs - tops[scope] for scope, logs in self.logs.items()}
-        self.log = any(_range(logs) > WIDEST for logs in self.logs.values())
+        self.possible, self.log = True, False
+        if self.logs:
+            self._bring_to_zero()
         self.chain: Chain | None = None
         self._ahead: tuple[bool, float, Ahead[Chain]] | None = None  # whether in logarithms, bits of its bound, work
         self.log_partition = -math.inf
@@ -94,17 +93,33 @@ class FreePart:
         """Slice the table of a factor and add it to the one on the same free variables."""
         problem, variables = self.setting.problem, self.setting.graph.scope(f).tolist()
         t = int(problem.table_of_factor[f])
-        table = problem.log_potentials[problem.table_offsets[t] : problem.table_offsets[t + 1]]
-        shape = [self.setting.graph.variables.cardinalities[v] for v in variables]
-        table = table.reshape(shape)[np.ix_(*[self.left[v] for v in variables])]
+        logs = problem.log_potentials[problem.table_offsets[t] : problem.table_offsets[t + 1]]
         scope = self.scope_of(variables)
-        table = table.reshape([self.cardinalities[i] for i in scope])
-        logs = np.ascontiguousarray(table.transpose(np.argsort(scope))).ravel()
+        if sorted(scope) != scope or not self._whole.issuperset(variables):
+            shape = [self.setting.graph.variables.cardinalities[v] for v in variables]
+            table = logs.reshape(shape)[np.ix_(*[self.left[v] for v in variables])]
+            table = table.reshape([self.cardinalities[i] for i in scope])
+            logs = np.ascontiguousarray(table.transpose(np.argsort(scope))).ravel()
         if not scope:
             self.constant += float(logs[0])
             return
         key = tuple(sorted(scope))
         self.logs[key] = self.logs[key] + logs if key in self.logs else logs
+
+    def _bring_to_zero(self) -> None:
+        """Put the largest entry of each table into the constant, and choose between linear numbers and logarithms."""
+        flat = np.concatenate(list(self.logs.values()))
+        lengths = np.array([len(logs) for logs in self.logs.values()])
+        ends = offsets_of(lengths)
+        tops = np.maximum.reduceat(flat, ends[:-1])
+        self.possible = bool((tops > -math.inf).all())
+        self.constant += sum(tops.tolist())
+        if not self.possible:
+            return
+        flat -= np.repeat(tops, lengths)
+        self.log = bool(flat.min(where=flat > -math.inf, initial=0.0) < -WIDEST)
+        parts = (flat[low:high] for low, high in pairwise(ends.tolist()))
+        self.logs = dict(zip(self.logs, parts, strict=True))
 
     @property
     def least_bits(self) -> int:
@@ -308,11 +323,6 @@ class FreePart:
 
 def _never() -> bool:
     return False
-
-
-def _range(logs: Array) -> float:
-    finite = logs[logs > -math.inf]
-    return float(finite.max() - finite.min()) if len(finite) else 0.0
 
 
 def _change(before: Array, after: Array) -> float:

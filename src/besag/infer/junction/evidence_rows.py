@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from besag.arrays import Array, IntArray, Semiring, freeze
-from besag.infer.junction.kernels.lanes import LANES, LaneWork, make_lanes
+from besag.infer.junction.kernels.lanes import LANES, LaneOutputs, LaneWork, make_lanes
 from besag.infer.junction.kernels.rows import RowNumbers, RowWork
 from besag.infer.junction.numbers import CliqueNumbers
 from besag.infer.junction.one_row import WideRow
@@ -155,17 +155,29 @@ class Bound:
         return bool(narrow.any())
 
     def run_lanes(
-        self, out_bases: IntArray, down: bool, marginals: Array, n_threads: int | None, compile: bool
+        self,
+        out_bases: IntArray,
+        marginals: Array,
+        row_weights: Array,
+        cells: Array,
+        *,
+        down: bool,
+        n_threads: int | None,
+        compile: bool,
     ) -> bool:
-        """All rows, LANES at a time; True as soon as the range is too narrow."""
+        """All rows, LANES at a time; True as soon as the range is too narrow. cells (M,): see `LaneOutputs`."""
         plan, n_cliques = self.plan, len(self.plan.join.parent)
         evidence_of = np.full(len(plan.bases), -1, np.int64)
         evidence_of[plan.of_evidence] = np.arange(len(plan.of_evidence))
         bases = np.array(self.rows.bases)
         bases[plan.of_factors] -= self.numbers.table_start
         moved = np.repeat(np.arange(len(bases)), np.diff(plan.fixed_offsets))  # by variables with one state left
-        np.add.at(bases, moved, plan.fixed_strides * self.codes[0, plan.fixed_variables])
-        rows = self.rows._replace(bases=freeze(bases))
+        moves = np.zeros(len(bases), np.int64)
+        np.add.at(moves, moved, plan.fixed_strides * self.codes[0, plan.fixed_variables])
+        rows = self.rows._replace(bases=freeze(bases + moves))
+        parts: dict[
+            int, Array
+        ] = {}  # of cells, by the first row: added up in a fixed order, whichever thread made them
         propagate = kernel_of(make_lanes, LANES, compile=compile)
         values, columns = freeze(self.numbers.values), freeze(evidence_of)
 
@@ -178,23 +190,27 @@ class Bound:
                 np.empty((n_cliques, LANES)),
                 np.empty((3, LANES)),
             )
+            parts[first] = np.zeros(len(cells))
+            out = LaneOutputs(out_bases, freeze(moves), freeze(row_weights), marginals, parts[first])
             narrow: bool = propagate(
                 plan.join,
                 plan.reads,
                 rows,
                 values,
                 columns,
-                out_bases,
+                out,
                 work,
                 first,
                 last,
                 down,
                 self.log_z,
-                marginals,
             )
             return narrow
 
-        return self.run(chunk, n_threads)
+        is_narrow = self.run(chunk, n_threads)
+        for start in sorted(parts):
+            cells += parts[start]
+        return is_narrow
 
     def work(self) -> RowWork:
         plan, n, n_cliques = self.plan, len(self.plan.join.kinds), len(self.plan.join.parent)
@@ -235,9 +251,20 @@ class Bound:
 
     def with_outside(self, cells: Array, cell_offsets: IntArray) -> Array:
         """Cells, with those of factors that have no free variable added: one at the codes of the row."""
-        outside = self.plan.sketch.outside
-        if len(outside):
-            starts = cell_offsets[outside] - self.factors.table_offsets[self.factors.table_of_factor[outside]]
-            possible = (self.log_z > -np.inf)[:, self._groups(outside)].astype(np.float64)
-            np.put_along_axis(cells, self._entries(outside) + starts, possible, axis=1)
+        if len(self.plan.sketch.outside):
+            places, possible = self._outside(cell_offsets)
+            np.put_along_axis(cells, places, possible, axis=1)
         return cells
+
+    def add_outside(self, cells: Array, cell_offsets: IntArray, row_weights: Array) -> None:
+        """The same for cells (M,) that are sums over rows."""
+        if len(self.plan.sketch.outside):
+            places, possible = self._outside(cell_offsets)
+            np.add.at(cells, places, possible * row_weights[:, None])
+
+    def _outside(self, cell_offsets: IntArray) -> tuple[IntArray, Array]:
+        """Where the codes of each row are in the cells of factors without a free variable, and 1 or 0: (R, .)."""
+        outside = self.plan.sketch.outside
+        starts = cell_offsets[outside] - self.factors.table_offsets[self.factors.table_of_factor[outside]]
+        possible = (self.log_z > -np.inf)[:, self._groups(outside)].astype(np.float64)
+        return self._entries(outside) + starts, possible

@@ -31,7 +31,7 @@ class Propagated:
 
     log_partition: Array  # (R, G)
     variables: Array | None  # (R, S)
-    cells: Array | None  # (R, .)
+    cells: Array | None  # (R, .), or (1, .) where they are added up over rows
     semiring: Semiring
 
 
@@ -41,12 +41,17 @@ def sum_product(
     *,
     want_variables: bool = True,
     cell_offsets: IntArray | None = None,
+    row_weights: Array | None = None,
     n_threads: int | None = None,
     compile: bool = True,
 ) -> Propagated:
-    """log Z, marginals of the variables that the plan reads, and of all factors if cell_offsets (F + 1,) is given."""
+    """log Z, marginals of the variables that the plan reads, and of all factors if cell_offsets (F + 1,) is given.
+
+    row_weights (R,): those of factors are wanted as a sum over rows with these weights.
+    """
     for semiring in (Semiring.SUM, Semiring.LOG_SUM):
-        answer = _propagate(Bound(numbers_in(semiring), given), want_variables, cell_offsets, n_threads, compile)
+        bound = Bound(numbers_in(semiring), given)
+        answer = _propagate(bound, want_variables, cell_offsets, row_weights, n_threads, compile)
         if answer is not None:
             return answer
     raise AssertionError("the log domain is never too narrow")
@@ -108,23 +113,32 @@ def _draw(
 
 
 def _propagate(
-    bound: Bound, want_variables: bool, cell_offsets: IntArray | None, n_threads: int | None, compile: bool
+    bound: Bound,
+    want_variables: bool,
+    cell_offsets: IntArray | None,
+    row_weights: Array | None,
+    n_threads: int | None,
+    compile: bool,
 ) -> Propagated | None:
     plan, n_rows = bound.plan, len(bound.log_z)
     wanted = want_variables or cell_offsets is not None
-    n_digits = int(plan.sketch.digit_offsets[-1])
+    n_digits, n_cells = int(plan.sketch.digit_offsets[-1]), 0 if cell_offsets is None else int(cell_offsets[-1])
     marginals = np.zeros((n_rows if wanted else 0, n_digits))
-    cells = np.zeros((n_rows, 0 if cell_offsets is None else int(cell_offsets[-1])))
     out_bases = plan.outputs
     if cell_offsets is not None:
         out_bases = out_bases.copy()
         out_bases[plan.of_factors] = cell_offsets[plan.factors]
         out_bases = freeze(out_bases)
-    serves = bound.semiring == Semiring.SUM and cell_offsets is None
+    serves = bound.semiring == Semiring.SUM and (cell_offsets is None or row_weights is not None)
     if serves and lanes_serve(plan.setting.fixed, n_rows, plan.n_messages):
-        if bound.run_lanes(out_bases, wanted, marginals, n_threads, compile):
+        weights, total = np.ones(n_rows) if row_weights is None else row_weights, np.zeros(n_cells)
+        outputs = (out_bases, marginals, weights, total)
+        if bound.run_lanes(*outputs, down=wanted, n_threads=n_threads, compile=compile):
             return None
-        return Propagated(bound.log_z, bound.probabilities(marginals) if want_variables else None, None, bound.semiring)
+        if cell_offsets is not None:
+            bound.add_outside(total, cell_offsets, weights)
+        return _propagated(bound, marginals, want_variables, None if cell_offsets is None else total[None])
+    cells = np.zeros((n_rows, n_cells))
 
     def rows(work: RowWork, first: int, last: int) -> bool:
         wide = bound.wide(work, n_threads, compile)
@@ -141,9 +155,11 @@ def _propagate(
 
     if bound.run(rows, n_threads):
         return None
-    return Propagated(
-        bound.log_z,
-        bound.probabilities(marginals) if want_variables else None,
-        None if cell_offsets is None else bound.with_outside(cells, cell_offsets),
-        bound.semiring,
-    )
+    if cell_offsets is None:
+        return _propagated(bound, marginals, want_variables, None)
+    cells = bound.with_outside(cells, cell_offsets)
+    return _propagated(bound, marginals, want_variables, cells if row_weights is None else (row_weights @ cells)[None])
+
+
+def _propagated(bound: Bound, marginals: Array, want_variables: bool, cells: Array | None) -> Propagated:
+    return Propagated(bound.log_z, bound.probabilities(marginals) if want_variables else None, cells, bound.semiring)

@@ -310,7 +310,8 @@ class JunctionRun:
         if offsets is not None:
             width += int(offsets[-1])
             self._refuse_cells(rows if "factors" in want else 1, int(offsets[-1]))
-        if not cells and rows >= LANES:
+        weights = None if "factors" in want else self.problem.row_weights
+        if rows >= LANES and (weights is not None or not cells):
             self._loosen(want - {"map", "samples"})
         made = self.plan(want - {"map", "samples"})
         compile = worth_compiling(made.sketch.total * rows)
@@ -323,16 +324,18 @@ class JunctionRun:
                 self.evidence_rows(start, stop),
                 want_variables="variables" in want,
                 cell_offsets=offsets,
+                row_weights=None if weights is None else weights[start:stop],
                 n_threads=self.n_threads,
                 compile=compile,
             )
             log_z.append(part.log_partition[0] if self.graph.n_instances > 1 else part.log_partition[:, 0])
             answers.put("probabilities", start, part.variables)
             if part.cells is not None:
-                if "moments" in want:
-                    moments += self._moments(part.cells)
                 if "factors" in want:
                     answers.put("factor_marginals", start, part.cells)
+                if "moments" in want:
+                    by_row = self.problem.row_weights[start:stop]
+                    moments += self._moments(part.cells[0] if weights is not None else by_row @ part.cells)
         self.told.update(domain=part.semiring.name.lower(), width=made.sketch.order.width)
         self.told.update(entries=made.sketch.total)
         return {
@@ -367,13 +370,12 @@ class JunctionRun:
         if self.exceeds(8 * rows * size):
             refuse_marginals(rows, size, self.limit)
 
-    def _moments(self, cells: Array) -> Array:
-        """Marginals of factors (R, .) added up over rows and by table, with the weights of instances: (L,)."""
+    def _moments(self, total: Array) -> Array:
+        """Marginals of factors (.,), sums over rows, added up by table with the weights of instances: (L,)."""
         problem, sizes = self.problem, np.diff(factor_offsets(self.graph))
         starts = problem.table_offsets[problem.table_of_factor] - offsets_of(sizes)[:-1]
-        total = cells.sum(axis=0)
-        if problem.weights is not None:
-            total = total * np.repeat(problem.weights[self.graph.factor_instances], sizes)
+        if self.graph.n_instances > 1 and problem.weights is not None:
+            total = total * np.repeat(problem.factor_weights, sizes)
         places = np.arange(len(total)) + np.repeat(starts, sizes)
         return np.bincount(places, weights=total, minlength=len(problem.log_potentials)).astype(np.float64)
 

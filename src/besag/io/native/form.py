@@ -6,12 +6,13 @@
     variables  = { "names": [ text, ... ] | { "range": n } | { "grid": [ height, width ] },
                    "spaces": [ [ state, ... ], ... ], "space_of": array, "metadata": { number: {...}, ... } }
     template   = { "name": text, "shape": [ K, ... ], "n_inputs": D, "support": array,
-                   "basis": { "tables": array } | { "scaled": array } | { "potts": K },
+                   "basis": { "tables": array } | { kind: field } | { kind: { field, ... } },
                    "pattern": { "rows": array, "columns": array } }
     group      = { "template": number, "scopes": array, "conditional": true, "positions": array, "names": [ text, ... ],
                    "inputs": { "rows": array } | { "dense": array } | { "csr": { shape, data, indices, indptr } } }
 
-Keys that a model does not need are left out. Numbers are written such that the same doubles are read back. "besag" is
+`kind` is the name of a structured factor (`besag.model.structured.kinds`): { "potts": K }, { "scaled": array }. Keys
+that a model does not need are left out. Numbers are written such that the same doubles are read back. "besag" is
 the version of the format and comes first; a reader refuses versions that it does not know. The arrays file is written
 before the JSON and the previous arrays file removed after it, each whole or not at all, so that there is a complete
 model at every moment; if the JSON cannot be written, the new arrays are removed.

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields as dataclass_fields
 from json import JSONDecodeError
 from math import prod
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -25,8 +26,7 @@ from besag.io.shared.tables import MAX_ARITY
 from besag.model.dag import CycleError, topological_order
 from besag.model.model import FactorGroup, Model
 from besag.model.pattern import Pattern
-from besag.model.structured.potts import Potts
-from besag.model.structured.scaled import Scaled
+from besag.model.structured.kinds import STRUCTURED
 from besag.model.template import Inputs, Template
 from besag.model.variable import GridNames, NameList, Names, RangeNames, Variables
 
@@ -209,7 +209,7 @@ def _template(fields: Fields, arrays: ArrayReader) -> Template:
         raise fields.fail(f"a table of shape {shape} has too many entries", "shape")
     support = fields.array("support", np.bool_, arrays) if fields.has("support") else None
     with fields.checked():
-        basis = _basis(fields.inner("basis", "potts scaled tables"), arrays) if fields.has("basis") else None
+        basis = _basis(fields, arrays) if fields.has("basis") else None
         pattern = _pattern(fields.inner("pattern", "rows columns"), arrays) if fields.has("pattern") else None
         return Template(fields.get("name", str), shape, n_inputs, basis, support, pattern)
 
@@ -222,12 +222,24 @@ def _pattern(fields: Fields, arrays: ArrayReader) -> Pattern:
     return Pattern(rows, columns)
 
 
-def _basis(fields: Fields, arrays: ArrayReader) -> Any:
-    if fields.has("potts"):
-        return Potts(fields.count("potts", 1, LARGEST_COUNT))
-    if fields.has("scaled"):
-        return Scaled(fields.array("scaled", np.float64, arrays))
+def _basis(template: Fields, arrays: ArrayReader) -> Any:
+    fields = template.inner("basis", " ".join([*STRUCTURED, "tables"]))
+    for name, kind in STRUCTURED.items():
+        if fields.has(name):
+            types = get_type_hints(kind)
+            expected = {field.name: types[field.name] for field in dataclass_fields(kind)}  # type: ignore[arg-type]
+            if len(expected) == 1:
+                return kind(*(_field(fields, name, of, arrays) for of in expected.values()))
+            inside = fields.inner(name, " ".join(expected))
+            return kind(**{key: _field(inside, key, of, arrays) for key, of in expected.items()})
     return fields.array("tables", np.float64, arrays)
+
+
+def _field(fields: Fields, key: str, of: Any, arrays: ArrayReader) -> Any:
+    """A field of a structured factor: a count, a number or an array."""
+    if of is int:
+        return fields.count(key, 1, LARGEST_COUNT)
+    return fields.get(key, float) if of is float else fields.array(key, np.float64, arrays)
 
 
 def _group(fields: Fields, templates: list[Template], arrays: ArrayReader) -> FactorGroup:

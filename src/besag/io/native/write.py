@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from besag.io.native.arrays_beside import ArrayWriter
 from besag.model.model import FactorGroup, Model
-from besag.model.structured.potts import Potts
-from besag.model.structured.scaled import Scaled
+from besag.model.structured.base import Structured
 from besag.model.template import Inputs, Template
 from besag.model.variable import GridNames, Names, RangeNames, Variables
 
@@ -64,10 +64,8 @@ def _names(names: Names) -> Any:
 
 def _template(where: str, template: Template, arrays: ArrayWriter) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": template.name, "shape": list(template.shape), "n_inputs": int(template.n_inputs)}
-    if isinstance(template.basis, Potts):
-        entry["basis"] = {"potts": template.basis.n_states}
-    elif isinstance(template.basis, Scaled):
-        entry["basis"] = {"scaled": arrays.put(f"{where}_table", template.basis.table)}
+    if isinstance(template.basis, Structured):
+        entry["basis"] = {template.basis.name: _structured(where, template.basis, arrays)}
     elif isinstance(template.basis, np.ndarray):
         entry["basis"] = {"tables": arrays.put(f"{where}_basis", template.basis)}
     if template.support is not None:
@@ -76,6 +74,13 @@ def _template(where: str, template: Template, arrays: ArrayWriter) -> dict[str, 
         rows = arrays.put(f"{where}_rows", template.pattern.rows)
         entry["pattern"] = {"rows": rows, "columns": arrays.put(f"{where}_columns", template.pattern.columns)}
     return entry
+
+
+def _structured(where: str, basis: Structured, arrays: ArrayWriter) -> Any:
+    """The one field of a kind, or an object of all its fields."""
+    values = {field.name: getattr(basis, field.name) for field in fields(basis)}  # type: ignore[arg-type]
+    kept = {k: arrays.put(f"{where}_{k}", v) if isinstance(v, np.ndarray) else v for k, v in values.items()}
+    return kept if len(kept) > 1 else kept.popitem()[1]
 
 
 def _group(where: str, group: FactorGroup, arrays: ArrayWriter) -> dict[str, Any]:

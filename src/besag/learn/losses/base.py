@@ -9,11 +9,13 @@ An objective of a user's is any object with one method, for the loss L of the in
 
 `batch.graph`, `batch.labels` and `batch.weights` are what there is to know; `batch.graph.bind(theta)` makes numbers,
 `batch.graph.moments` is the adjoint. L has to be a sum over instances. For `state` and for losses without a value, see
-`besag.learn.objective`. The object may also have the attributes of a Loss, whose values are assumed where it has none.
+`besag.learn.objective`. A value of +inf or nan is too far for a step. The object may also have the attributes of a
+Loss, whose values are assumed where it has none.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -24,6 +26,9 @@ from besag.arrays import Array, BoolArray
 from besag.data.dataset import Batch
 from besag.errors import CapabilityError, ModelError
 from besag.graph.graph import Graph
+from besag.graph.problem import Problem
+from besag.infer.engine import Engine, Want
+from besag.infer.result import Result
 from besag.learn.objective import Objective, Product, State, add_each
 from besag.learn.optimisers.hessian import hessian_product
 from besag.registry import Registry
@@ -48,8 +53,10 @@ OBJECTIVES: Registry[ObjectiveOptions] = Registry(
     "at_work",
     "pseudolikelihood",
     {
+        "contrastive_divergence": ("besag.learn.losses.contrastive", "ContrastiveDivergenceOptions"),
         "likelihood": ("besag.learn.losses.likelihood", "LikelihoodOptions"),
         "marginal_loss": ("besag.learn.losses.marginal_loss", "MarginalLossOptions"),
+        "pcd": ("besag.learn.losses.contrastive", "PCDOptions"),
         "piecewise": ("besag.learn.losses.piecewise", "PiecewiseOptions"),
         "pseudolikelihood": ("besag.learn.losses.pseudolikelihood", "PseudolikelihoodOptions"),
     },
@@ -73,6 +80,14 @@ class Loss:
     def is_exact(self) -> bool:
         """Unless a loss says otherwise."""
         return True
+
+    @property
+    def resolution(self) -> float:
+        """None that is known of."""
+        return 0.0
+
+    def follow(self, progress: float) -> None:
+        """Inference is what it is."""
 
     def statistics(self, batch: Any) -> Array:
         """(P,): nothing is split off."""
@@ -116,13 +131,20 @@ class OwnLoss(Loss):
         if not isinstance(answer, tuple) or len(answer) != 3:
             raise ModelError(f"objective {name} must give a value, a gradient and a state, got {answer!r}")
         value, gradient, following = answer
-        slope = np.asarray(gradient, np.float64)
-        if slope.shape != theta.shape:
-            raise ModelError(f"objective {name} must give a gradient of shape {theta.shape}, got {slope.shape}")
         if (value is None) is self.has_value:
             wanted = "has_value = False, because it gives None" if self.has_value else "None in place of a value"
             raise ModelError(f"objective {name} must have {wanted}, or give values")
-        return None if value is None else float(value), slope, following
+        try:
+            number, slope = 0.0 if value is None else float(value), np.asarray(gradient, np.float64)
+        except (TypeError, ValueError):
+            raise ModelError(f"objective {name} must give numbers, got {answer!r}") from None
+        if slope.shape != theta.shape:
+            raise ModelError(f"objective {name} must give a gradient of shape {theta.shape}, got {slope.shape}")
+        if math.isnan(number) or number == math.inf:
+            return math.inf, np.zeros_like(slope), following
+        if not (math.isfinite(number) and np.isfinite(slope).all()):
+            raise ModelError(f"objective {name} must have a finite gradient where its value is finite, got {answer!r}")
+        return None if value is None else number, slope, following
 
 
 def read_objective(
@@ -141,6 +163,14 @@ def read_objective(
 def _refuse_engine(name: str, engine: Any) -> None:
     if engine is not None:
         raise CapabilityError(f"objective {name!r} does not take an engine; leave out engine={engine!r}")
+
+
+def infer_whole(engine: Engine, problem: Problem, want: frozenset[Want], **options: Any) -> Result:
+    """The answer of an engine; where Ctrl-C has cut it short it is none, and the fit ends where it was."""
+    result = engine.infer(problem, want, **options)
+    if result.diagnostics.get("stopped") == "interrupted":
+        raise KeyboardInterrupt
+    return result
 
 
 def largest_change(graph: Graph, theta: Array) -> float:

@@ -10,7 +10,10 @@ one vector, summed once. Unknown labels are summed out by inference with the kno
 Products with the Hessian are central differences of the gradient: two more inferences each, with any engine. The whole
 Hessian is exact, by covariances, where inference is and the instances are small (`has_covariance`).
 
-With an engine that is not exact, value and gradient are those of its approximation, and `is_exact` becomes False.
+With an engine that is not exact, value and gradient are those of its approximation, and `is_exact` becomes False. Those
+of bp and trw begin where they were at the last theta. The error of the Bethe log Z is quadratic in that of messages, so
+that bp need not settle better than ROUGH times what is left of the gradient: values and slopes agree as well as the
+line search of that step asks. trw and mean_field have values that belong to their moments once they have settled.
 """
 
 from __future__ import annotations
@@ -27,15 +30,20 @@ from besag.data.dataset import Batch
 from besag.errors import ApproximationWarning, EvidenceError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
+from besag.graph.problem import Problem
 from besag.infer.auto.engine import Auto
+from besag.infer.bp.engine import BP
 from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.junction.outlook import FEW_FACTORS, is_easy
 from besag.infer.result import Result
-from besag.learn.losses.base import Loss
+from besag.learn.losses.base import Loss, infer_whole
 from besag.learn.losses.covariance import n_rows, summed_covariance
 from besag.learn.objective import Objective
 
+ROUGH = 1e-3
+TOLERANCES = {"trw": 1e-9}  # unless its text has another
 WARMED = ("bp", "trw")  # others might get stuck where they were, such as mean field at a saddle point
+ROW_STATES = 1 << 20  # states of rows that approximate engines take at a time
 ROWS_A_PARAMETER = 16  # rows of evidence that are worth a parameter's two differences, and more, as they are exact
 WANT: frozenset[Want] = frozenset({"log_partition", "moments"})
 
@@ -45,7 +53,7 @@ class Carried(NamedTuple):
 
     hidden: Batch | None
     free: Result | None
-    clamped: Result | None
+    clamped: tuple[Result | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,7 @@ class LikelihoodOptions:
         from besag.learn.losses.sampled import SWEEPS, SampledLikelihood
 
         engine = ENGINES.read(self.engine, n_threads=n_threads)
+        engine = ENGINES.read(self.engine, n_threads=n_threads, tolerance=TOLERANCES.get(ENGINES.name_of(engine)))
         if "log_partition" in engine.capabilities.wants:
             return Likelihood(engine, support)
         return SampledLikelihood(ENGINES.read(engine, n_samples=SWEEPS), support)
@@ -71,11 +80,34 @@ class Likelihood(Loss):
     engine: Engine
     support: BoolArray | None = None
     bounds: set[str] = field(default_factory=set)  # the kinds of bounds that the engine's answers were
+    progress: list[float] = field(default_factory=lambda: [0.0])  # one number, the last that was told
 
     @property
     def is_exact(self) -> bool:
         """Whether all answers so far were exact."""
         return self.bounds <= {"exact"}
+
+    @property
+    def resolution(self) -> float:
+        """The tolerance of an engine that settles."""
+        exact = self.engine.capabilities.bound == "exact"
+        return 0.0 if exact else float(getattr(self.engine, "tolerance", 0.0))
+
+    def follow(self, progress: float) -> None:
+        """For bp."""
+        self.progress[0] = progress
+
+    def _settled(self, problem: Problem, warm: Result | None) -> Result:
+        """The answer of the engine; bp as rough as it may be, and anew with damping where it has not settled."""
+        engine = self.engine
+        if not isinstance(engine, BP) or engine.tolerance == 0:
+            return infer_whole(engine, problem, WANT, warm=warm)
+        rough = replace(engine, tolerance=max(engine.tolerance, ROUGH * self.progress[0]))
+        result = infer_whole(rough, problem, WANT, warm=warm)
+        if result.diagnostics["converged"] or engine.damping != 0.0:
+            return result
+        again = infer_whole(replace(rough, damping="adaptive"), problem, WANT)
+        return again if again.diagnostics["converged"] else result
 
     def statistics(self, batch: Batch) -> Array:
         """(P,): the moments of the instances whose labels are all known."""
@@ -105,9 +137,9 @@ class Likelihood(Loss):
         value, moments, free = self._phase(
             theta, batch.graph, phase_weights(batch), None, state and state.free, batch.numbers
         )
-        gradient, clamped = np.negative(moments, out=moments), None
+        gradient, clamped = np.negative(moments, out=moments), tuple[Result | None, ...]()
         if hidden is not None:
-            known, moments, clamped = self._clamped(theta, hidden, state and state.clamped)
+            known, moments, clamped = self.clamped(theta, hidden, () if state is None else state.clamped)
             value, gradient = value - known, gradient + moments
         return value, gradient, Carried(hidden, free, clamped)
 
@@ -135,17 +167,31 @@ class Likelihood(Loss):
             total -= weight * of(hidden.graph, known=row)
         return total
 
-    def _clamped(self, theta: Array, hidden: Batch, warm: Result | None) -> tuple[float, Array, Result | None]:
-        """sum_n w_n log Z_n and its statistics with the known labels as evidence."""
-        if not hidden.is_rows:
-            return self._phase(theta, hidden.graph, hidden.weights, Evidence(hidden.labels), warm, hidden.numbers)
-        value, moments = 0.0, np.zeros(len(theta))
-        weights = np.ones(len(hidden)) if hidden.weights is None else hidden.weights
-        for n, (row, weight) in enumerate(zip(hidden.labels, weights, strict=True)):
-            number = None if hidden.numbers is None else hidden.numbers[n : n + 1]
-            own, statistics, _ = self._phase(theta, hidden.graph, np.array([weight]), Evidence(row), None, number)
+    def clamped(
+        self, theta: Array, hidden: Batch, warm: tuple[Result | None, ...] = ()
+    ) -> tuple[float, Array, tuple[Result | None, ...]]:
+        """sum_n w_n log Z_n and its statistics with the known labels as evidence: 003's h(u) and its gradient.
+
+        All rows at once: engines lay them side by side. Those that keep messages of every row get some at a time.
+        """
+        parts = [hidden]
+        if hidden.is_rows and self.engine.capabilities.bound != "exact":
+            size = max(1, ROW_STATES // int(hidden.graph.state_offsets[-1]))
+            numbers = np.arange(len(hidden))
+            parts = [hidden.take(numbers[start : start + size]) for start in range(0, len(hidden), size)]
+        value, moments, kept = 0.0, np.zeros(len(theta)), list[Result | None]()
+        for n, part in enumerate(parts):
+            given = Evidence(part.labels, batched=part.is_rows)
+            before = warm[n] if n < len(warm) else None
+            own, statistics, after = self._phase(theta, part.graph, part.weights, given, before, part.numbers)
             value, moments = value + own, moments + statistics
-        return value, moments, None
+            kept.append(after)
+        return value, moments, tuple(kept)
+
+    def free(self, theta: Array, batch: Batch) -> tuple[float, Array]:
+        """sum_n w_n log Z_n and its statistics without labels: 003's g(u) and its gradient, for all instances."""
+        value, moments, _ = self._phase(theta, batch.graph, phase_weights(batch), None, None, batch.numbers)
+        return value, moments
 
     def _phase(
         self,
@@ -159,7 +205,7 @@ class Likelihood(Loss):
         problem = graph.bind(theta, evidence=evidence, weights=weights, support=self.support)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ApproximationWarning)  # the fit says it once
-            result = self.engine.infer(problem, WANT, warm=warm if ENGINES.name_of(self.engine) in WARMED else None)
+            result = self._settled(problem, warm if ENGINES.name_of(self.engine) in WARMED else None)
         self.bounds.add(result.bound)
         assert result.log_partitions is not None
         assert result.table_moments is not None
@@ -197,13 +243,13 @@ def is_complete(batch: Batch) -> BoolArray:
     return np.asarray(unknown[offsets[1:]] == unknown[offsets[:-1]])
 
 
-def hidden_part(batch: Batch) -> Batch | None:
-    """The instances with unknown labels."""
+def hidden_part(batch: Batch, *, merge: bool = True) -> Batch | None:
+    """The instances with unknown labels; merge: equal rows into one."""
     complete = is_complete(batch)
     if complete.all():
         return None
     hidden = batch.take(np.flatnonzero(~complete))
-    return _merged(hidden) if hidden.is_rows else hidden
+    return _merged(hidden) if hidden.is_rows and merge else hidden
 
 
 def _merged(batch: Batch) -> Batch:

@@ -6,14 +6,14 @@ What is learnt is what is asked for: marginals that are right as this very infer
 model, and of the engine, are made up for. L is not convex, and where inference is exact it is no likelihood either: it
 says nothing of how labels go together.
 
-Converged. b is the gradient of log Z, or of what stands in for it, by log-potentials, and its Jacobian is symmetric: the
+Converged. b is the gradient of log Z, or of what stands in for it, by log-potentials; its Jacobian is symmetric: the
 product with dL/db, which the chain rule asks for, is a directional derivative, by two perturbed runs (Domke 2010),
 
     dL/dlp = (moments(lp + r h) - moments(lp - r h)) / 2r,          h_v(k) = dL/db_v(k) = - C_vk / b_v(k)
 
 C_vk is the weight of the labels k of v. Moments that are right to u make the error of this about (u / b)^(2/3) of the
-gradient, b the least belief of a label, where it is least: at r = (3 u)^(1/3) b^(2/3). So variables whose labels are far
-less probable than those of others are perturbed apart, BAND times in b at a time.
+gradient, b the least belief of a label, where it is least: at r = (3 u)^(1/3) b^(2/3). So labels that are far less
+probable than others are perturbed apart, a factor of BAND in b at a time.
 
 Truncated, `iterations=k`. b is what k iterations of bp or trw give, and the gradient is exact: `losses.unrolled`.
 """
@@ -37,9 +37,10 @@ from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.trw.engine import TRW
-from besag.learn.losses.base import OBJECTIVES, Loss
+from besag.learn.losses.base import OBJECTIVES, Loss, infer_whole
 from besag.learn.losses.terms import impossible_labels, weighted_rows
 from besag.learn.losses.unrolled import TABLES, Unrolled, UnrolledPlan, plan_unrolled
+from besag.model.template import Template
 
 ABLE = ("brute", "bp", "exact", "junction_tree", "mean_field", "tree", "trw")
 BAND = 1e-4
@@ -94,11 +95,7 @@ class MarginalLoss(Loss):
     def statistics(self, batch: Batch) -> Array:
         """(P,): zeros; labels that meet hard zeros are refused."""
         counts, problem = self.counts(batch), self.bound(np.zeros(batch.graph.layout.n_parameters), batch)
-        if (
-            self.support is not None
-            or any(b.template.support is not None for b in batch.graph.blocks)
-            or _may_rule_out(batch)
-        ):
+        if self.support is not None or any(_may_rule_out(block.template) for block in batch.graph.blocks):
             self.refuse(batch, counts, Prepared(problem, TABLES, None).base[0] > -np.inf)
         return np.zeros(batch.graph.layout.n_parameters)
 
@@ -108,7 +105,8 @@ class MarginalLoss(Loss):
             rows, weights, _ = weighted_rows(batch)
             row, v = np.nonzero(rows >= 0)
             states = batch.graph.state_offsets[v] + rows[row, v]
-            self.counted[batch] = np.bincount(states, weights[row, v], int(batch.graph.state_offsets[-1]))
+            n_states = int(batch.graph.state_offsets[-1])
+            self.counted[batch] = np.bincount(states, weights[row, v], n_states).astype(np.float64)
         return self.counted[batch]
 
     def bound(self, theta: Array, batch: Batch) -> Problem:
@@ -127,12 +125,12 @@ class MarginalLoss(Loss):
     def value_and_grad(self, theta: Array, batch: Batch, state: Result | None) -> tuple[float, Array, Result | None]:
         """L, its gradient (P,), and the messages."""
         counts, problem = self.counts(batch), self.bound(theta, batch)
-        result = self.engine.infer(problem, VARIABLES, warm=state)
+        result = infer_whole(self.engine, problem, VARIABLES, warm=state)
         assert result.probabilities is not None
         self.bounds.add(result.bound)
         beliefs, known = result.probabilities[0], counts > 0
         if (beliefs[known] <= 0).any():  # by a hard zero, or since theta is large
-            flat = self.engine.infer(self.bound(np.zeros_like(theta), batch), VARIABLES).probabilities
+            flat = infer_whole(self.engine, self.bound(np.zeros_like(theta), batch), VARIABLES).probabilities
             assert flat is not None
             self.refuse(batch, counts, flat[0] > 0)
             return np.inf, np.zeros_like(theta), None
@@ -155,7 +153,7 @@ class MarginalLoss(Loss):
     def _moments(self, problem: Problem, change: Array, warm: Result) -> Array:
         observed = np.full((1, problem.graph.n_variables), -1)
         perturbed = problem.with_evidence(Evidence(observed, change[None]))
-        return self.engine.infer(perturbed, MOMENTS, warm=_warm(self.engine, warm)).moments
+        return infer_whole(self.engine, perturbed, MOMENTS, warm=_warm(self.engine, warm)).moments
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,6 +193,6 @@ def _warm(engine: Engine, result: Result) -> Result | None:
     return result if isinstance(engine, (BP, TRW)) else None
 
 
-def _may_rule_out(batch: Batch) -> bool:
-    """Whether a structured factor has hard zeros of its own."""
-    return any(block.template.structured is not None for block in batch.graph.blocks)
+def _may_rule_out(template: Template) -> bool:
+    """Whether it has hard zeros, or its formula may."""
+    return template.support is not None or template.structured is not None

@@ -19,7 +19,7 @@ from besag.data.dataset import Batch
 from besag.learn.losses.covariance import summed_covariance
 from besag.learn.losses.likelihood import Carried, Likelihood
 
-NONE_HIDDEN = Carried(None, None, None)
+NONE_HIDDEN = Carried(None, None, ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

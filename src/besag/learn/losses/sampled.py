@@ -24,7 +24,7 @@ from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
 from besag.infer.engine import Engine
 from besag.infer.result import Diagnostics, Result
-from besag.learn.losses.base import Loss
+from besag.learn.losses.base import Loss, infer_whole
 from besag.learn.losses.likelihood import Likelihood, hidden_part, phase_weights
 
 SWEEPS = 10  # that count at each call, unless the engine says how many
@@ -78,7 +78,7 @@ class _Call:
         problem = graph.bind(self.theta, evidence=evidence, weights=weights, support=self.loss.support)
         names, rng = [f"{kind}.{n}" for n in numbers], np.random.default_rng([self.state["calls"], CHAINS.index(kind)])
         warm = self._warm(graph, names) if all(name in self.state for name in names) else None
-        result = self.loss.engine.infer(problem, frozenset({"moments"}), warm=warm, rng=rng)
+        result = infer_whole(self.loss.engine, problem, frozenset({"moments"}), warm=warm, rng=rng)
         assert result.state is not None
         cuts = graph.instance_offsets[1:-1]
         self.state.update(zip(names, np.split(result.state["codes"][0], cuts, axis=1), strict=True))

@@ -91,8 +91,16 @@ def _links(graph: Graph, order: IntArray) -> tuple[SweepLinks, IntArray]:
     variables, owners = graph.scope_variables[places], np.repeat(np.arange(len(order)), arity)
     sizes = np.diff(graph.state_offsets)[variables]
     widest = int(np.bincount(owners, sizes, len(order)).max(initial=1.0))
-    arrays = (starts, variables, sizes, graph.state_offsets[variables], offsets_of(sizes)[:-1])
-    return SweepLinks(*map(freeze, arrays), int(arity.max(initial=1)), widest), owners
+    links = SweepLinks(
+        freeze(starts),
+        freeze(variables),
+        freeze(sizes),
+        freeze(graph.state_offsets[variables]),
+        freeze(offsets_of(sizes)[:-1]),
+        int(arity.max(initial=1)),
+        widest,
+    )
+    return links, owners
 
 
 class Unrolled:

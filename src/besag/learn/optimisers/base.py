@@ -3,8 +3,9 @@
 An optimiser is a frozen dataclass of options, named by text in OPTIMIZERS. At work it is a Method, which goes from
 Point to Point; `descend` drives it, keeps the history, shows each iteration to whoever watches, and says why it ended:
 
-    converged        ||gradient|| <= tolerance max(1, ||theta||), or as the method says; also where no step helps any
-                     more and the gradient is TINY times what it was at the start
+    converged        ||gradient|| <= tolerance max(1, ||theta||), or as the method says; or where it is no more than the
+                     function's noise; also where no step helps any more and the gradient is TINY times what it was at
+                     the start, or AMPLIFIED times the noise
     no_progress      no step makes the value smaller, or the value is no number
     early_stopping   on_step has returned True
     max_iterations   so many iterations were made, those before a checkpoint counted
@@ -34,6 +35,7 @@ from besag.learn.objective import Function
 from besag.registry import Registry, is_number
 
 TINY = 1e-7
+AMPLIFIED = 100.0  # how much farther from their end slow iterations may be than their last step was
 
 
 class Optimizer(Protocol):
@@ -116,19 +118,8 @@ def refuse_bounds(optimizer: object, function: Function) -> None:
 
 
 def pseudo_gradient(function: Function, theta: Array, gradient: Array) -> Array:
-    """The subgradient of least norm of f + l1 |.| in the box, where `gradient` is that of f.
-
-    It is zero where theta_j = 0 is best, and where only a bound keeps theta_j from going on.
-    """
-    if not function.penalty.is_smooth:
-        signs = np.sign(theta)
-        least = np.clip(gradient, -function.penalty.l1, function.penalty.l1)
-        np.negative(least, out=least)
-        np.copyto(least, function.penalty.l1 * signs, where=signs != 0)
-        least += gradient
-        gradient = least
-    box = function.penalty.box
-    return gradient if box is None else np.where(box.blocks(theta, gradient), 0.0, gradient)
+    """What is 0 at a minimum, where `gradient` is that of the smooth part: see `Penalty.pseudo_gradient`."""
+    return function.penalty.pseudo_gradient(theta, gradient)
 
 
 class Point(NamedTuple):
@@ -176,7 +167,7 @@ class Method:
 
     def is_converged(self, point: Point, rows: list[Iteration]) -> bool:
         """Whether to stop, content."""
-        limit = self.optimizer.tolerance * max(1.0, norm(point.theta))
+        limit = max(self.optimizer.tolerance * max(1.0, norm(point.theta)), self.function.noise)
         return math.isfinite(point.value) and point.grad_norm <= limit < math.inf
 
     def shown(self, point: Point) -> Array:
@@ -190,6 +181,10 @@ class Method:
     def elsewhere(self, point: Point) -> tuple[float, float] | None:
         """Value and norm of the gradient at the answer, where that is not the theta of the last row."""
         return None
+
+    def monitors(self, point: Point) -> Mapping[str, float]:
+        """What else a row of the history tells, by name of the column."""
+        return {}
 
     def measured(self, point: Point) -> tuple[float, float]:
         """Value and norm of the gradient, evaluated where that was left out."""
@@ -228,6 +223,7 @@ class Descent:
         if point.iteration > before:
             self.is_stuck = point.step == 0 and self.method.ends_where_stuck
             row = self.history.add(point.value, point.grad_norm, point.step)
+            self.history.note(self.method.monitors(point))
             self.is_ended = self.on_step is not None and bool(self.on_step(row, self.method.shown(point)))
 
     def _reason(self) -> Stopped | None:
@@ -236,7 +232,8 @@ class Descent:
             if self.method.is_converged(point, rows):
                 return "converged"
             if self.is_stuck:
-                small = math.isfinite(point.grad_norm) and point.grad_norm <= TINY * rows[0].grad_norm
+                least = max(TINY * rows[0].grad_norm, AMPLIFIED * self.method.function.noise)
+                small = math.isfinite(point.grad_norm) and point.grad_norm <= least
                 return "converged" if small else "no_progress"
             if self.is_ended:
                 return "early_stopping"

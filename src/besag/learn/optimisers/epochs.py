@@ -26,6 +26,7 @@ from besag.learn.optimisers.schedules import scale_step
 if TYPE_CHECKING:
     from besag.learn.optimisers.stochastic import Moments, Stochastic
 
+MONITOR = "monitor."  # of what an objective's state tells of each epoch
 PREFIX = "state."  # of what a checkpoint holds of an objective's state
 
 
@@ -78,6 +79,10 @@ class Epochs(Method):
             slope = pseudo_gradient(self.function, theta, gradient)
             total = math.nan if value is None else value + self.function.penalty.absolute(theta)
             return total, norm(slope), gradient
+
+    def monitors(self, point: Point) -> Mapping[str, float]:
+        state: Mapping[str, Any] = point.kept["state"] or {}
+        return {name.removeprefix(MONITOR): value for name, value in state.items() if name.startswith(MONITOR)}
 
     def packed(self, point: Point) -> dict[str, Kept]:
         kept = dict(point.kept)

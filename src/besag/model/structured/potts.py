@@ -12,10 +12,11 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Kind
 from besag.errors import ModelError
+from besag.model.structured.base import Structured
 
 
 @dataclass(frozen=True, slots=True)
-class Potts:
+class Potts(Structured):
     """The Potts term: one weight, energy weight * [i != j]; a positive weight makes neighbours agree.
 
     >>> Potts(2).dense()
@@ -24,6 +25,7 @@ class Potts:
     """
 
     kind: ClassVar[int] = Kind.POTTS
+    name: ClassVar[str] = "potts"
     n_states: int
 
     def __post_init__(self) -> None:

@@ -3,9 +3,10 @@
 The passes are those of `passes` in the SUM domain, written again because every loop has an index more: messages,
 evidence and tiles are (., lanes), tables of factors are shared by all rows. So no variable may be fixed: what rows
 observe is evidence on soft variables. If the range is too narrow for a block, the kernel says so, and the rows are done
-one at a time instead.
+one at a time instead. Marginals of variables are a row's own; those of factors are only ever added up over rows, with
+weights.
 
-Shapes: R rows, D states of soft variables, C cliques, O small tables; `rows` has the rest.
+Shapes: R rows, D states of soft variables, C cliques, O small tables, M entries of factors; `rows` has the rest.
 """
 
 from __future__ import annotations
@@ -23,6 +24,16 @@ from besag.kernels.compile import at, inlined
 
 LANES = 8
 MOST_LANE_MESSAGES = 2**16  # entries of messages: a block of rows stays in the cache
+
+
+class LaneOutputs(NamedTuple):
+    """Where answers go; a variable or factor of small table o begins at bases[o]."""
+
+    bases: IntArray  # (O,)
+    moves: IntArray  # (O,) what variables with one state left add to the entry of a factor
+    weights: Array  # (R,) of rows
+    marginals: Array  # (R, D)
+    cells: Array  # (M,) sums over rows of weights times marginals of factors
 
 
 class LaneWork(NamedTuple):
@@ -137,10 +148,10 @@ def lane_narrow(
 
 
 def make_lanes(lanes: int) -> Callable[..., bool]:
-    """Kernel for rows first..last: log_z (R, 1) and marginals (R, D); True if the range was too narrow.
+    """Kernel for rows first..last: log_z (R, 1) and the outputs; True if the range was too narrow.
 
     values: tables of factors, whose bases count from 0; evidence_of (O,): column of soft_spans, -1 where there is none;
-    down: whether marginals are wanted.
+    down: whether outputs are wanted.
     """
 
     def propagate(
@@ -149,13 +160,12 @@ def make_lanes(lanes: int) -> Callable[..., bool]:
         rows: RowNumbers,
         values: Array,
         evidence_of: IntArray,
-        out_bases: IntArray,
+        out: LaneOutputs,
         work: LaneWork,
         first: int,
         last: int,
         down: bool,
         log_z: Array,
-        marginals: Array,
     ) -> bool:
         n_cliques = len(join.parent)
         for b in range(first, last, lanes):
@@ -182,7 +192,7 @@ def make_lanes(lanes: int) -> Callable[..., bool]:
                         z += math.log(message) if message > 0.0 else -math.inf
                 log_z[b + r, 0] = z + scale * LN2
             if down:
-                lane_downward(lanes, join, reads, values, rows.bases, out_bases, work, b, last, log_z, marginals)
+                lane_downward(lanes, join, reads, values, rows.bases, out, work, b, last, log_z)
         return False
 
     return propagate
@@ -195,14 +205,13 @@ def lane_downward(
     reads: Reads,
     values: Array,
     bases: IntArray,
-    out_bases: IntArray,
+    out: LaneOutputs,
     work: LaneWork,
     b: int,
     last: int,
     log_z: Array,
-    marginals: Array,
 ) -> None:
-    """Beliefs of a block of rows, and marginals read off them."""
+    """Beliefs of a block of rows, and what is read off them."""
     for c in range(len(join.parent) - 1, -1, -1):
         start = join.message_offsets[c]
         if join.parent[c] < 0:
@@ -224,7 +233,7 @@ def lane_downward(
                         work.tile[at(i * width + j), r] *= work.store[at(here + j), r]
             for o in range(first, end):
                 if reads.wanted[o]:
-                    room = reads.rooms[o] - reads.rooms[first] + join.outer[join.outer_offsets[o] + t]
+                    room = reads.rooms[o] - reads.rooms[first] + out.moves[o] + join.outer[join.outer_offsets[o] + t]
                     index = join.inner_offsets[o]
                     for i in range(join.shape[c, 2] * width):
                         add_lanes(lanes, work.tile, i, work.beliefs, room + join.inner[index + i])
@@ -235,7 +244,7 @@ def lane_downward(
             if join.kinds[o] == MESSAGE:
                 k = join.numbers[o]
                 for i in range(reads.offsets[k], reads.offsets[k + 1]):
-                    lane_read(lanes, reads, i, work.beliefs, room, b, last, marginals)
+                    lane_read(lanes, reads, i, work.beliefs, room, b, last, out.marginals)
                 for r in range(lanes):
                     work.highest[0, r] = math.ldexp(1.0, -int(work.scales[k, r]))
                 for i in range(size):
@@ -243,10 +252,16 @@ def lane_downward(
                         message = work.store[join.message_offsets[k] + i, r]
                         ratio = work.beliefs[room + i, r] * work.highest[0, r] / message if message > 0.0 else 0.0
                         work.store[join.message_offsets[k] + i, r] = ratio
+            elif join.kinds[o] == FACTOR:
+                for i in range(size):
+                    total = 0.0
+                    for r in range(min(lanes, last - b)):
+                        total += out.weights[b + r] * work.beliefs[room + i, r]
+                    out.cells[out.bases[o] + i] += total
             else:
                 for i in range(size):
                     for r in range(min(lanes, last - b)):
-                        marginals[b + r, out_bases[o] + i] = work.beliefs[room + i, r]
+                        out.marginals[b + r, out.bases[o] + i] = work.beliefs[room + i, r]
 
 
 @inlined

@@ -3,7 +3,7 @@
     m <- m + share (s - m)         s = log sum_{y_f \\ v} exp(lp_f / rho_f + sum_{u != v} q_u)        q_u = total_u - m
     total_v <- total_v + rho (m after - m before)
 
-A sweep reads totals and writes totals: the same array where factors follow one another, two where all are at once. Going
+A sweep reads totals and writes totals: one array where factors follow one another, two where all are at once. Going
 back, `slopes` are derivatives by what was written, `read_slopes` by what was read; totals are taken back as well.
 With T = exp(lp / rho) and x = exp(q), the derivative of s_v(k) by the entry y of lp / rho, and by q_u(y_u), u != v, is
 
