@@ -8,7 +8,7 @@ import pytest
 
 from besag.errors import ModelError
 from besag.learn.networks.structure import learn_structure
-from besag.learn.networks.structure.chow_liu import branching, spanning_tree
+from besag.learn.networks.structure.chow_liu import branching, smoothed_informations, spanning_tree
 from besag.learn.networks.structure.counter import Counter
 from besag.learn.networks.structure.criteria import CRITERIA
 from besag.learn.networks.structure.scores import FamilyScores
@@ -86,3 +86,18 @@ def test_trees_within_constraints() -> None:
         learn_structure(CODES, SIZES, names=NAMES, method="tan", target="C", forbidden=[("C", "A")])
     with pytest.raises(ModelError, match="root 'X' is not among"):
         learn_structure(CODES, SIZES, names=NAMES, method="chow_liu[root=X]")
+
+
+def test_informations_of_smoothed_tables() -> None:
+    weights = np.random.default_rng(0).integers(1, 4, 200).astype(float)
+    found = smoothed_informations(Counter(CODES, SIZES, weights), 0.5)
+    for x in range(4):
+        for y in range(x):
+            joint = np.full((SIZES[x], SIZES[y]), 0.5)
+            np.add.at(joint, (CODES[x], CODES[y]), weights)
+            joint /= joint.sum()
+            independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+            assert found[x, y] == pytest.approx(float((joint * np.log(joint / independent)).sum()))
+    plain = learn_structure(CODES, SIZES, method="chow_liu")
+    nearly = learn_structure(CODES, SIZES, method="chow_liu[pseudocount=1e-9]")
+    assert plain.parents == nearly.parents

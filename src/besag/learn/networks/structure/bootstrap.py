@@ -16,7 +16,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array
 from besag.data.tables.reading import read_table, refuse_no_rows
 from besag.errors import ModelError
-from besag.graph.directed.orientation import order_of
+from besag.graph.directed.orientation import apply_rules, order_of
 from besag.graph.directed.pdag import PDAG
 from besag.infer.iterate import Clock, Stopped, drive
 from besag.kernels.threads import run_chunks
@@ -25,6 +25,8 @@ from besag.registry import is_whole
 
 if TYPE_CHECKING:
     import pandas as pd
+
+CLEAR = 0.75  # share of structures that directs an edge
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,17 +61,19 @@ class EdgeStrengths:
         return frame.sort_values(["strength", "direction"], ascending=False, kind="stable", ignore_index=True)
 
     def averaged(self, threshold: float | None = None) -> PDAG:
-        """The DAG of all pairs as strong as the threshold, likelier directions first; none that would close a cycle."""
-        least = self.threshold if threshold is None else threshold
-        matrix = np.zeros(self.strength.shape, np.bool_)
-        frame = self.to_frame()
+        """The graph of all pairs as strong as the threshold, directed where nearly all structures agree on how.
+
+        The strongest edges come first; one that would close a cycle is left out.
+        """
+        least, matrix = self.threshold if threshold is None else threshold, np.zeros(self.strength.shape, np.bool_)
         number = {name: v for v, name in enumerate(self.names)}
-        for source, target, strength in zip(frame["source"], frame["target"], frame["strength"], strict=True):
-            if strength >= least:
-                matrix[number[source], number[target]] = True
-                if order_of(matrix) is None:
-                    matrix[number[source], number[target]] = False
-        return PDAG(self.names, matrix)
+        for row in self.to_frame().itertuples(index=False):
+            i, j = number[row.source], number[row.target]
+            if self.strength[i, j] >= least:
+                matrix[i, j], matrix[j, i] = True, row.direction < CLEAR
+                if order_of(matrix & ~matrix.T) is None:
+                    matrix[i, j] = matrix[j, i] = False
+        return PDAG(self.names, apply_rules(matrix))
 
 
 def best_threshold(values: Array) -> float:

@@ -6,9 +6,9 @@ as wholes, so that few of them are not 0; u is a neighbour of v where the block 
     minimise  - (1/N) sum_n log p(x_nv | x_n)  +  strength * sum_u c_uv |W_uv|
     p(x_v | x) proportional to exp(b_v[x_v] + sum_u W_uv[x_u, x_v])
 
-c_uv = sqrt((K_u - 1)(K_v - 1)), which is 1 for binary variables (the Ising model); |.| is the root of the sum of squares.
-All variables are fitted at once, by accelerated proximal gradient steps (Beck and Teboulle 2009) from the largest strength
-of the path, at which no block is there, down to the smallest, each beginning where the one before ended.
+c_uv = sqrt((K_u - 1)(K_v - 1)), 1 for binary variables (the Ising model); |.| is the root of the sum of squares.
+All variables are fitted at once, by accelerated proximal gradient steps (Beck and Teboulle 2009), from the largest
+strength of the path, at which no block is there, down to the smallest, each beginning where the one before ended.
 
 X (N, S) one-hot columns minus their means, S = sum of K; W (S, S) of blocks, 0 on the diagonal ones. A strength of the
 path is chosen by the extended BIC (Barber and Drton 2015):
