@@ -52,7 +52,7 @@ def adjustment_sets(
 ) -> list[tuple[str, ...]]:
     """All sets to adjust for that have no smaller one within them, small ones first.
 
-    among: the variables that are observed, all by default. [] means that there is no such set, [()] that none is needed.
+    among: the variables that are observed, all by default. []: there is no such set; [()]: none is needed.
     """
     parents, variables = parents_of(model), model.variables
     start, end = variables.index(x), variables.index(y)
@@ -79,7 +79,7 @@ def _refuse_many(n: int, most: int) -> None:
     tries = sum(comb(n, size) for size in range(most + 1))
     if tries > MOST_SETS:
         raise TooLargeError(
-            f"{n} variables can be adjusted for, in {tries} sets of up to {most}; give max_size, or those observed: among"
+            f"{n} variables can be adjusted for, in {tries} sets of up to {most}; give max_size, or among"
         )
 
 

@@ -21,12 +21,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help='a method, as in "tabu[length=20]" or order_search, or edges, as in "A -> B <- C" (default: hill_climb)',
     )
-    parser.add_argument("--criterion", default="bic", metavar="TEXT", help="bic, aic, k2, bdeu[strength=1] (default: bic)")
+    parser.add_argument(
+        "--criterion", default="bic", metavar="TEXT", help="bic, aic, k2, bdeu[strength=1] (default: bic)"
+    )
     parser.add_argument("--prior", metavar="TEXT", help="of the parameters: laplace, k2, bdeu (default: none)")
-    parser.add_argument("--required", nargs="+", type=_edge, default=[], metavar="A->B", help="edges that must be there")
+    parser.add_argument(
+        "--required", nargs="+", type=_edge, default=[], metavar="A->B", help="edges that must be there"
+    )
     parser.add_argument("--forbidden", nargs="+", type=_edge, default=[], metavar="A->B", help="edges that must not")
     parser.add_argument(
-        "--tiers", nargs="+", type=_tier, default=[], metavar="A,B", help="variables in tiers: no edge to an earlier one"
+        "--tiers",
+        nargs="+",
+        type=_tier,
+        default=[],
+        metavar="A,B",
+        help="variables in tiers: no edge to an earlier one",
     )
     parser.add_argument("--max-parents", type=read_count, metavar="N", help="of one variable")
     parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")

@@ -111,6 +111,8 @@ class PDAG:
 
         strict: False allows other colliders, where it is only cycles that must not be.
         """
+        if self.is_dag:
+            return self
         found = extend(self.matrix)
         if found is None and not strict:
             found = along_order(self.matrix)

@@ -90,7 +90,7 @@ def test_states_are_bits() -> None:
 def test_refusals() -> None:
     with pytest.raises(CapabilityError, match="strength must be a number above 0"):
         CRITERIA.read("bdeu[strength=0]")
-    with pytest.raises(CapabilityError, match="no criterion is named 'bick'; .* did you mean 'bic'"):
+    with pytest.raises(CapabilityError, match=r"no criterion is named 'bick'; .* did you mean 'bic'"):
         CRITERIA.read("bick")
     with pytest.raises(TooLargeError, match="set max_parents or max_entries"):
         FamilyScores(Counter(CODES, SIZES, memory_limit=100), CRITERIA.read("bic")).of(4, (2,))

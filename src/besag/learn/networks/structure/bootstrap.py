@@ -2,8 +2,8 @@
 
 Structures are learned from n samples of N rows with replacement. The strength of a pair is how often it is joined, its
 direction how often, of these, from the first to the second; an edge that the CPDAG leaves undirected counts as half of
-each. The threshold is where strengths fall into two groups best: the empirical distribution of strengths is the nearest,
-in L1, to one of zeros and ones alone (Scutari and Nagarajan 2013).
+each. The threshold is where strengths fall into two groups best: of the distributions of zeros and ones alone, the one
+that is nearest to theirs in L1 has its ones from there on (Scutari and Nagarajan 2013).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array
 from besag.data.tables.reading import read_table, refuse_no_rows
 from besag.errors import ModelError
-from besag.graph.directed.orientation import order_of
+from besag.graph.directed.orientation import apply_rules, order_of
 from besag.graph.directed.pdag import PDAG
 from besag.infer.iterate import Clock, Stopped, drive
 from besag.kernels.threads import run_chunks
@@ -26,10 +26,12 @@ from besag.registry import is_whole
 if TYPE_CHECKING:
     import pandas as pd
 
+CLEAR = 0.75  # share of structures that directs an edge
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeStrengths:
-    """strength (V, V): symmetric. direction (V, V): [i, j] of i -> j, 1 in sum with [j, i] where a pair was ever joined.
+    """strength (V, V): symmetric. direction (V, V): [i, j] of i -> j; with [j, i] it is 1 where a pair was ever joined.
 
     n: how many structures were learned, fewer than asked for where `stopped` is not converged.
     """
@@ -59,17 +61,19 @@ class EdgeStrengths:
         return frame.sort_values(["strength", "direction"], ascending=False, kind="stable", ignore_index=True)
 
     def averaged(self, threshold: float | None = None) -> PDAG:
-        """The DAG of all pairs as strong as the threshold, in their likelier directions; weak edges leave cycles first."""
-        least = self.threshold if threshold is None else threshold
-        matrix = np.zeros(self.strength.shape, np.bool_)
-        frame = self.to_frame()
+        """The graph of all pairs as strong as the threshold, directed where nearly all structures agree on how.
+
+        The strongest edges come first; one that would close a cycle is left out.
+        """
+        least, matrix = self.threshold if threshold is None else threshold, np.zeros(self.strength.shape, np.bool_)
         number = {name: v for v, name in enumerate(self.names)}
-        for source, target, strength in zip(frame["source"], frame["target"], frame["strength"], strict=True):
-            if strength >= least:
-                matrix[number[source], number[target]] = True
-                if order_of(matrix) is None:
-                    matrix[number[source], number[target]] = False
-        return PDAG(self.names, matrix)
+        for row in self.to_frame().itertuples(index=False):
+            i, j = number[row.source], number[row.target]
+            if self.strength[i, j] >= least:
+                matrix[i, j], matrix[j, i] = True, row.direction < CLEAR
+                if order_of(matrix & ~matrix.T) is None:
+                    matrix[i, j] = matrix[j, i] = False
+        return PDAG(self.names, apply_rules(matrix))
 
 
 def best_threshold(values: Array) -> float:
@@ -116,7 +120,13 @@ def bootstrap_edges(
         rng = np.random.default_rng([random_state, i])
         rows = drawn_rows(rng, table.n_rows, table.weights)
         codes = [column[rows] for column in table.codes]
-        given = {"names": table.names, "method": method, "criterion": criterion, "random_state": random_state, **options}
+        given = {
+            "names": table.names,
+            "method": method,
+            "criterion": criterion,
+            "random_state": random_state,
+            **options,
+        }
         learned = learn_structure(codes, table.cardinalities, n_threads=1, **given)
         if learned.stopped == "interrupted":
             raise KeyboardInterrupt

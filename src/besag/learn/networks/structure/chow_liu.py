@@ -1,4 +1,4 @@
-"""The best tree, given the class or not, by a maximum spanning tree (Chow and Liu 1968; Friedman, Geiger, Goldszmidt 1997).
+"""The best tree (Chow and Liu 1968), of all variables or given the class (Friedman, Geiger and Goldszmidt 1997).
 
     chow_liu    every variable has at most one parent: the tree with the highest sum of mutual informations
                 I(x; y) = sum_xy n_xy log(n_xy N / (n_x n_y)), which is that of the highest likelihood
@@ -18,20 +18,36 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray
 from besag.errors import CapabilityError, ModelError
+from besag.learn.networks.structure.counter import Counter
 from besag.learn.networks.structure.criteria import LogLikelihood
+from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.scores import FamilyScores
 from besag.learn.networks.structure.task import Outcome, Task
+
+ROWS = 4096  # at a time
 
 
 @dataclass(frozen=True)
 class ChowLiu:
-    """root: the name of the variable that edges point away from; the first in the task's order where it is None."""
+    """root: the name of the variable that edges point away from; the first in the task's order where it is None.
+
+    pseudocount: added to every cell of the pair tables that informations are of.
+    """
 
     root: str | None = None
+    pseudocount: float = 0.0
+
+    def __post_init__(self) -> None:
+        METHODS.check_numbers(self, "pseudocount")
 
     def learn(self, task: Task) -> Outcome:
         """A tree over all variables."""
-        return Outcome(tree(task, list(range(task.n_variables)), (), self.root), "converged")
+        members = list(range(task.n_variables))
+        if self.pseudocount:
+            informations = smoothed_informations(task.counter, self.pseudocount)
+        else:
+            informations = pair_informations(task, members, ())
+        return Outcome(tree(task, members, (), self.root, informations), "converged")
 
 
 @dataclass(frozen=True)
@@ -44,7 +60,7 @@ class TAN:
         """Needs task.target."""
         target = need_target(task, "tan")
         others = [v for v in range(task.n_variables) if v != target]
-        matrix = tree(task, others, (target,), self.root)
+        matrix = tree(task, others, (target,), self.root, pair_informations(task, others, (target,)))
         matrix[target, others] = True
         return Outcome(_checked(task, matrix, target), "converged")
 
@@ -77,9 +93,8 @@ def _checked(task: Task, matrix: BoolArray, target: int) -> BoolArray:
     return matrix
 
 
-def tree(task: Task, members: list[int], above: tuple[int, ...], root: str | None) -> BoolArray:
+def tree(task: Task, members: list[int], above: tuple[int, ...], root: str | None, informations: Array) -> BoolArray:
     """The best tree over some variables, all of which have the parents `above` besides."""
-    informations = pair_informations(task, members, above)
     limits = task.constraints
     matrix = np.zeros((task.n_variables, task.n_variables), np.bool_)
     may = limits.allowed[np.ix_(members, members)].copy()
@@ -98,7 +113,9 @@ def tree(task: Task, members: list[int], above: tuple[int, ...], root: str | Non
     for child, parent in enumerate(parents):
         if parent >= 0:
             matrix[members[parent], members[child]] = True
-            task.note(float(informations[parent, child]), f"{task.names[members[parent]]} -> {task.names[members[child]]}")
+            task.note(
+                float(informations[parent, child]), f"{task.names[members[parent]]} -> {task.names[members[child]]}"
+            )
     return matrix
 
 
@@ -117,6 +134,29 @@ def pair_informations(task: Task, members: list[int], above: tuple[int, ...]) ->
     for j, child in enumerate(members[1:], start=1):
         out[:j, j] = scores.additions(child, given, order[:j]) - scores.of(child, given)
     return np.maximum(out + out.T, 0.0)
+
+
+def smoothed_informations(counter: Counter, pseudocount: float) -> Array:
+    """I(x; y) of all pairs (V, V) from tables with a pseudocount in each cell: products of one-hot columns (N, S)."""
+    sizes = counter.cardinalities
+    starts, of_state = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
+    states = np.arange(len(of_state)) - starts[of_state]
+    joint = np.full((len(states),) * 2, float(pseudocount))
+    for begin in range(0, counter.n_rows, ROWS):
+        hot = (counter.codes[of_state, begin : begin + ROWS] == states[:, None]).astype(np.float64)
+        weights = counter.weights[begin : begin + ROWS] if len(counter.weights) else 1.0
+        joint += (hot * weights) @ hot.T
+    margins = np.add.reduceat(joint, starts, axis=1)  # (S, V): of the states of one, beside each other one
+    totals = np.add.reduceat(margins, starts, axis=0)
+    within = np.add.reduceat(np.add.reduceat(_xlogx(joint), starts, axis=0), starts, axis=1)
+    alone = np.add.reduceat(_xlogx(margins), starts, axis=0)
+    found = (within - alone - alone.T + _xlogx(totals)) / totals
+    np.fill_diagonal(found, 0.0)
+    return np.asarray(found)
+
+
+def _xlogx(values: Array) -> Array:
+    return values * np.log(np.where(values > 0, values, 1.0))
 
 
 def spanning_tree(weights: Array, root: int) -> list[int]:

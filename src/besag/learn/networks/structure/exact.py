@@ -6,8 +6,8 @@ a time, and a set whose score cannot be above that of a subset of it is not coun
     bic, aic      score <= - price (K - 1) q                    no likelihood is above 1
     bdeu, k2      score <= - log(K) times the configurations seen    the first row of each has probability 1 / K
 
-Both only fall as parents are added. Then dynamic programming over all subsets, see `kernels.subsets`. Memory for that is
-9 bytes a subset, and is predicted before anything begins.
+Both only fall as parents are added. Then dynamic programming over all subsets, see `kernels.subsets`, which takes 9
+bytes a subset: it is known before anything begins whether they fit.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class ExactSearch:
         n, limit = task.n_variables, task.counter.memory_limit
         if BYTES_A_SUBSET * 2.0**n > limit:
             raise TooLargeError(
-                f"exact search over {n} variables takes {BYTES_A_SUBSET * 2.0**n:.3g} bytes for its 2^{n} subsets, more "
-                f"than memory_limit={limit}; order_search comes close to the optimum for any number"
+                f"exact search over {n} variables takes {BYTES_A_SUBSET * 2.0**n:.3g} bytes for its 2^{n} subsets, "
+                f"more than memory_limit={limit}; order_search comes close to the optimum for any number"
             )
         fallback = climb_from(task, matrix_of(task.constraints.extend(task.names)), restarts=0)
         if fallback.stopped != "converged":

@@ -33,7 +33,9 @@ class HillClimb:
         return climb_from(task, matrix_of(task.constraints.extend(task.names)), self.restarts, self.kicks)
 
 
-def climb_from(task: Task, start: BoolArray, restarts: int, kicks: int = 6, candidates: BoolArray | None = None) -> Outcome:
+def climb_from(
+    task: Task, start: BoolArray, restarts: int, kicks: int = 6, candidates: BoolArray | None = None
+) -> Outcome:
     """As HillClimb does from some DAG; candidates (V, V): of edges that may be added."""
     walk = Walk(task, start, candidates)
     best, matrix, left = walk.score, walk.matrix.copy(), restarts

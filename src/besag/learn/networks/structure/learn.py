@@ -140,7 +140,7 @@ def _square(matrix: BoolArray, order: IntArray) -> BoolArray:
 def read_columns(
     codes: AnyArray | Sequence[AnyArray], sizes: IntArray, names: Sequence[str], *, incomplete: bool = False
 ) -> AnyArray:
-    """Codes as one matrix (V, N) of the smallest unsigned type; DataError where one is no state, if none may be missing."""
+    """Codes as one matrix (V, N) of the smallest unsigned type; DataError where one is missing, unless it may be."""
     if len(codes) == 0 or len(codes) != len(sizes) or len(names) != len(sizes):
         raise DataError(
             f"expected a column for each of {len(sizes)} cardinalities and {len(names)} names, got {len(codes)}"
@@ -185,4 +185,3 @@ def own_order(columns: AnyArray, sizes: IntArray, weights: Array | None, names: 
         p = np.sort(p[p > 0]) / p.sum()
         keys.append((round(float((p * np.log(p)).sum()), 9), int(sizes[v]), names[v]))
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
-

@@ -61,8 +61,8 @@ class MMHC:
             if worst.pop(best) > self.alpha:
                 break
             near.append(best)
-            for v in worst:
-                worst[v] = max(worst[v], *(tests.p_value(x, v, s) for s in self._sets(near[:-1], best)))
+            given = self._sets(near[:-1], best)
+            worst = {v: max(p, *(tests.p_value(x, v, s) for s in given)) for v, p in worst.items()}
             task.clock.look()
         for v in list(near):
             others = [u for u in near if u != v]
@@ -78,4 +78,3 @@ class MMHC:
         """Sets of candidates with the new one in them."""
         most = min(self.max_given - 1, len(others))
         return [tuple(sorted((*s, new))) for n in range(most + 1) for s in combinations(others, n)] or [()]
-

@@ -3,11 +3,12 @@
 Each variable v is predicted from all others by a multinomial logistic regression whose blocks of weights are penalised
 as wholes, so that few of them are not 0; u is a neighbour of v where the block W_uv (K_u, K_v) is not:
 
-    minimise  - (1/N) sum_n log p(x_nv | x_n)  +  strength * sum_u c_uv |W_uv|      p(. | x) prop. exp(b_v + sum_u W_uv[x_u])
+    minimise  - (1/N) sum_n log p(x_nv | x_n)  +  strength * sum_u c_uv |W_uv|
+    p(x_v | x) proportional to exp(b_v[x_v] + sum_u W_uv[x_u, x_v])
 
-c_uv = sqrt((K_u - 1)(K_v - 1)), which is 1 for binary variables (the Ising model); |.| is the root of the sum of squares. All
-variables are fitted at once, by accelerated proximal gradient steps (Beck and Teboulle 2009) from the largest strength
-of the path, at which no block is there, down to the smallest, each beginning where the one before ended.
+c_uv = sqrt((K_u - 1)(K_v - 1)), 1 for binary variables (the Ising model); |.| is the root of the sum of squares.
+All variables are fitted at once, by accelerated proximal gradient steps (Beck and Teboulle 2009), from the largest
+strength of the path, at which no block is there, down to the smallest, each beginning where the one before ended.
 
 X (N, S) one-hot columns minus their means, S = sum of K; W (S, S) of blocks, 0 on the diagonal ones. A strength of the
 path is chosen by the extended BIC (Barber and Drton 2015):
@@ -129,7 +130,7 @@ class Regressions:
         if isinstance(asked, int) and asked >= 1:
             _, slope = self.value_and_slope(self.weights, self.biases)
             scale = np.where(self.scale > 0, self.scale, np.inf)
-            largest = float((self._norms_of(slope) / scale).max())
+            largest = (1 + 1e-9) * float((self._norms_of(slope) / scale).max())  # nothing is there, rounding or not
             return np.asarray(max(largest, 1e-12) * np.geomspace(1.0, SMALLEST, asked))
         if isinstance(asked, Sequence) and len(asked) and all(is_number(s) and s > 0 for s in asked):
             return np.sort(np.asarray(asked, np.float64))[::-1]

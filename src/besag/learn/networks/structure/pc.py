@@ -21,7 +21,7 @@ from math import prod
 import numpy as np
 
 from besag.arrays import BoolArray
-from besag.graph.directed.orientation import apply_rules, along_order
+from besag.graph.directed.orientation import along_order, apply_rules
 from besag.infer.iterate import Stopped, drive
 from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.task import Outcome, Task

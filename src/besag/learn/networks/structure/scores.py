@@ -23,6 +23,7 @@ class FamilyScores:
         self.sizes = counter.cardinalities.astype(np.float64)
         self._kept: dict[Family, float] = {}
         self._rows: dict[Family, Array] = {}
+        self._pairs = np.full((counter.n_variables,) * 2, np.nan)  # [child, parent]
 
     def of(self, child: int, parents: Sequence[int]) -> float:
         """The score of a child with these parents."""
@@ -36,7 +37,8 @@ class FamilyScores:
         key = (child, tuple(sorted(parents)))
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = np.full(self.counter.n_variables, np.nan)
+            row = self._pairs[child] if not parents else np.full(self.counter.n_variables, np.nan)
+            self._rows[key] = row
         new = candidates[np.isnan(row[candidates])]
         if len(new):
             row[new] = self._new(child, key[1], new)
@@ -48,17 +50,10 @@ class FamilyScores:
 
     def _new(self, child: int, parents: tuple[int, ...], candidates: IntArray) -> Array:
         """Scores that were not asked for; a pair is counted once where both directions score the same."""
-        if parents or not self.criterion.is_equivalent:
-            return self._count(child, parents, candidates)
-        scores = np.full(len(candidates), np.nan)
-        own = self.of(child, ())
-        for i, x in enumerate(candidates.tolist()):
-            row = self._rows.get((x, ()))
-            if row is not None and not np.isnan(row[child]):
-                scores[i] = row[child] + own - self.of(x, ())
-        left = np.isnan(scores)
-        if left.any():
-            scores[left] = self._count(child, parents, candidates[left])
+        scores = self._count(child, parents, candidates)
+        if not parents and self.criterion.is_equivalent:
+            alone = np.array([self.of(x, ()) for x in candidates.tolist()])
+            self._pairs[candidates, child] = scores + alone - self.of(child, ())
         return scores
 
     def _count(self, child: int, parents: tuple[int, ...], candidates: IntArray) -> Array:

@@ -30,7 +30,7 @@ def make_independence() -> Callable[..., tuple[float, int]]:
             start = z * kx * ky
             total = margins(table, start, kx, ky, of_x, of_y)
             if total > 0.0:
-                freedom += (np.count_nonzero(of_x) - 1) * (np.count_nonzero(of_y) - 1)
+                freedom += int((np.count_nonzero(of_x) - 1) * (np.count_nonzero(of_y) - 1))
             statistic += stratum(table, start, of_x, of_y, total, chi)
         return statistic, freedom
 
