@@ -41,7 +41,7 @@ def make_edge_features(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def read(part: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Features and labels of the pictures of a part."""
-    shapes = archive[f"shapes_{part}"][: int(os.environ.get("BESAG_PICTURES", 200))]
+    shapes = archive[f"shapes_{part}"][: int(os.environ.get("BESAG_PICTURES", "200"))]
     cuts = np.cumsum(shapes.prod(axis=1))
     colours = np.split((archive[f"X_{part}"] > 0) @ [1, 2, 4], cuts)
     pairs = zip(colours, np.split(archive[f"Y_{part}"].astype(int), cuts), shapes, strict=False)

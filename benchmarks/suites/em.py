@@ -93,7 +93,7 @@ def _number(model: Any, child: str) -> int:
 
 def pyagrum_job(name: str, n_rows: int) -> Job:
     """BNLearner with EM; it has read the rows, from a file, before."""
-    import pyagrum as gum  # type: ignore[import-not-found]
+    import pyagrum as gum
 
     network, codes = read(name), sample(read(name), n_rows)
     with uncompressed(name) as path:

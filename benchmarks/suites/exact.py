@@ -118,7 +118,7 @@ def map_energy(answer: Any) -> dict[str, float]:
 
 def pyagrum_network(name: str) -> Any:
     """The network as pyAgrum reads it."""
-    import pyagrum  # type: ignore[import-not-found]
+    import pyagrum
 
     pyagrum.setNumberOfThreads(1)
     with uncompressed(name) as path:
@@ -148,8 +148,8 @@ def pyagrum_job(name: str, observed: bool, contestant: str) -> Job:
 
 def pgmpy_elimination(name: str) -> tuple[Any, Callable[[str, Any], Array]]:
     """pgmpy's variable elimination on a network, and its answer about a variable as an array in file order."""
-    from pgmpy.inference import VariableElimination  # type: ignore[import-not-found]
-    from pgmpy.readwrite import BIFReader  # type: ignore[import-not-found]
+    from pgmpy.inference import VariableElimination
+    from pgmpy.readwrite import BIFReader
 
     network = read(name)
     states = dict(zip(network.names, network.states, strict=True))
@@ -191,7 +191,7 @@ def mbi_job(name: str, observed: bool) -> Job:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    import mbi  # type: ignore[import-not-found]
+    import mbi
 
     network = read(name)
     domain = mbi.Domain(network.names, [len(states) for states in network.states])
@@ -214,8 +214,8 @@ def mbi_job(name: str, observed: bool) -> Job:
 
 def pygms_job(name: str, observed: bool) -> Job:
     """The junction tree of pygms on a min-fill order; scopes in ascending order, as its factors want them."""
-    import pygms  # type: ignore[import-not-found]
-    from pygms.wmb import JTree  # type: ignore[import-not-found]
+    import pygms
+    from pygms.wmb import JTree
 
     network = read(name)
     variables = [pygms.Var(v, len(states)) for v, states in enumerate(network.states)]

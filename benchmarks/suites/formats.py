@@ -86,7 +86,7 @@ def besag_write(name: str, suffix: str) -> Job:
 
 def pyagrum_read(name: str) -> Job:
     """pyAgrum's reader in C++."""
-    import pyagrum  # type: ignore[import-not-found]
+    import pyagrum
 
     pyagrum.setNumberOfThreads(1)
     path, network = plain(name), read(name)
@@ -99,7 +99,7 @@ def pyagrum_read(name: str) -> Job:
 
 def pgmpy_read(name: str) -> Job:
     """pgmpy's reader."""
-    from pgmpy.readwrite import BIFReader  # type: ignore[import-not-found]
+    from pgmpy.readwrite import BIFReader
 
     path, network = plain(name), read(name)
 

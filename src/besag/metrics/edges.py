@@ -79,5 +79,5 @@ def read_graph(given: Any) -> PDAG:
         matrix = np.zeros((len(given.variables),) * 2, np.bool_)
         for child, parents in enumerate(parents_of(given)):
             matrix[parents, child] = True
-        return PDAG(tuple(given.variables.names), matrix)
+        return PDAG(tuple(variable.name for variable in given.variables), matrix)
     return PDAG.from_edges(given) if isinstance(given, list | tuple) else PDAG.from_networkx(given)

@@ -1,16 +1,20 @@
 """Marginal loss: values from marginals, gradients against finite differences, converged and truncated."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
 from besag.arrays import Array, IntArray
-from tests.learn.losses.test_likelihood import differences
+from besag.errors import ApproximationWarning, CapabilityError, EvidenceError
+from tests.learn.losses.test_likelihood import differences, instances, model_of
 from tests.learn.losses.test_surrogates import drawn_rows
+from tests.routes import Forced
 from tests.strategies import examples, generators, models
 
 EXACT = ("marginal_loss[engine=tree]", "marginal_loss[engine=junction_tree]", "marginal_loss[engine=brute]")

@@ -75,6 +75,6 @@ def _part(run: JunctionRun, rows: IntArray) -> JunctionRun:
 def _entries(run: JunctionRun, want: frozenset[Want]) -> float:
     """Table entries of a tree; inf where none was found."""
     try:
-        return run.drawn(want)[1].total
+        return run.draw_up(want)[1].total
     except TooLargeError:
         return np.inf

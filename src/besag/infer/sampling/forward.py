@@ -55,7 +55,7 @@ def _families(problem: Problem) -> tuple[AnyArray, ...]:
     sizes = np.diff(factors.state_offsets)
     n_parents = np.zeros(len(sizes), np.int64)
     parents: list[IntArray] = [np.zeros(0, np.int64)] * len(sizes)
-    strides, tables = list(parents), list[Array](parents)
+    strides, tables = list(parents), [np.zeros(0)] * len(sizes)
     for f, v in enumerate(children.tolist()):
         scope = factors.scope_variables[factors.scope_offsets[f] : factors.scope_offsets[f + 1]]
         table = problem.table(f)

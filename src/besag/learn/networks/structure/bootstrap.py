@@ -67,10 +67,11 @@ class EdgeStrengths:
         """
         least, matrix = self.threshold if threshold is None else threshold, np.zeros(self.strength.shape, np.bool_)
         number = {name: v for v, name in enumerate(self.names)}
-        for row in self.to_frame().itertuples(index=False):
-            i, j = number[row.source], number[row.target]
+        edges = self.to_frame()
+        for source, target in zip(edges["source"], edges["target"], strict=True):
+            i, j = number[source], number[target]
             if self.strength[i, j] >= least:
-                matrix[i, j], matrix[j, i] = True, row.direction < CLEAR
+                matrix[i, j], matrix[j, i] = True, self.direction[i, j] < CLEAR
                 if order_of(matrix & ~matrix.T) is None:
                     matrix[i, j] = matrix[j, i] = False
         return PDAG(self.names, apply_rules(matrix))

@@ -102,8 +102,8 @@ def tree(task: Task, members: list[int], above: tuple[int, ...], root: str | Non
         may[:, j] &= limits.has_room(child, above)[members]
     must = limits.required[np.ix_(members, members)]
     if (must.sum(axis=0) > 1).any():
-        child = task.names[members[int(must.sum(axis=0).argmax())]]
-        raise ModelError(f"in a tree a variable has one parent, and {child!r} has several required ones")
+        crowded = task.names[members[int(must.sum(axis=0).argmax())]]
+        raise ModelError(f"in a tree a variable has one parent, and {crowded!r} has several required ones")
     first = 0 if root is None else [task.names[v] for v in members].index(_known_root(task, members, root))
     off = ~np.eye(len(members), dtype=np.bool_)
     if (may | ~off).all() and not must.any():
@@ -199,15 +199,14 @@ def _edmonds(worth: Array) -> list[int]:
     cycle = _cycle_of(parents.tolist())
     if not cycle:
         return [int(p) for p in parents]
-    inside = np.zeros(n, np.bool_)
-    inside[cycle] = True
-    outer = np.flatnonzero(~inside)
-    kept = worth[parents[cycle], cycle]
-    into = worth[np.ix_(outer, cycle)] - kept[None, :]  # what entering the cycle changes
+    inner = np.array(cycle)
+    outer = np.setdiff1d(np.arange(n), inner)
+    kept = worth[parents[inner], inner]
+    into = worth[np.ix_(outer, inner)] - kept[None, :]  # what entering the cycle changes
     small = np.full((len(outer) + 1, len(outer) + 1), -np.inf)
     small[:-1, :-1] = worth[np.ix_(outer, outer)]
     small[:-1, -1] = into.max(axis=1, initial=-np.inf) + kept.min()
-    small[-1, :-1] = worth[np.ix_(cycle, outer)].max(axis=0)
+    small[-1, :-1] = worth[np.ix_(inner, outer)].max(axis=0)
     above = _edmonds(small)
     for i, p in enumerate(above[:-1]):
         v = int(outer[i])

@@ -92,8 +92,9 @@ class Optimum:
             v = int(self.last[subset])
             subset ^= 1 << v
             must = int(self.linked[v]) & subset
-            able = (p for p in self.sets[v] if not _bits(p) & ~subset and not must & ~_bits(p))
-            out[v] = list(max(able, key=lambda p: self.sets[v][p]))
+            scores = {p: score for p, score in self.sets[v].items() if not _bits(p) & ~subset and not must & ~_bits(p)}
+            chosen = max(scores, key=scores.__getitem__)
+            out[v] = list(chosen)
         return out
 
     def _refuse_none(self) -> None:
@@ -117,7 +118,7 @@ class Optimum:
 
     def _grown(self, child: int, base: tuple[int, ...], others: list[int]) -> ParentSets:
         kept: ParentSets = {base: self.task.scores.of(child, base)}
-        level = {(): kept[base]}  # of each set beyond base: the best score of it and its subsets
+        level: ParentSets = {(): kept[base]}  # of each set beyond base: the best score of it and its subsets
         while level:
             larger: ParentSets = {}
             for added, candidates in self._candidates(child, base, level, others):

@@ -92,7 +92,7 @@ def select_neighbourhoods(
     columns = read_columns(codes, sizes, known)
     given = check_weights(weights, columns.shape[1])
     rows, found = np.unique(columns.T, axis=0, return_inverse=True)
-    fit = Regressions(rows, sizes, np.bincount(found.reshape(-1), given), tolerance, gamma)
+    fit = Regressions(rows, sizes, np.bincount(found.reshape(-1), given).astype(float), tolerance, gamma)
     path = fit.path(strengths)
     clock, norms, ebic = Clock(time_limit), list[Array](), list[float]()
 
@@ -179,9 +179,10 @@ class Regressions:
     def ebic(self, clock: Clock) -> float:
         """The extended BIC of the blocks that are there."""
         there = self.norms() > 0
-        value, _ = self.value_and_slope(*self._minimum(0.0, 1.0 * there, clock))
+        value, _ = self.value_and_slope(*self._minimum(0.0, there.astype(float), clock))
         freedom = float((self.scale**2)[there].sum())
-        return -2 * self.total * value + freedom * (np.log(self.total) + 4 * self.gamma * np.log(len(self.sizes)))
+        each = float(np.log(self.total) + 4 * self.gamma * np.log(len(self.sizes)))
+        return -2 * self.total * value + freedom * each
 
     def _norms_of(self, blocks: Array) -> Array:
         squares = np.add.reduceat(np.add.reduceat(blocks**2, self.starts, axis=0), self.starts, axis=1)
