@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from besag.estimators.networks.bayesian import BayesianNetwork as BayesianNetwork
     from besag.estimators.networks.classifier import BayesianNetworkClassifier as BayesianNetworkClassifier
     from besag.estimators.networks.markov import MarkovNetwork as MarkovNetwork
+    from besag.estimators.rbm.estimator import RBM as RBM
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
     from besag.graph.graph import Graph as Graph
@@ -71,6 +72,7 @@ _WHERE = {
     "MultiLabelCRF": "estimators.multi_label_crf",
     "Pattern": "model.pattern",
     "Problem": "graph.problem",
+    "RBM": "estimators.rbm.estimator",
     "Result": "infer.result",
     "StructuredData": "data.structured",
     "Template": "model.template",

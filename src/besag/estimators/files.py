@@ -35,6 +35,7 @@ STORED = {
     "GridCRF": "besag.estimators.grid_crf",
     "MarkovNetwork": "besag.estimators.networks.markov",
     "MultiLabelCRF": "besag.estimators.multi_label_crf",
+    "RBM": "besag.estimators.rbm.estimator",
 }
 
 

@@ -8,12 +8,16 @@ Literals are float32 on purpose: one float64 among them would make all arithmeti
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 
 from besag.arrays import AnyArray
 from besag.kernels.compile import inlined
 
-BITS_24, BITS_32 = 2**24 - 1, 2**32 - 1
+Single: TypeAlias = Any  # a float32
+
+BITS_32 = 2**32 - 1
 GOLDEN, FIRST, SECOND, THIRD = 0x9E3779B9, 0x7FEB352D, 0x846CA68B, 0x2C1B3C6D
 UNIT = np.float32(2.0**-24)
 LOWEST, SHARE = np.float32(-60.0), np.float32(1.0 / 128.0)
@@ -22,7 +26,7 @@ C2, C3, C4, C5, C6, C7 = (np.float32(1.0 / c) for c in (2, 6, 24, 120, 720, 5040
 
 
 @inlined
-def exp_single(x: float) -> float:
+def exp_single(x: Single) -> Single:
     """exp(x) for x <= 0, float32, and exp(-60) below that."""
     t = max(x, LOWEST) * SHARE
     e = ONE + t * (ONE + t * (C2 + t * (C3 + t * (C4 + t * (C5 + t * (C6 + t * C7))))))
@@ -32,7 +36,7 @@ def exp_single(x: float) -> float:
 
 
 @inlined
-def chance(x: float) -> float:
+def chance(x: Single) -> Single:
     """1 / (1 + exp(-x)), float32."""
     e = exp_single(-abs(x))
     q = ONE / (ONE + e)
@@ -40,7 +44,7 @@ def chance(x: float) -> float:
 
 
 @inlined
-def uniform_single(low: int, high: int, i: int) -> float:
+def uniform_single(low: int, high: int, i: int) -> Single:
     """Number i of the stream (low, high), float32 on [0, 1)."""
     word = (low + GOLDEN * (i + 1)) & BITS_32
     word = ((word ^ (word >> 16)) * FIRST) & BITS_32
@@ -50,7 +54,7 @@ def uniform_single(low: int, high: int, i: int) -> float:
 
 
 @inlined
-def raise_chances(n: int, shares: AnyArray, scale: float, x: AnyArray) -> None:
+def raise_chances(n: int, shares: AnyArray, scale: Single, x: AnyArray) -> None:
     """x = chance(scale x + shares), n of them."""
     for i in range(n):
         x[i] = chance(scale * x[i] + shares[i])

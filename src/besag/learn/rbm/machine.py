@@ -8,7 +8,9 @@ layer the units, or variables, of the other are independent,
     p(h_j = 1 | v) = 1 / (1 + exp(-(c + v W)_j))
     p(v_s = 1 | h) = 1 / (1 + exp(-(b + W h)_s)), or for the units of one variable their softmax,
 
-and the hidden layer is summed out in closed form: F(v) = -<b, v> - sum_j log(1 + exp(c + v W)_j), p(v) = exp(-F(v)) / Z.
+and the hidden layer is summed out in closed form, p(v) = exp(-F(v)) / Z,
+
+    F(v) = -<b, v> - sum over j of log(1 + exp(c + v W)_j)
 
 Arrays are float32 as they are learnt; what is summed over many units is float64.
 """
@@ -101,6 +103,13 @@ class Machine(Rebuilt):
             draw_hidden(self.hidden, key, 2 * sweep, hidden)
             np.matmul(hidden, self.weights.T, out=units)
             draw_visible(self.visible, self.offsets, self.is_binary, key, 2 * sweep + 1, units)
+        return units
+
+    def draw_visible(self, hidden: AnyArray, rng: np.random.Generator) -> AnyArray:
+        """(N, S): visible units given hidden ones (N, H)."""
+        units = np.ascontiguousarray(hidden @ self.weights.T)
+        kernel = compiled(make_draw_visible)
+        kernel(self.visible, self.offsets, self.is_binary, int(rng.integers(2**62)), 0, units)
         return units
 
     def starts(self, n: int, rng: np.random.Generator) -> AnyArray:

@@ -167,5 +167,3 @@ def from_weights(logs: Array, confidence: float) -> LogPartition:
     error = float(w.std(ddof=1) / w.mean() / math.sqrt(len(w)))
     half = float(t.ppf(0.5 + confidence / 2.0, len(w) - 1)) * error
     return LogPartition.sampled(float(top + np.log(w.mean())), error, half, confidence)
-
-

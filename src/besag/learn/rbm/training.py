@@ -12,13 +12,14 @@ draws on the seed and the number of the update, so that a fit that goes on is th
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, freeze
+from besag.arrays import AnyArray, IntArray, freeze
 from besag.errors import ModelError, NumericalError
 from besag.infer.iterate import Clock
 from besag.kernels.compile import compiled
@@ -35,7 +36,7 @@ PARTS = ("weights", "visible", "hidden")
 
 
 @dataclass(frozen=True, slots=True)
-class Descent:
+class UpdateOptions:
     """How to move: everything but the data. n_chains: of persistent ones, 0 where they begin at the data."""
 
     k: int
@@ -52,7 +53,7 @@ class Descent:
 
 def read_objective(text: Any, batch_size: int) -> tuple[int, int]:
     """k and the number of persistent chains of an objective by name."""
-    options = OBJECTIVES.read(text)
+    options = OBJECTIVES.read(text, n_chains=batch_size)
     if isinstance(options, PCDOptions):
         return options.k, options.n_chains
     if isinstance(options, ContrastiveDivergenceOptions):
@@ -70,20 +71,21 @@ def first_machine(units: AnyArray, offsets: IntArray, is_binary: bool, n_hidden:
     return Machine(weights.astype(np.float32), base, np.zeros(n_hidden), base, offsets, is_binary)
 
 
-class Training:
+class Trainer:
     """A machine on its way: its arrays are changed in place.
 
     velocities: of the parts, (0, 0) of weights without momentum. chains (C, H): hidden units. n_updates: so far.
     """
 
-    def __init__(self, machine: Machine, descent: Descent) -> None:
-        self.descent, self.offsets, self.is_binary, self.base = descent, machine.offsets, machine.is_binary, machine.base
+    def __init__(self, machine: Machine, descent: UpdateOptions) -> None:
+        self.descent, self.base = descent, machine.base
+        self.offsets, self.is_binary = machine.offsets, machine.is_binary
         self.parts = {name: np.array(getattr(machine, name)) for name in PARTS}
         moving = descent.momentum > 0
         self.velocities = {
             name: np.zeros_like(part if moving or part.ndim == 1 else part[:, :0]) for name, part in self.parts.items()
         }
-        self.counts = np.zeros(1, np.int64)
+        self.counts, self.last_rate = np.zeros(1, np.int64), math.nan
         odds = np.random.default_rng([descent.seed, 1]).random((descent.n_chains, machine.n_hidden))
         self.chains = (odds < 0.5).astype(np.float32)
 
@@ -98,14 +100,25 @@ class Training:
         parts = {name: part.copy() for name, part in self.parts.items()}
         return Machine(**parts, base=self.base, offsets=self.offsets, is_binary=self.is_binary)
 
+    @property
+    def rate(self) -> float:
+        """The learning rate of the last update."""
+        return float(self.last_rate)
+
     def n_batches(self, n: int) -> int:
         """Of an epoch of n rows."""
         return -(-n // self.descent.batch_size)
 
+    def one_epoch(self, units: AnyArray, clock: Clock) -> None:
+        """All updates of an epoch of these rows, which need not be as many as before."""
+        self._epoch(units, self.n_updates, 0, clock)
+
     def epoch(self, units: AnyArray, clock: Clock) -> bool:
         """The updates that are left of this epoch; False where the time ended before."""
+        return self._epoch(units, *divmod(self.n_updates, self.n_batches(len(units))), clock)
+
+    def _epoch(self, units: AnyArray, number: int, done: int, clock: Clock) -> bool:
         options, n = self.descent, self.n_batches(len(units))
-        number, done = divmod(self.n_updates, n)
         order = np.random.default_rng([options.seed, 2, number]).permutation(len(units))
         rates = freeze(self._rates(number, n))
         call, slab = self._call(freeze(units), freeze(order), rates), 1
@@ -115,7 +128,7 @@ class Training:
             call(done, stop)
             self._check_finite()
             slab = max(1, int(slab * min(2.0, AT_ONCE / max(time.perf_counter() - began, 1e-9))))
-            done = stop
+            done, self.last_rate = stop, float(rates[stop - 1])
             if clock.left <= 0:
                 return done == n
         return True
@@ -149,7 +162,7 @@ class Training:
 
     def _check_finite(self) -> None:
         """NumericalError where steps were so long that the numbers have left all bounds."""
-        if not all(np.isfinite(self.parts[name]).all() for name in PARTS[1:]):
+        if not all(np.isfinite(self.parts[name]).all() for name in PARTS):
             raise NumericalError(
                 f"the parameters are not finite any more after {self.n_updates} updates: take a learning_rate below "
                 f"{self.descent.learning_rate:g}"
@@ -169,5 +182,3 @@ class Training:
                     f"the checkpoint is of another fit: its {name} has shape {found.shape}, expected {array.shape}"
                 )
             array[...] = found
-
-

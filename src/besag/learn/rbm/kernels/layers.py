@@ -14,7 +14,7 @@ import numpy as np
 from besag.arrays import AnyArray, IntArray
 from besag.kernels.compile import inlined
 from besag.kernels.random import stream
-from besag.kernels.single import ONE, ZERO, draw_states, draw_units, raise_chances
+from besag.kernels.single import ONE, ZERO, Single, draw_states, draw_units, raise_chances
 
 
 @inlined
@@ -34,9 +34,7 @@ def draw_layer(is_binary: bool, shares: AnyArray, offsets: IntArray, key: int, c
 def make_draw_visible() -> Callable[..., None]:
     """Kernel: see `draw_layer`."""
 
-    def draw_visible(
-        shares: AnyArray, offsets: IntArray, is_binary: bool, key: int, count: int, x: AnyArray
-    ) -> None:
+    def draw_visible(shares: AnyArray, offsets: IntArray, is_binary: bool, key: int, count: int, x: AnyArray) -> None:
         draw_layer(is_binary, shares, offsets, key, count, x)
 
     return draw_visible
@@ -55,7 +53,7 @@ def make_draw_hidden() -> Callable[..., None]:
 
 
 @inlined
-def move(rate: float, momentum: float, gradient: AnyArray, velocity: AnyArray, x: AnyArray) -> None:
+def move(rate: Single, momentum: Single, gradient: AnyArray, velocity: AnyArray, x: AnyArray) -> None:
     """x += velocity := momentum velocity + rate gradient."""
     for i in range(len(x)):
         velocity[i] = momentum * velocity[i] + rate * gradient[i]
@@ -64,7 +62,7 @@ def move(rate: float, momentum: float, gradient: AnyArray, velocity: AnyArray, x
 
 @inlined
 def move_weights(
-    rate: float, momentum: float, decay: float, gradient: AnyArray, velocity: AnyArray, x: AnyArray
+    rate: Single, momentum: Single, decay: Single, gradient: AnyArray, velocity: AnyArray, x: AnyArray
 ) -> None:
     """The same for a row of weights, which decay; without momentum there is no velocity."""
     if momentum == ZERO:
@@ -77,7 +75,7 @@ def move_weights(
 
 
 @inlined
-def sum_rows_scaled(x: AnyArray, n_data: int, of_data: float, of_chains: float, out: AnyArray) -> None:
+def sum_rows_scaled(x: AnyArray, n_data: int, of_data: Single, of_chains: Single, out: AnyArray) -> None:
     """out = the sum of rows of data times of_data, and of chains times of_chains."""
     for s in range(len(out)):
         out[s] = ZERO

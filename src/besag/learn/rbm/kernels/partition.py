@@ -35,7 +35,9 @@ def add_pairs(n: int, shift: float, odds: Array, total: Array, product: Array) -
 
 
 @inlined
-def add_states(n: int, start: int, stop: int, shifts: Array, odds: Array, top: Array, room: Array, total: Array) -> None:
+def add_states(
+    n: int, start: int, stop: int, shifts: Array, odds: Array, top: Array, room: Array, total: Array
+) -> None:
     """total += log of the sum over the units [start, stop) of exp(shift + odds), n of them; top and room (n,)."""
     for i in range(n):
         top[i] = shifts[start] + odds[start, i]
