@@ -64,6 +64,11 @@ class Counter:
             self._kept.popitem(last=False)
         return found
 
+    def first_rows(self, variables: Sequence[int]) -> float:
+        """The sum over configurations of their weights, each at most 1: how many there are, of rows that weigh 1."""
+        ids, n = self.configurations(variables)
+        return float(np.minimum(np.bincount(ids, self.weights), 1.0).sum()) if len(self.weights) else float(n)
+
     def _join(self, key: tuple[int, ...]) -> tuple[AnyArray, int]:
         if not key:
             return np.zeros(self.n_rows, np.uint32), 1
@@ -80,14 +85,14 @@ class Counter:
         values, size = np.empty(len(candidates)), 2 * n_ids * k * widest
         threads = min(self.n_threads, max(1, self.n_rows * len(candidates) // CHUNK_ROWS))
         self._refuse(8 * size * threads, child, parents)
-        run = compiled(make_additions)
+        run, most_cells = compiled(make_additions), MOST_CELLS if len(self._marks) else 0
 
         def count(chunk: int) -> None:
             part = slice(len(candidates) * chunk // threads, len(candidates) * (chunk + 1) // threads)
             given = pseudocounts[part] if len(pseudocounts) else pseudocounts
             table = self._table(size)
             data = (self.codes, candidates[part], self.cardinalities, self.weights, self._marks, self._first)
-            run(base, n_ids, k, *data, MOST_CELLS, self._logs, given, table, values[part])
+            run(base, n_ids, k, *data, most_cells, self._logs, given, table, values[part])
 
         run_chunks(count, threads, threads)
         return values
