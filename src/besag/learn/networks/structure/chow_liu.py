@@ -115,8 +115,8 @@ def tree(task: Task, members: list[int], above: tuple[int, ...], root: str | Non
         joined = {frozenset((v, p)) for v, p in enumerate(parents)}
         left_out = [(i, j) for i, j in np.argwhere(np.triu(must)).tolist() if {i, j} not in joined]
         if left_out:
-            i, j = (task.names[members[v]] for v in left_out[0])
-            raise ModelError(f"no tree within the constraints has all edges that must be there; drop {i} - {j}")
+            pair = " - ".join(task.names[members[v]] for v in left_out[0])
+            raise ModelError(f"no tree within the constraints has all edges that must be there; drop {pair}")
     for child, parent in enumerate(parents):
         if parent >= 0:
             matrix[members[parent], members[child]] = True
