@@ -25,8 +25,6 @@ from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.scores import FamilyScores
 from besag.learn.networks.structure.task import Outcome, Task
 
-ROWS = 4096  # at a time
-
 
 @dataclass(frozen=True)
 class ChowLiu:
@@ -145,16 +143,13 @@ def pair_informations(task: Task, members: list[int], above: tuple[int, ...]) ->
 
 
 def smoothed_informations(counter: Counter, pseudocount: float, look: Look = no_look) -> Array:
-    """I(x; y) of all pairs (V, V) from tables with a pseudocount in each cell: products of one-hot columns (N, S)."""
-    sizes = counter.cardinalities
-    starts, of_state = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
-    states = np.arange(len(of_state)) - starts[of_state]
-    joint = np.full((len(states),) * 2, float(pseudocount))
-    for begin in range(0, counter.n_rows, ROWS):
+    """I(x; y) of all pairs (V, V) from tables with a pseudocount in each cell, joint (S, S) of the states of all."""
+    sizes, everybody = counter.cardinalities, np.arange(counter.n_variables)
+    starts, rows = np.cumsum(sizes) - sizes, list[Array]()
+    for v in range(counter.n_variables):
         look()
-        hot = (counter.codes[of_state, begin : begin + ROWS] == states[:, None]).astype(np.float64)
-        weights = counter.weights[begin : begin + ROWS] if len(counter.weights) else 1.0
-        joint += (hot * weights) @ hot.T
+        rows.append(counter.pairs(v, everybody) + pseudocount)
+    joint = np.concatenate(rows)
     margins = np.add.reduceat(joint, starts, axis=1)  # (S, V): of the states of one, beside each other one
     totals = np.add.reduceat(margins, starts, axis=0)
     within = np.add.reduceat(np.add.reduceat(_xlogx(joint), starts, axis=0), starts, axis=1)

@@ -20,7 +20,7 @@ from besag.errors import TooLargeError
 from besag.infer.memory import default_memory_limit
 from besag.kernels.compile import compiled
 from besag.kernels.threads import available_threads, run_chunks
-from besag.learn.networks.structure.kernels.families import make_additions, make_join
+from besag.learn.networks.structure.kernels.families import make_additions, make_join, make_pairs
 from besag.learn.networks.structure.kernels.independence import make_independence
 
 KEPT_BYTES = 2**28  # of numbered configurations, where nobody says
@@ -96,6 +96,15 @@ class Counter:
 
         run_chunks(count, threads, threads)
         return values
+
+    def pairs(self, x: int, others: IntArray) -> Array:
+        """The counts (K, S) of the states of a variable beside those of others, S the sum of their cardinalities."""
+        base, _, k = self._base(x, ())
+        sizes = self.cardinalities[others]
+        counts = np.empty((k, int(sizes.sum())))
+        data = (self.codes, others, self.cardinalities, self.weights, self._marks, self._first)
+        compiled(make_pairs)(base, k, *data, self._table(2 * k * int(sizes.max(initial=1))), counts)
+        return counts
 
     def test(self, x: int, y: int, given: Sequence[int], chi: bool) -> tuple[float, int]:
         """(statistic, adjusted degrees of freedom) of x and y given others: G^2, or chi^2."""

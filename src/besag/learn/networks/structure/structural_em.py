@@ -25,8 +25,11 @@ from besag.learn.networks.structure.task import Outcome, Task
 from besag.model.bayes import from_parents
 from besag.model.model import Model
 from besag.model.variable import Variables, number_states
+from besag.query.run import Options
+from besag.query.verbs import draw
 
 EXTRA = 0.5  # added to each count of a CPT
+ROWS = 4096  # completed between two looks at the clock
 
 
 @dataclass(frozen=True)
@@ -89,20 +92,22 @@ class Completion:
 
     def completed(self, model: Model, m: int) -> Counter:
         """By m draws given the other cells of their rows."""
-        from besag.query.verbs import draw
-
         self.turn += 1
-        seed = int(np.random.default_rng([self.seed, self.turn]).integers(2**31))
-        torn = self.holes.any(axis=0)
+        torn, drawn = self.holes.any(axis=0), list[IntArray]()
         rows = np.where(self.holes, -1, self.codes.astype(np.int64))[:, torn].T
-        samples = draw(model, m, Evidence(rows), {"seed": seed, "n_threads": self.counter.n_threads}).samples
-        drawn = samples.reshape(-1, len(self.sizes)).T.astype(self.codes.dtype)
+        for start in range(0, len(rows), ROWS):
+            self.clock.look()
+            seed = int(np.random.default_rng([self.seed, self.turn, start]).integers(2**31))
+            options: Options = {"seed": seed, "n_threads": self.counter.n_threads}
+            samples = draw(model, m, Evidence(rows[start : start + ROWS]), options).samples
+            drawn.append(samples.reshape(-1, len(self.sizes)).T.astype(self.codes.dtype))
         weights = np.concatenate([self.weights[~torn], np.repeat(self.weights[torn] / m, m)])
-        return self._counter(np.concatenate([self.codes[:, ~torn], drawn], axis=1), weights)
+        return self._counter(np.concatenate([self.codes[:, ~torn], *drawn], axis=1), weights)
 
     def _counter(self, codes: IntArray, weights: Array) -> Counter:
-        limits = {"memory_limit": self.counter.memory_limit, "n_threads": self.counter.n_threads}
-        return Counter(np.ascontiguousarray(codes), self.sizes, weights, **limits)
+        own = self.counter
+        codes = np.ascontiguousarray(codes)
+        return Counter(codes, self.sizes, weights, memory_limit=own.memory_limit, n_threads=own.n_threads)
 
 
 def network(task: Task, dag: PDAG) -> Model:
