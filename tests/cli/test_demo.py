@@ -68,8 +68,10 @@ def test_an_error_of_the_library_is_one_line(
         ([], "the following arguments are required: COMMAND (see besag --help)"),
         (
             ["demos"],
-            "expected infer, info, convert, diff, fit, predict or demo, got 'demos'; did you mean 'demo'? "
-            "(see besag --help)",
+            (
+                "expected infer, info, convert, diff, fit, predict or demo, got 'demos'; did you mean 'demo'? "
+                "(see besag --help)"
+            ),
         ),
         (["demo", "--nonsense"], "unexpected argument '--nonsense' (see besag demo --help)"),
         (["demo", "--oot=x"], "unexpected argument '--oot=x'; did you mean '--out'? (see besag demo --help)"),
