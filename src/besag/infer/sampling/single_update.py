@@ -4,9 +4,9 @@ A step draws one variable of each chain, selected evenly among those that the ev
 state, by each chain for itself. What is added up at each step is, of every variable, the conditional that its state
 was last drawn from: which variable is selected does not depend on any state, so the mean is that of the labellings
 themselves, with less noise. Until it is selected a variable counts with the state that it began in. A chain's score is
-the sum of the last log-weights of its variables. They are rounded to multiples of GRID, so that steps back and forth add
-up to exactly what was there: diagnostics rank scores, and would take the drift of rounding errors for a chain that
-never settles.
+the sum of the last log-weights of its variables. They are rounded to multiples of GRID, so that steps back and forth
+add up to exactly what was there: diagnostics rank scores, and would take the drift of rounding errors for a chain
+that never settles.
 
     R rows, C chains, U = R C; V variables, S states
 """
