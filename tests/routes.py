@@ -269,6 +269,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.junction.outlook": "HOPELESS LINK_BYTES",
     "infer.sampling.means": "BATCHES LEAST_BATCHES",
     "infer.sampling.single_site": "CERTAIN",
+    "infer.sampling.single_update": "GRID",
     "infer.prepared": "LARGEST_SINGLE SMALL_TABLE",
     "infer.trees.engine": "PLAN_OF_FACTOR PLAN_OF_VARIABLE WORK_OF_PAIRS WORK_OF_STATE WORK_OF_VARIABLE",
     "infer.trw.engine": "INNER_TOLERANCE ROUNDING SECONDS_A_LINK SECONDS_A_STATE",
