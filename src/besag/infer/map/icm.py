@@ -79,7 +79,7 @@ class ICM:
         """The labelling where no flip is left that lowers the energy."""
         began = time.perf_counter()
         check_wants(self, want)
-        process = Descent(self, problem, warm, rng, 1 if "trace" in want else AT_ONCE)
+        process = Flipping(self, problem, warm, rng, 1 if "trace" in want else AT_ONCE)
         return iterate("icm", process, want, self.limits(time_limit), began, on_step)
 
     def steps(
@@ -92,11 +92,11 @@ class ICM:
     ) -> Iterator[Result]:
         """A Result for each flip, or each sweep."""
         began = time.perf_counter()
-        process = Descent(self, problem, warm, rng, 1)
+        process = Flipping(self, problem, warm, rng, 1)
         return each_step("icm", process, frozenset({"map"}), self.limits(time_limit), began)
 
 
-class Descent:
+class Flipping:
     """Flips on one problem: a Process. at_once: flips of each row in a step."""
 
     def __init__(
