@@ -29,7 +29,7 @@ from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
 from besag.infer.map.kernels.descent import Flips, make_gains, make_greedy, make_sweep
 from besag.infer.map.labellings import BestLabellings
-from besag.infer.map.places import Landscape
+from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
 
@@ -134,12 +134,12 @@ class Flipping:
 
     def _sweep(self, row: int) -> tuple[int, bool]:
         kernel = kernel_of(make_sweep, compile=self.landscape.setting.goes_on())
-        changed = kernel(self.landscape.factors, self.landscape.places, self.landscape.base(row), self.codes[row])
+        changed = kernel(self.landscape.factors, self.landscape.axes, self.landscape.base(row), self.codes[row])
         return changed, changed > 0
 
     def _flip(self, row: int) -> tuple[int, bool]:
         landscape, compile = self.landscape, self.landscape.setting.goes_on()
-        given = (landscape.factors, landscape.places, landscape.base(row))
+        given = (landscape.factors, landscape.axes, landscape.base(row))
         flips = self.flips[row]
         if flips is None:
             flips = self.flips[row] = no_flips(landscape.graph.n_variables)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import Array, IntArray
-from besag.infer.map.places import Landscape
+from besag.infer.map.landscape import Landscape
 from besag.infer.result import Diagnostics, Result
 
 

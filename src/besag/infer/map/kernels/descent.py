@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from besag.arrays import Array, IntArray
-from besag.infer.map.kernels.scores import Places, best_other, score_states
+from besag.infer.map.kernels.scores import Axes, best_other, score_states
 from besag.kernels.compile import inlined
 from besag.kernels.factors import Factors
 
@@ -101,11 +101,11 @@ def wait(flips: Flips, v: int) -> None:
 def make_gains() -> Callable[..., None]:
     """Kernel: the best flip of every variable, and the heap, which is empty before."""
 
-    def gains(factors: Factors, places: Places, base: Array, codes: IntArray, flips: Flips) -> None:
+    def gains(factors: Factors, axes: Axes, base: Array, codes: IntArray, flips: Flips) -> None:
         most = most_states(factors)
         score, zeros = np.empty(most), np.empty(most, np.int64)
         for v in range(len(codes)):
-            n = score_states(factors, places, v, base, codes, score, zeros)
+            n = score_states(factors, axes, v, base, codes, score, zeros)
             flips.targets[v], flips.reliefs[v], flips.gains[v] = best_other(n, codes[v], score, zeros)
             wait(flips, v)
 
@@ -115,9 +115,7 @@ def make_gains() -> Callable[..., None]:
 def make_greedy() -> Callable[..., tuple[int, bool]]:
     """Kernel: at most so many greedy flips; how many were made, and whether a flip is left that lowers the energy."""
 
-    def greedy(
-        factors: Factors, places: Places, base: Array, most: int, codes: IntArray, flips: Flips
-    ) -> tuple[int, bool]:
+    def greedy(factors: Factors, axes: Axes, base: Array, most: int, codes: IntArray, flips: Flips) -> tuple[int, bool]:
         n = most_states(factors)
         score, zeros = np.empty(n), np.empty(n, np.int64)
         seen = np.full(len(codes), -1, np.int64)
@@ -126,15 +124,15 @@ def make_greedy() -> Callable[..., tuple[int, bool]]:
                 return made, False
             v = flips.heap[0]
             codes[v] = flips.targets[v]
-            for j in range(places.first[v], places.first[v + 1] + 1):
-                f = places.owners[places.entries[j]] if j < places.first[v + 1] else -1
+            for j in range(axes.first[v], axes.first[v + 1] + 1):
+                f = axes.owners[axes.entries[j]] if j < axes.first[v + 1] else -1
                 start = factors.scope_offsets[f] if f >= 0 else 0
                 stop = factors.scope_offsets[f + 1] if f >= 0 else 1
                 for e in range(start, stop):
                     u = factors.scope_variables[e] if f >= 0 else v
                     if seen[u] != made:
                         seen[u] = made
-                        n = score_states(factors, places, u, base, codes, score, zeros)
+                        n = score_states(factors, axes, u, base, codes, score, zeros)
                         flips.targets[u], flips.reliefs[u], flips.gains[u] = best_other(n, codes[u], score, zeros)
                         wait(flips, u)
         return most, flips.size[0] > 0
@@ -145,11 +143,11 @@ def make_greedy() -> Callable[..., tuple[int, bool]]:
 def make_sweep() -> Callable[..., int]:
     """Kernel: each variable in turn takes its best state; how many changed."""
 
-    def sweep(factors: Factors, places: Places, base: Array, codes: IntArray) -> int:
+    def sweep(factors: Factors, axes: Axes, base: Array, codes: IntArray) -> int:
         most, changed = most_states(factors), 0
         score, zeros = np.empty(most), np.empty(most, np.int64)
         for v in range(len(codes)):
-            n = score_states(factors, places, v, base, codes, score, zeros)
+            n = score_states(factors, axes, v, base, codes, score, zeros)
             target, relief, gain = best_other(n, codes[v], score, zeros)
             if target >= 0 and improves(relief, gain):
                 codes[v] = target

@@ -5,7 +5,7 @@
 
 A labelling that meets fewer hard zeros is better whatever else it has, so that a search may begin where H is infinite.
 
-    Places      first (V + 1,), entries (M,): the scope entries of each variable, in factors of two or more variables
+    Axes      first (V + 1,), entries (M,): the scope entries of each variable, in factors of two or more variables
                 owners (E,): the factor of each entry; strides (E,): how far apart its states lie in the factor's table
 """
 
@@ -23,7 +23,7 @@ from besag.model.structured.kernels.rules import add_given
 ROUNDING = 1e-14  # of two scores, which makes no difference between them
 
 
-class Places(NamedTuple):
+class Axes(NamedTuple):
     """Where each variable is in the tables; see the module."""
 
     first: IntArray
@@ -32,10 +32,10 @@ class Places(NamedTuple):
     strides: IntArray
 
 
-def make_places() -> Callable[..., None]:
+def make_axes() -> Callable[..., None]:
     """Kernel: fills first (V + 1,), which is zeros, entries, owners and strides."""
 
-    def places(factors: Factors, first: IntArray, entries: IntArray, owners: IntArray, strides: IntArray) -> None:
+    def axes(factors: Factors, first: IntArray, entries: IntArray, owners: IntArray, strides: IntArray) -> None:
         state_offsets, scope_offsets = factors.state_offsets, factors.scope_offsets
         scope_variables = factors.scope_variables
         n_variables, n_factors = len(state_offsets) - 1, len(scope_offsets) - 1
@@ -60,12 +60,12 @@ def make_places() -> Callable[..., None]:
             first[v] = first[v + 1]
         first[n_variables] = len(entries)
 
-    return places
+    return axes
 
 
 @inlined
 def score_states(
-    factors: Factors, places: Places, v: int, base: Array, codes: IntArray, score: Array, zeros: IntArray
+    factors: Factors, axes: Axes, v: int, base: Array, codes: IntArray, score: Array, zeros: IntArray
 ) -> int:
     """score and zeros of each state of v; how many states there are."""
     state_offsets, values = factors.state_offsets, factors.log_potentials
@@ -76,9 +76,9 @@ def score_states(
         hard = value == -math.inf
         zeros[k] = 1 if hard else 0
         score[k] = 0.0 if hard else value
-    for j in range(places.first[v], places.first[v + 1]):
-        own = places.entries[j]
-        f = places.owners[own]
+    for j in range(axes.first[v], axes.first[v + 1]):
+        own = axes.entries[j]
+        f = axes.owners[own]
         start = factors.table_offsets[factors.table_of_factor[f]]
         if factors.kinds[f] != TABLE:
             e = factors.scope_offsets[f]
@@ -87,8 +87,8 @@ def score_states(
             continue
         for e in range(factors.scope_offsets[f], factors.scope_offsets[f + 1]):
             if e != own:
-                start += places.strides[e] * codes[factors.scope_variables[e]]
-        stride = places.strides[own]
+                start += axes.strides[e] * codes[factors.scope_variables[e]]
+        stride = axes.strides[own]
         for k in range(n):
             value = values[start + stride * k]
             if value == -math.inf:

@@ -12,7 +12,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
-from besag.infer.map.kernels.scores import Places, make_places
+from besag.infer.map.kernels.scores import Axes, make_axes
 from besag.infer.memory import refuse
 from besag.infer.prepared import KINDS, Prepared
 from besag.infer.result import Result
@@ -33,16 +33,16 @@ class Landscape:
         self.possible = np.array(setting.possible)
 
     @cached_property
-    def places(self) -> Places:
+    def axes(self) -> Axes:
         """Where each variable is in the tables; kept with the graph."""
-        return self.graph.plans.get("map.places", self._places)
+        return self.graph.plans.get("map.landscape", self._axes)
 
-    def _places(self) -> Places:
+    def _axes(self) -> Axes:
         n_entries, arities = len(self.graph.scope_variables), np.diff(self.graph.scope_offsets)
         sizes = (self.graph.n_variables + 1, int(arities[arities > 1].sum()), n_entries, n_entries)
         arrays = [np.zeros(size, np.int64) for size in sizes]
-        kernel_of(make_places, compile=self.setting.compile)(self.factors, *arrays)
-        return Places(*map(freeze, arrays))
+        kernel_of(make_axes, compile=self.setting.compile)(self.factors, *arrays)
+        return Axes(*map(freeze, arrays))
 
     def base(self, row: int) -> Array:
         """(S,): what unary factors and evidence say, -inf at states that are ruled out."""
