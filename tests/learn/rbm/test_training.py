@@ -10,7 +10,7 @@ from besag.arrays import AnyArray, Array
 from besag.errors import CapabilityError, ModelError
 from besag.infer.iterate import Clock
 from besag.learn.rbm.machine import Machine
-from besag.learn.rbm.training import UpdateOptions, Trainer, first_machine, read_objective
+from besag.learn.rbm.training import Trainer, UpdateOptions, first_machine, read_objective
 from tests.learn.rbm.conftest import all_hidden, all_rows, joint, machine
 
 N = 20_000

@@ -22,11 +22,11 @@ from besag.estimators.rbm.layer import BinaryLayer, CategoricalLayer, VisibleLay
 from besag.infer.iterate import Clock
 from besag.learn.optimisers.schedules import SCHEDULES
 from besag.learn.rbm.as_model import model_of
-from besag.learn.rbm.course import TrainingRun, OnEpoch, Row, Watch
+from besag.learn.rbm.course import OnEpoch, Row, TrainingRun, Watch
 from besag.learn.rbm.machine import Machine
 from besag.learn.rbm.monitors import Monitors, pseudo_likelihood
 from besag.learn.rbm.partition import N_CHAINS, N_TEMPERATURES, LogPartition, check_options, log_partition
-from besag.learn.rbm.training import UpdateOptions, Trainer, first_machine, read_objective
+from besag.learn.rbm.training import Trainer, UpdateOptions, first_machine, read_objective
 from besag.model.model import Model
 from besag.query.progress import ProgressLine
 from besag.registry import is_number, is_whole
@@ -113,7 +113,10 @@ class RBM(Estimator):
             self.likelihood_every,
             self.n_jobs,
         )
-        course, line = TrainingRun(training, units, watch, Clock(self.time_limit)), ProgressLine() if self.verbose else None
+        course, line = (
+            TrainingRun(training, units, watch, Clock(self.time_limit)),
+            ProgressLine() if self.verbose else None,
+        )
         try:
             stopped = course.run(_watching(on_step, line), checkpoint)
         finally:
