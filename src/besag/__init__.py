@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from besag.estimators.discretizer import Discretizer as Discretizer
     from besag.estimators.graph_crf import GraphCRF as GraphCRF
     from besag.estimators.grid_crf import GridCRF as GridCRF
+    from besag.estimators.hmm.estimator import HMM as HMM
     from besag.estimators.multi_label_crf import MultiLabelCRF as MultiLabelCRF
     from besag.estimators.networks.bayesian import BayesianNetwork as BayesianNetwork
     from besag.estimators.networks.classifier import BayesianNetworkClassifier as BayesianNetworkClassifier
@@ -66,6 +67,7 @@ _WHERE = {
     "Graph": "graph.graph",
     "GraphCRF": "estimators.graph_crf",
     "GridCRF": "estimators.grid_crf",
+    "HMM": "estimators.hmm.estimator",
     "MarkovNetwork": "estimators.networks.markov",
     "Model": "model.model",
     "MultiLabelCRF": "estimators.multi_label_crf",
