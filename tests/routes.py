@@ -215,6 +215,8 @@ TILES: dict[str, tuple[Any, ...]] = {
 
 KERNELS: dict[str, tuple[Any, ...]] = {
     **TILES,
+    "infer.chains.kernels.expectations.SHRUNK": (1.0,),
+    "infer.chains.kernels.expectations.STRIDE": (0, 1),
     "infer.zeros.kernels.box.FAILURES": (1,),
     "infer.join_graph.kernels.passes.SAFE": (-1.0,),
     "infer.orders.kernels.greedy_run.HEAP_STEPS": (0, 1000),
@@ -321,8 +323,8 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.orders.search": "FRESH_NOISE MOST_STEPS ROUNDED STEPS_PER_ENTRY VARIED_NOISE VARIED_SHARE",
     "estimators.hmm.estimator": "EMISSIONS",
     "estimators.hmm.parameters": "TOLERANCE",
-    "estimators.hmm.start": "NOISE",
-    "infer.chains.kernels.expectations": "BY_ROW BY_TOKEN FAINTEST SHRUNK SMALLEST STRIDE",
+    "estimators.hmm.start": "NOISE SHAPE",
+    "infer.chains.kernels.expectations": "BY_ROW BY_TOKEN FAINTEST SMALLEST",
     "learn.hidden.baum_welch": "LIKELIHOOD METHODS",
     "infer.trees.kernels.pair_passes": "DELTA HIGH LOW SHARE_LIMIT",
     "infer.mean_field.schedule": "VARIABLE_WORK",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from besag.estimators.multi_label_crf import MultiLabelCRF as MultiLabelCRF
     from besag.estimators.networks.bayesian import BayesianNetwork as BayesianNetwork
     from besag.estimators.networks.classifier import BayesianNetworkClassifier as BayesianNetworkClassifier
+    from besag.estimators.networks.dynamic import DynamicNetwork as DynamicNetwork
     from besag.estimators.networks.markov import MarkovNetwork as MarkovNetwork
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from besag.model.build import grid as grid
     from besag.model.build import ising as ising
     from besag.model.build import tree as tree
+    from besag.model.dynamic import unroll as unroll
     from besag.model.factors import markov_network as markov_network
     from besag.model.model import FactorGroup as FactorGroup
     from besag.model.model import Model as Model
@@ -62,6 +64,7 @@ _WHERE = {
     "ChainCRF": "estimators.chain_crf.estimator",
     "Dataset": "data.dataset",
     "Discretizer": "estimators.discretizer",
+    "DynamicNetwork": "estimators.networks.dynamic",
     "Evidence": "graph.evidence",
     "FactorGroup": "model.model",
     "Graph": "graph.graph",
@@ -94,6 +97,7 @@ _WHERE = {
     "potts": "model.structured.potts",
     "save": "io.save",
     "tree": "model.build",
+    "unroll": "model.dynamic",
 }
 __all__ = [*_MODULES, *_WHERE]  # noqa: PLE0604
 

@@ -107,7 +107,9 @@ def _tokens(given: Any, where: str) -> AnyArray:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise ModelError(f"{where}: expected one axis of tokens, got shape {values.shape}; a list of sequences is list(X)")
+        raise ModelError(
+            f"{where}: expected one axis of tokens, got shape {values.shape}; a list of sequences is list(X)"
+        )
     return _as_integers(values, where)
 
 
@@ -119,6 +121,8 @@ def _objects(given: list[Any]) -> AnyArray:
 
 def _as_integers(values: AnyArray, where: str) -> AnyArray:
     """int64 where all that is known are integers."""
+    if values.dtype.kind not in "iubf":
+        values = _plain(values)
     if values.dtype.kind in "iub":
         return values.astype(np.int64)
     if values.dtype.kind == "f":
@@ -131,7 +135,7 @@ def _as_integers(values: AnyArray, where: str) -> AnyArray:
                 'and emission="log_likelihood" takes densities'
             )
         return whole.astype(np.int64)
-    return _plain(values)
+    return values
 
 
 def _plain(values: AnyArray) -> AnyArray:
@@ -140,6 +144,8 @@ def _plain(values: AnyArray) -> AnyArray:
     known = {type(value) for value in listed}
     if known <= {int, bool, type(None)} and known & {int, bool}:
         return np.array([-1 if value is None else value for value in listed], np.int64)
+    if float in known and known <= {int, bool, float, type(None)}:
+        return np.array([np.nan if value is None else value for value in listed])
     return _objects(listed)
 
 

@@ -1,4 +1,4 @@
-"""E-steps of hidden Markov chains and best paths: held to all paths, in Python and compiled, near zero and far from it."""
+"""E-steps of hidden Markov chains and best paths, held to all paths, in Python and compiled."""
 
 import itertools
 from typing import Any
@@ -105,9 +105,7 @@ def test_sums_over_paths_compiled(case: Case) -> None:
 @given(cases())
 @settings(max_examples=100)
 def test_best_paths(case: Case) -> None:
-    found = best.best_chains(
-        case.rows, case.transition, case.tokens.offsets, row=case.tokens.row, initial=case.start
-    )
+    found = best.best_chains(case.rows, case.transition, case.tokens.offsets, row=case.tokens.row, initial=case.start)
     for n, sequence in enumerate(case.sequences):
         codes = tuple(found[case.tokens.offsets[n] : case.tokens.offsets[n + 1]].tolist())
         scores = dict(case.paths(sequence))

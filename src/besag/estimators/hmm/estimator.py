@@ -9,32 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray
+from besag.arrays import AnyArray, Array
 from besag.data.observations import Tape, codes_of_symbols, find_symbols, read_frames, read_symbols
-from besag.errors import ConvergenceWarning, ModelError, warn
+from besag.errors import ModelError
 from besag.estimators.base import check_choice
-from besag.estimators.hmm import start as starts
+from besag.estimators.hmm.names import codes_of_states, name_states, read_init
 from besag.estimators.hmm.parameters import HiddenMarkovModel, read_model, read_names
+from besag.estimators.hmm.start import allowed_transitions, read_prior_counts
+from besag.estimators.hmm.training import ChainTask, learn_chain
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
 from besag.estimators.progress import FitProgress, ended
-from besag.infer.iterate import Clock, clear_interrupts
-from besag.learn.checkpoint import Checkpoint, load_checkpoint
-from besag.learn.hidden.baum_welch import METHODS, BaumWelch
-from besag.learn.hidden.chains import ChainParameters, HiddenSequences, refuse_impossible
+from besag.learn.hidden.baum_welch import LIKELIHOOD, METHODS, BaumWelch
+from besag.learn.hidden.chains import HiddenSequences, refuse_impossible
 from besag.learn.hidden.rounds import EM
 from besag.learn.history import History, OnIteration
 from besag.learn.objective import thread_count
-from besag.learn.optimisers.base import descend
 from besag.registry import is_whole
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from besag.model.model import Model
 
 EMISSIONS = ("categorical", "log_likelihood")
@@ -51,9 +47,9 @@ class HMM(Learner):
     the answer. decode: "map", the most probable path, or "marginal", the most probable state of each token. n_jobs:
     threads over sequences, None = all cores; answers do not depend on it.
 
-    >>> hmm = HMM.from_parameters([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], [[0.8, 0.2], [0.3, 0.7]])
-    >>> hmm.predict([[0, 0, 1, 0, 1, 1, 1]])
-    [array([0, 0, 0, 0, 1, 1, 1])]
+    >>> hmm = HMM.from_parameters([0.5, 0.5], [[0.8, 0.2], [0.2, 0.8]], [[0.9, 0.1], [0.2, 0.8]])
+    >>> hmm.predict([[0, 0, 1, 0, 0, 1, 1, 1]])
+    [array([0, 0, 0, 0, 0, 1, 1, 1])]
     """
 
     def __init__(
@@ -84,7 +80,14 @@ class HMM(Learner):
 
     @classmethod
     def from_parameters(
-        cls, start: Any, transition: Any, emission: Any = None, *, states: Any = None, symbols: Any = None, **options: Any
+        cls,
+        start: Any,
+        transition: Any,
+        emission: Any = None,
+        *,
+        states: Any = None,
+        symbols: Any = None,
+        **options: Any,
     ) -> HMM:
         """From probabilities: start (K,), transition (K, K), emission (K, M), None for log-likelihoods.
 
@@ -92,10 +95,10 @@ class HMM(Learner):
         """
         model = read_model(start, transition, emission, states, symbols)
         kind = "log_likelihood" if emission is None else "categorical"
-        named = {"states": model.states if states is not None else None, "symbols": model.symbols if emission is not None else None}
-        hmm = cls(len(model.states), emission=kind, **{**named, **options})
+        named: dict[str, Any] = {"states": model.states, "symbols": model.symbols or None}
+        hmm = cls(len(model.states), emission=kind, **named, **options)
         hmm._check_parameters()
-        hmm.model_: HiddenMarkovModel = model
+        hmm.model_ = model
         hmm._history = History(stopped="converged")
         return hmm
 
@@ -120,141 +123,50 @@ class HMM(Learner):
         self._check_parameters()
         if checkpoint is not None:
             check_file(checkpoint)
-        init = self._read_init()
-        tape_of_states = None if y is None else read_symbols(y, lengths)
-        states = self._named_states(init, tape_of_states)
+        init = read_init(self.init, self.n_states, self.states, self.symbols)
+        if init is not None and bool(init.symbols) == self._is_dense:
+            raise ModelError(f"init has {'' if init.symbols else 'no '}emissions, and emission={self.emission!r}")
+        known = None if y is None else read_symbols(y, lengths)
+        states = init.states if init is not None else name_states(self.n_states, self.states, known)
         tape = read_frames(X, lengths, len(states)) if self._is_dense else read_symbols(X, lengths)
-        symbols = self._named_symbols(init, tape)
-        data = self._data(tape, states, symbols, tape_of_states)
-        parameters = self._learn_chain(data, states, symbols, init, checkpoint, on_step)
-        self.model_ = HiddenMarkovModel(states, symbols, parameters)
+        symbols = init.symbols if init is not None else self._name_symbols(tape)
+        task = self._task(self._data(tape, states, symbols, known), states, symbols, init)
+        progress = FitProgress(type(self).__name__, on_step) if self.verbose else None
+        with ended(progress):
+            told = on_step if progress is None else progress.told
+            parameters, self._history = learn_chain(task, self.restarts, self.time_limit, checkpoint, told)
+        self.model_: HiddenMarkovModel = HiddenMarkovModel(states, symbols, parameters)
         return self
 
-    def _learn_chain(
-        self,
-        data: HiddenSequences,
-        states: tuple[Any, ...],
-        symbols: tuple[Any, ...],
-        init: HiddenMarkovModel | None,
-        checkpoint: str | PathLike[str] | None,
-        on_step: OnIteration | None,
-    ) -> ChainParameters:
-        """The best end of all starts."""
-        allowed = starts.allowed_transitions(states, self.forbidden)
-        prior = starts.read_prior_counts(self.prior, len(states), len(symbols), allowed)
-        resume = load_checkpoint(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None
-        if resume is not None and self.restarts:
-            raise ModelError("checkpoint goes on with one run; leave out restarts")
-        options = EM(self.max_iter, self.tol)
-        method = BaumWelch(options, data, prior, self.training == "viterbi", thread_count(self.n_jobs))
-        progress = FitProgress(type(self).__name__, on_step) if self.verbose else None
-        clock, best = Clock(self.time_limit), None
-        with clear_interrupts(), ended(progress):
-            for number in range(1 + self.restarts):
-                begin = self._begin(data, states, symbols, init, allowed, number)
-                left = None if self.time_limit is None else max(clock.left, 0.0)
-                told = on_step if progress is None else progress.told
-                found = ChainEnding(*descend(method, begin.packed(), left, told, resume))
-                best = found if best is None or found.history.value < best.history.value else best
-                if clock.left <= 0 or found.history.stopped in ("interrupted", "early_stopping"):
-                    break
-        assert best is not None
-        if checkpoint is not None:
-            best.checkpoint.save(checkpoint)
-        self._history = best.history
-        self._history.columns["log_likelihood"] = method.likelihoods(best.checkpoint)
-        if best.history.stopped == "max_iterations" and self.tol > 0:
-            warn(
-                ConvergenceWarning(
-                    f"HMM stopped after {best.history.n_iterations} iterations, before a step gained less than tol="
-                    f"{self.tol:g} of the log-likelihood; more than max_iter={self.max_iter} may help"
-                )
-            )
-        return prior.like(best.theta)
-
-    def _begin(
-        self,
-        data: HiddenSequences,
-        states: tuple[Any, ...],
-        symbols: tuple[Any, ...],
-        init: HiddenMarkovModel | None,
-        allowed: Any,
-        number: int,
-    ) -> ChainParameters:
-        rng = np.random.default_rng([self.random_state, number])
-        if init is None:
-            return starts.random_parameters(data, len(symbols), allowed, rng)
-        begin = init.parameters._replace(transition=init.parameters.transition * allowed)
-        begin = begin.normalised(init.parameters)
-        if number:
-            return starts.disturbed(begin, rng)
-        if not self.restarts:
-            starts.refuse_alike(begin, data, states)
-        return begin
-
-    @property
-    def _is_dense(self) -> bool:
-        return self.emission == "log_likelihood"
-
-    def _read_init(self) -> HiddenMarkovModel | None:
-        if self.init is None:
-            return None
-        if isinstance(self.init, HMM):
-            model = self.init._model()
-        elif isinstance(self.init, (tuple, list)) and len(self.init) in (2, 3):
-            emission = self.init[2] if len(self.init) == 3 else None
-            model = read_model(self.init[0], self.init[1], emission, self.states, self.symbols)
-        else:
-            raise ModelError(f"init must be None, an HMM or (start, transition, emission), got {self.init!r}")
-        if bool(model.symbols) == self._is_dense:
-            raise ModelError(f"init has {'' if model.symbols else 'no '}emissions, and emission={self.emission!r}")
-        if self.n_states not in (None, len(model.states)):
-            raise ModelError(f"init has {len(model.states)} states, and n_states={self.n_states}")
-        return model
-
-    def _named_states(self, init: HiddenMarkovModel | None, known: Tape | None) -> tuple[Any, ...]:
-        """As they are given, else numbers, else what y has."""
-        if init is not None:
-            return init.states
-        if self.states is not None:
-            names = read_names("states", self.states)
-            if self.n_states not in (None, len(names)):
-                raise ModelError(f"states must be {self.n_states} names, as n_states says, got {len(names)}")
-            return names
-        if known is not None:
-            found = find_symbols(known, "state")
-            numbered = known.values.dtype != object
-            if self.n_states is None or len(found) == self.n_states:
-                return found
-            if not numbered or len(found) > self.n_states or found[-1] >= self.n_states:
-                raise ModelError(
-                    f"y has the states {list(found)}, and n_states={self.n_states}; name all of them: states=[...]"
-                )
-        if self.n_states is None:
-            raise ModelError("the number of states is not known: give n_states=, states=, init=, or y")
-        return tuple(range(self.n_states))
-
-    def _named_symbols(self, init: HiddenMarkovModel | None, tape: Tape) -> tuple[Any, ...]:
+    def _name_symbols(self, tape: Tape) -> tuple[Any, ...]:
         if self._is_dense:
             return ()
-        if init is not None:
-            return init.symbols
         return read_names("symbols", self.symbols) if self.symbols is not None else find_symbols(tape)
+
+    def _task(
+        self,
+        data: HiddenSequences,
+        states: tuple[Any, ...],
+        symbols: tuple[Any, ...],
+        init: HiddenMarkovModel | None,
+    ) -> ChainTask:
+        allowed = allowed_transitions(states, self.forbidden)
+        prior = read_prior_counts(self.prior, len(states), len(symbols), allowed)
+        hard = self.training == "viterbi"
+        method = BaumWelch(EM(self.max_iter, self.tol), data, prior, hard, thread_count(self.n_jobs))
+        return ChainTask(method, states, init, allowed, self.random_state)
 
     def _data(
         self, tape: Tape, states: tuple[Any, ...], symbols: tuple[Any, ...], known: Tape | None
     ) -> HiddenSequences:
-        codes: IntArray | None = None
-        if known is not None:
-            if not np.array_equal(known.offsets, tape.offsets):
-                raise ModelError(
-                    f"y must have the lengths of X: X has {len(tape.offsets) - 1} sequences and {tape.offsets[-1]} "
-                    f"tokens, y has {len(known.offsets) - 1} and {known.offsets[-1]}; lengths of sequences are lengths="
-                )
-            codes = codes_of_symbols(known, states, "state")
+        codes = None if known is None else codes_of_states(known, tape, states)
         if self._is_dense:
             return HiddenSequences.of_frames(tape.values, tape.offsets, codes)
         return HiddenSequences.of_symbols(codes_of_symbols(tape, symbols), tape.offsets, len(states), codes)
+
+    @property
+    def _is_dense(self) -> bool:
+        return self.emission == "log_likelihood"
 
     def _check_parameters(self) -> None:
         check_choice("emission", self.emission, EMISSIONS)
@@ -312,12 +224,14 @@ class HMM(Learner):
         names = {"state": model.states, "state'": model.states, "symbol": model.symbols}
         tables = {"state": self.start_, "state'": self.transition_, "symbol": self.emission_}
         used = [name for name in names if name != "symbol" or model.symbols]
-        return bayesian_network(edges, {name: list(map(str, names[name])) for name in used}, {n: tables[n] for n in used})
+        return bayesian_network(
+            edges, {name: list(map(str, names[name])) for name in used}, {n: tables[n] for n in used}
+        )
 
     # Answers ---------------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any, *, lengths: Any = None, y: Any = None) -> Any:
-        """The states of each sequence, arrays (T,); where X is one array, so is the answer. y: states that are known."""
+        """The states of each sequence, arrays (T,); one array where X is one. y: states that are known."""
         tape, data = self._asked(X, lengths, y)
         if self.decode == "marginal":
             codes = data.posteriors(self._model().parameters, thread_count(self.n_jobs)).argmax(axis=1)
@@ -349,7 +263,9 @@ class HMM(Learner):
             unary[0] += dynamics.start
             codes, scores = best_of_chain(unary, dynamics.transition, k)
             chances = np.exp(scores - log_z[n]).tolist()
-            answers.append([([model.states[c] for c in own.tolist()], p) for own, p in zip(codes, chances, strict=True)])
+            answers.append(
+                [([model.states[c] for c in own.tolist()], p) for own, p in zip(codes, chances, strict=True)]
+            )
         return answers
 
     def score_samples(self, X: Any, *, lengths: Any = None, y: Any = None) -> Array:
@@ -392,8 +308,9 @@ class HMM(Learner):
         check_labels_to_save(model.states + model.symbols)
         told, arrays = self._stored_history()
         told |= {"state_names": list(model.states), "symbol_names": list(model.symbols)}
-        likelihoods = np.array(self._history.columns.get("log_likelihood", []))
-        return told, {**arrays, **model.parameters._asdict(), "log_likelihoods": likelihoods}
+        parameters = self.get_params() | {"init": None, "prior": _plain_prior(self.prior)}
+        likelihoods = np.array(self._history.columns.get(LIKELIHOOD, []))
+        return told | {"parameters": parameters}, {**arrays, **model.parameters._asdict(), "likelihoods": likelihoods}
 
     @classmethod
     def _restored(cls, parameters: Mapping[str, Any], told: Mapping[str, Any], arrays: Mapping[str, Any]) -> HMM:
@@ -404,23 +321,22 @@ class HMM(Learner):
             arrays["start"], arrays["transition"], emission, told["state_names"], told["symbol_names"]
         )
         hmm._restore_history(told, arrays)
-        if len(arrays["log_likelihoods"]):
-            hmm._history.columns["log_likelihood"] = arrays["log_likelihoods"].tolist()
+        if len(arrays["likelihoods"]):
+            hmm._history.columns[LIKELIHOOD] = arrays["likelihoods"].tolist()
         return hmm
-
-
-class ChainEnding(NamedTuple):
-    """One way from a start to an end."""
-
-    theta: Array
-    history: History
-    checkpoint: Checkpoint
 
 
 def _array_of(names: tuple[Any, ...]) -> AnyArray:
     """Names as an array, of objects where they are of several types."""
     kinds = {type(name) for name in names}
     return np.array(names) if len(kinds) == 1 else np.array(names, object)
+
+
+def _plain_prior(prior: Any) -> Any:
+    """Pseudo-counts without arrays."""
+    if isinstance(prior, dict):
+        return {name: np.asarray(part).tolist() for name, part in prior.items()}
+    return prior
 
 
 def _split(values: AnyArray, tape: Tape) -> list[AnyArray]:

@@ -22,7 +22,9 @@ class HiddenMarkovModel(NamedTuple):
     parameters: ChainParameters
 
 
-def read_model(start: Any, transition: Any, emission: Any, states: Any = None, symbols: Any = None) -> HiddenMarkovModel:
+def read_model(
+    start: Any, transition: Any, emission: Any, states: Any = None, symbols: Any = None
+) -> HiddenMarkovModel:
     """From start (K,), transition (K, K) and emission (K, M) or None; a DataFrame's index and columns are names."""
     if states is None and hasattr(emission, "iloc"):
         states = emission.index
@@ -30,8 +32,6 @@ def read_model(start: Any, transition: Any, emission: Any, states: Any = None, s
         symbols = emission.columns
     first = _table("start", start, 1)
     k = len(first)
-    if k == 0:
-        raise ModelError("start is empty: expected a probability for each state")
     steps = _table("transition", transition, 2)
     if steps.shape != (k, k):
         raise ModelError(f"transition must have shape ({k}, {k}), as start has {k} states, got {steps.shape}")
@@ -75,8 +75,12 @@ def _table(what: str, given: Any, n_axes: int) -> Array:
         raise ModelError(f"{what} must be probabilities, an array of {n_axes} axes, got {given!r}") from None
     if values.ndim != n_axes:
         raise ModelError(f"{what} must have {n_axes} axes, got shape {values.shape}")
+    if values.size == 0:
+        raise ModelError(f"{what} is empty: expected probabilities")
     if not ((values >= 0) & (values < np.inf)).all():
-        raise ModelError(f"{what} must be probabilities from 0 on, got {values[~((values >= 0) & (values < np.inf))][0]}")
+        raise ModelError(
+            f"{what} must be probabilities from 0 on, got {values[~((values >= 0) & (values < np.inf))][0]}"
+        )
     sums = np.atleast_1d(values.sum(axis=-1))
     wrong = np.abs(sums - 1.0) > TOLERANCE
     if wrong.any():

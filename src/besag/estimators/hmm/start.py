@@ -1,7 +1,7 @@
 """Where the learning of a hidden Markov model begins.
 
-At given parameters, or at random ones: rows of start and transitions from a flat Dirichlet, emissions near the
-frequencies of the symbols. Where states are known of some tokens, their counts are added, so that a state means what it
+At given parameters, or at random ones: start and transitions nearly even, because EM seldom leaves a pattern of
+transitions that it begins with, and emissions that are the frequencies of the symbols times noise. Where states are known of some tokens, their counts are added, so that a state means what it
 is called from the start on. What is forbidden is 0 and stays 0.
 """
 
@@ -16,16 +16,19 @@ from besag.arrays import Array, BoolArray
 from besag.errors import ModelError
 from besag.learn.hidden.chains import ChainParameters, HiddenSequences
 
+SHAPE = 10.0  # of the gamma variables that random transitions are shares of: how even they are
 NOISE = 1.0  # standard deviation of what is added to logarithms of given parameters in restarts
 
 
-def random_parameters(data: HiddenSequences, n_symbols: int, allowed: BoolArray, rng: np.random.Generator) -> ChainParameters:
+def random_parameters(
+    data: HiddenSequences, n_symbols: int, allowed: BoolArray, rng: np.random.Generator
+) -> ChainParameters:
     """Random ones, and what known states say; allowed (K, K)."""
     k = data.n_states
     counts = _known_counts(data, n_symbols)
     symbols = np.bincount(data.symbol_codes + 1, minlength=n_symbols + 1)[1:] + 1.0
     emission = rng.gamma(1.0, 1.0, (k, n_symbols)) * symbols / max(symbols.sum(), 1.0)
-    noise = ChainParameters(rng.gamma(1.0, 1.0, k), rng.gamma(1.0, 1.0, (k, k)), emission)
+    noise = ChainParameters(rng.gamma(SHAPE, 1.0 / SHAPE, k), rng.gamma(SHAPE, 1.0 / SHAPE, (k, k)), emission)
     begun = counts.plus(noise)
     begun = begun._replace(transition=begun.transition * allowed)
     return begun.normalised(begun)
@@ -62,9 +65,9 @@ def refuse_alike(parameters: ChainParameters, data: HiddenSequences, states: Seq
     for i, j in _alike(parameters):
         if not known & {i, j} and data.treats_alike(i, j):
             raise ModelError(
-                f"states {states[i]!r} and {states[j]!r} are alike in everything that learning begins with, and no state "
-                "is known of any token: EM would never tell them apart. Begin with other parameters, with init=None, or "
-                "with restarts=5"
+                f"states {states[i]!r} and {states[j]!r} are alike in everything that learning begins with, and no "
+                "state is known of any token: EM would never tell them apart. Begin with other parameters, with "
+                "init=None, or with restarts=5"
             )
 
 
@@ -88,10 +91,16 @@ def allowed_transitions(states: Sequence[Any], forbidden: Any) -> BoolArray:
             if name not in states:
                 raise ModelError(f"forbidden: no state is {name!r}; there are {', '.join(map(repr, states))}")
         allowed[states.index(pair[0]), states.index(pair[1])] = False
-    if not allowed.any(axis=1).all():
-        alone = states[int(np.argmin(allowed.any(axis=1)))]
-        raise ModelError(f"forbidden: all transitions from state {alone!r} are ruled out; leave one that is allowed")
+    refuse_ruled_out(allowed, allowed, states)
     return allowed
+
+
+def refuse_ruled_out(transition: Array | BoolArray, allowed: BoolArray, states: Sequence[Any]) -> None:
+    """ModelError for a state that has no next one among those that are allowed."""
+    left = ((transition > 0) & allowed).any(axis=1)
+    if not left.all():
+        alone = states[int(np.argmin(left))]
+        raise ModelError(f"forbidden: all transitions from state {alone!r} are ruled out; leave one that is allowed")
 
 
 def _pairs(forbidden: Any) -> list[tuple[Any, Any]]:
@@ -108,7 +117,7 @@ def _pairs(forbidden: Any) -> list[tuple[Any, Any]]:
 
 
 def read_prior_counts(given: Any, k: int, n_symbols: int, allowed: BoolArray) -> ChainParameters:
-    """Pseudo-counts: a number for every entry, or {"start": .., "transition": .., "emission": ..} of numbers or arrays."""
+    """Pseudo-counts: a number for all, or {"start": .., "transition": .., "emission": ..} of numbers or arrays."""
     shapes = {"start": (k,), "transition": (k, k), "emission": (k, n_symbols)}
     parts = given if isinstance(given, dict) else dict.fromkeys(shapes, given)
     odd = [name for name in parts if name not in shapes]

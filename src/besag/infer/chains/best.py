@@ -39,8 +39,11 @@ def best_chains(
     compile = worth_compiling(float(n_tokens) * n_states**2)
     kernel = kernel_of(make_viterbi, n_states, compile=compile)
     codes, begin = np.empty(n_tokens, np.int64), np.zeros(n_states) if initial is None else initial
-    given = [freeze(array) for array in (unary, row, begin, transition, offsets)]
-    run_chains(lambda start, stop: kernel(*given, start, stop, codes), offsets, n_threads)
+    unary, row, begin = freeze(unary), freeze(row), freeze(begin)
+    transition, offsets = freeze(transition), freeze(offsets)
+    run_chains(
+        lambda start, stop: kernel(unary, row, begin, transition, offsets, start, stop, codes), offsets, n_threads
+    )
     return codes
 
 

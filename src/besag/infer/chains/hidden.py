@@ -55,7 +55,7 @@ class Weights:
         linear = np.zeros((n_rows, pad_columns(n_states)))
         np.exp(logs - taken[:, None], out=linear[:, :n_states])
         narrow = ((linear[:, :n_states] < SMALLEST) & (logs > -math.inf)).any(axis=1)
-        return cls(freeze(logs), freeze(linear), freeze(taken), narrow)
+        return cls(freeze(logs), freeze(linear), freeze(taken), np.asarray(narrow))
 
 
 class Dynamics(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import Array, norm
-from besag.errors import CapabilityError
+from besag.errors import CapabilityError, ModelError
 from besag.learn.checkpoint import Checkpoint, Kept
 from besag.learn.hidden.chains import ChainParameters, HiddenSequences, refuse_impossible
 from besag.learn.hidden.rounds import EM, PREFIX
@@ -74,9 +74,18 @@ class BaumWelch(Method):
             return False
         return abs(rows[-2].value - point.value) <= self.options.tolerance * max(1.0, abs(point.value))
 
+    def check(self, resume: Checkpoint) -> None:
+        """ModelError where a checkpoint is of other data, or of another model."""
+        self.unpacked(resume.kept)
+        was = resume.rows[-1].value
+        now = self.begin(resume.theta).value if len(resume.theta) == len(self.prior.packed()) else math.nan
+        if not np.isclose(was, now, rtol=1e-9, atol=1e-9):
+            raise ModelError(f"the checkpoint is of other data or another model: the value there was {was}, now {now}")
+
     def likelihoods(self, checkpoint: Checkpoint) -> list[float]:
         """log p of all sequences at each row of the history."""
-        return np.asarray(checkpoint.kept[PREFIX + LIKELIHOOD], np.float64)[: len(checkpoint.rows)].tolist()
+        values = np.asarray(checkpoint.kept[PREFIX + LIKELIHOOD], np.float64)
+        return [float(value) for value in values[: len(checkpoint.rows)]]
 
     def unpacked(self, kept: Mapping[str, Kept]) -> Mapping[str, Kept]:
         if "counts" not in kept:

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, dot, freeze
+from besag.arrays import Array, BoolArray, IntArray, dot, freeze
 from besag.errors import EvidenceError
 from besag.infer.chains import hidden
 from besag.infer.chains.best import best_chains
@@ -154,8 +154,8 @@ class HiddenSequences:
         begun = np.bincount(codes[first], minlength=k)
         rows = np.zeros((0, k))
         if self._fixed is None:
-            rows = np.bincount(row * k + codes, minlength=len(weights) * k).reshape(-1, k)
-        counts = self._counts(begun.astype(float), pairs.astype(float), rows.astype(float), parameters)
+            rows = np.bincount(row * k + codes, minlength=len(weights) * k).reshape(-1, k).astype(np.float64)
+        counts = self._counts(begun.astype(np.float64), pairs.astype(np.float64), rows, parameters)
         dynamics = parameters.dynamics
         steps_of = np.zeros(len(codes))
         steps_of[steps] = dynamics.transition[codes[steps - 1], codes[steps]]
@@ -171,8 +171,9 @@ class HiddenSequences:
     def best(self, parameters: ChainParameters, n_threads: int | None) -> IntArray:
         """(T,): the most probable paths; EvidenceError where there is none."""
         weights, dynamics = self.log_weights(parameters), parameters.dynamics
-        given = {"row": self.tokens.row, "initial": dynamics.start}
-        codes = best_chains(weights, dynamics.transition, self.offsets, n_threads, **given)
+        codes = best_chains(
+            weights, dynamics.transition, self.offsets, n_threads, row=self.tokens.row, initial=dynamics.start
+        )
         refuse_impossible(codes[self.offsets[:-1]] < 0)
         return codes
 
@@ -195,7 +196,7 @@ def _distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     return which, number[values]
 
 
-def refuse_impossible(impossible: Array) -> None:
+def refuse_impossible(impossible: BoolArray) -> None:
     """EvidenceError that names the first sequence which the chain rules out."""
     if impossible.any():
         n = int(np.argmax(impossible))
