@@ -1,8 +1,9 @@
 """Where the learning of a hidden Markov model begins.
 
 At given parameters, or at random ones: start and transitions nearly even, because EM seldom leaves a pattern of
-transitions that it begins with, and emissions that are the frequencies of the symbols times noise. Where states are known of some tokens, their counts are added, so that a state means what it
-is called from the start on. What is forbidden is 0 and stays 0.
+transitions that it begins with, and emissions that are the frequencies of the symbols times noise. Where states are
+known of some tokens, their counts are added, so that a state means what it is called from the start on. What is
+forbidden is 0 and stays 0.
 """
 
 from __future__ import annotations
