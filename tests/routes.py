@@ -67,6 +67,9 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.join_graph.calibration.CROWN": (1, 1000),
     "infer.join_graph.calibration.MOST_CHUNKS": (1, 64),
     "infer.chains.best.CHUNK": (3,),
+    "infer.chains.hidden.CHUNK": (3,),
+    "infer.chains.hidden.MOST_CHUNKS": (1, 2),
+    "data.observations.MOST_SPREAD": (0,),
     "infer.join_graph.reduction.CANDIDATES": (1,),
     "infer.join_graph.tables.CHUNK_ENTRIES": (1, 8),
     "infer.join_graph.tables.WEAKEST_SINGLE": (0.5,),
@@ -220,6 +223,8 @@ TILES: dict[str, tuple[Any, ...]] = {
 
 KERNELS: dict[str, tuple[Any, ...]] = {
     **TILES,
+    "infer.chains.kernels.expectations.SHRUNK": (1.0,),
+    "infer.chains.kernels.expectations.STRIDE": (0, 1),
     "infer.zeros.kernels.box.FAILURES": (1,),
     "infer.join_graph.kernels.passes.SAFE": (-1.0,),
     "infer.orders.kernels.greedy_run.HEAP_STEPS": (0, 1000),
@@ -329,6 +334,9 @@ SETTLED: dict[str, str] = {  # names by module
     "kernels.notice": "AFTER PAUSE",
     "kernels.hashing": "BITS_62 PRIME",
     "infer.orders.search": "FRESH_NOISE MOST_STEPS ROUNDED STEPS_PER_ENTRY VARIED_NOISE VARIED_SHARE",
+    "estimators.hmm.parameters": "TOLERANCE",
+    "estimators.hmm.start": "NOISE SHAPE",
+    "infer.chains.kernels.expectations": "BY_ROW BY_TOKEN FAINTEST SMALLEST",
     "infer.trees.kernels.pair_passes": "DELTA HIGH LOW SHARE_LIMIT",
     "infer.mean_field.schedule": "VARIABLE_WORK",
     "infer.orders.kernels.sweep": "OUTSIDE ROUNDS UNSEEN",

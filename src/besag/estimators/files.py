@@ -31,6 +31,7 @@ STORED = {
     "BayesianNetworkClassifier": "besag.estimators.networks.classifier",
     "ChainCRF": "besag.estimators.chain_crf.estimator",
     "GraphCRF": "besag.estimators.graph_crf",
+    "HMM": "besag.estimators.hmm.estimator",
     "Discretizer": "besag.estimators.discretizer",
     "GridCRF": "besag.estimators.grid_crf",
     "MarkovNetwork": "besag.estimators.networks.markov",
