@@ -19,6 +19,7 @@ from besag.graph.evidence import Evidence
 from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.result import Result
 from besag.learn.hidden.steps import EStep, Expected, Numbers, Visible
+from besag.learn.losses.contrastive import refuse_impossible_chains
 from besag.learn.losses.likelihood import Likelihood
 
 MOMENTS: frozenset[Want] = frozenset({"moments"})
@@ -118,5 +119,7 @@ class SampledPosterior:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ApproximationWarning)  # EM says it once
             result = self.engine.infer(problem, MOMENTS, warm=self.warm, rng=rng)
+        assert result.state is not None
+        refuse_impossible_chains(problem, np.asarray(result.state["codes"]))
         self.warm = replace(result, table_moments=None)
         return hidden.graph.moments(result.moments)
