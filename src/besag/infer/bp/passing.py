@@ -34,7 +34,6 @@ from besag.kernels.domain import make_weights
 from besag.kernels.factors import Factors
 from besag.kernels.semiring import one_of
 from besag.kernels.threads import run_chunks
-from besag.model.structured.kernels.rules import spread_levels
 from besag.views import counts_up, take
 
 RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
@@ -57,7 +56,7 @@ class Domain:
         self.state_offsets = factors.state_offsets
         self.kinds = take(factors.kinds, links.factors)
         tables_read = take(factors.table_of_factor, links.factors)
-        logs, self.table_offsets = spread_levels(factors)
+        logs, self.table_offsets = factors.log_potentials, factors.table_offsets
         self.starts = take(self.table_offsets, tables_read)
         self.shifts, self.narrow = np.zeros(len(links.factors)), False
         self.tables = self._weights(logs, tables_read) if semiring == Semiring.SUM else freeze(logs.astype(dtype))
@@ -399,7 +398,8 @@ class Passing:
         log_z, gathered = np.zeros(len(self.links.factors)), self.gathered_now()
         kernel = kernel_of(make_factors, self.semiring, int(stored), compile=self.domain.compile)
         messages, digits = freeze(self.messages), np.zeros(self.domain.arity, np.int64)
-        kernel(self.links, self.numbers, messages, gathered, out_starts, weights, log_z, out, digits)
+        room = np.empty(self.domain.n_states)
+        kernel(self.links, self.numbers, messages, gathered, out_starts, weights, log_z, out, digits, room)
         return log_z + self.domain.shifts
 
     def decode(self, order: IntArray) -> IntArray:
