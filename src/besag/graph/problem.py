@@ -131,7 +131,7 @@ class Problem(Rebuilt):
         if self.levelled and isinstance(block.template.structured, Levelled):
             levels = block.template.structured.level_of(_all_labels(block))
             return np.asarray(values[levels])
-        return _dense(block, values[None])[0]
+        return np.asarray(_dense(block, values[None])[0])
 
     def expanded(self, kinds: frozenset[int], memory_limit: int) -> Problem:
         """The same problem with levels for weights of structured factors, and tables for those of other kinds."""

@@ -30,7 +30,7 @@ class _Truncated(Levelled):
     def __post_init__(self) -> None:
         if self.n_states < 1:
             raise ModelError(f"{self.name} needs at least one state, got {self.n_states}")
-        if isinstance(self.limit, str) or not 0.0 < self.limit <= math.inf:
+        if not 0.0 < self.limit <= math.inf:
             raise ModelError(f"{self.name}: limit must be a positive number, or inf for none, got {self.limit!r}")
         object.__setattr__(self, "limit", float(min(self.limit, self._largest)))
 

@@ -4,11 +4,15 @@
 
 The second sum is two running sums, from both ends. The first one is a band, in O(K D), whatever the levels are; and in
 
+    O(K) for w_d = w_0 - c d in MAX with c >= 0: a pass from either end, which keeps the best so far.
     O(K) for w_d = w_0 r^d, in any semiring: the sum over a window of D - 1 states is that of the window's part of one
         block of states and of its part of the next, both of them running sums that decay by r (van Herk 1992,
         Gil and Werman 1993). Nothing is subtracted.
     O(K) for w_d = w_0 - c d^2 in MAX with c >= 0: the lower envelope of parabolas (Felzenszwalb and Huttenlocher
-        2012), without the band's bound, since a parabola is below w_D beyond it.
+        2012).
+
+The two of MAX need no band, since w_0 - c d and w_0 - c d^2 are below w_D beyond it, nor do they need to know where
+w_D counts, since it is below them within.
 """
 
 from __future__ import annotations
@@ -20,11 +24,11 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array
 from besag.kernels.compile import at, inlined
-from besag.kernels.semiring import MAX, SUM, plus, times, zero_of
+from besag.kernels.semiring import LOG_SUM, MAX, SUM, plus, times, zero_of
 from besag.kernels.sums import share_of
 
 SMALL = 1e-140  # a level of SUM below which ratios of levels, and their products, may leave the range of numbers
-NARROW = 4  # D up to which a band takes less time than an envelope
+NARROW = 6  # D up to which a band, whose loops are vectors, takes less time than a rule in O(K)
 
 
 def expected_of(extent: int, marginals: Sequence[Array]) -> Array:
@@ -59,20 +63,40 @@ def add_far(
 
 
 @inlined
+def whole_of(semiring: int, n: int, x: AnyArray, source: int) -> float:
+    """The (+) of n entries of x, in SUM or MAX."""
+    whole = x[source]
+    for i in range(1, n):
+        whole = whole + x[at(source + i)] if semiring == SUM else max(whole, x[at(source + i)])
+    return whole  # type: ignore[no-any-return]
+
+
+@inlined
 def send_band(
     semiring: int, extent: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int, out: AnyArray,
     target: int,
 ) -> None:  # fmt: skip
-    """out(i) = (+)_{|i - j| < D} w_{|i - j|} (x) x(j), a distance at a time."""
+    """The message, a distance at a time. Where w_D is the least level, it counts for all, others by their excess."""
+    far, excess = weights[start + extent], semiring != LOG_SUM
+    for d in range(min(extent, n)):
+        excess = excess and weights[start + d] >= far
+    far = far if excess else zero_of(semiring)
+    less = far if semiring == SUM else 0.0
+    everywhere = times(semiring, far, whole_of(MAX if semiring == LOG_SUM else semiring, n, x, source))
+    everywhere = everywhere if excess else zero_of(semiring)
     for i in range(n):
-        out[at(target + i)] = times(semiring, weights[start], x[at(source + i)])
+        value = times(semiring, weights[start] - less, x[at(source + i)])
+        out[at(target + i)] = plus(semiring, value, everywhere) if excess else value
     for d in range(1, min(extent, n)):
-        weight = weights[start + d]
+        weight = weights[start + d] - less
         for i in range(n - d):
-            out[at(target + i)] = plus(semiring, out[at(target + i)], times(semiring, weight, x[at(source + d + i)]))
+            value = times(semiring, weight, x[at(source + d + i)])
+            out[at(target + i)] = plus(semiring, out[at(target + i)], value)
         for i in range(n - d):
             value = times(semiring, weight, x[at(source + i)])
             out[at(target + d + i)] = plus(semiring, out[at(target + d + i)], value)
+    if not excess:
+        add_far(semiring, extent, n, weights[start + extent], x, source, out, target)
 
 
 @inlined
@@ -101,20 +125,44 @@ def add_window(
 
 
 @inlined
+def send_slopes(n: int, highest: float, slope: float, x: AnyArray, source: int, out: AnyArray, target: int) -> None:
+    """out(i) = max_j highest - slope |i - j| + x(j), slope >= 0."""
+    running = -math.inf
+    for i in range(n):
+        running = max(running - slope, highest + x[at(source + i)])
+        out[at(target + i)] = running
+    running = -math.inf
+    for i in range(n - 1, -1, -1):
+        running = max(running - slope, out[at(target + i)])
+        out[at(target + i)] = running
+
+
+@inlined
+def cap(n: int, far: float, x: AnyArray, source: int, out: AnyArray, target: int) -> None:
+    """out(i) = max of out(i) and far + max_j x(j): beyond D no more is lost, and within it far is below."""
+    least = far + whole_of(MAX, n, x, source)
+    for i in range(n):
+        out[at(target + i)] = max(out[at(target + i)], least)
+
+
+@inlined
 def send_linear(
     semiring: int, extent: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int, out: AnyArray,
     target: int,
 ) -> None:  # fmt: skip
     """The message of levels w_0 r^d: n entries of x at source to n entries of out at target."""
     smallest = min(weights[start], weights[start + max(extent - 1, 0)])
-    if extent < 3 or (semiring == SUM and not smallest > SMALL):
+    if extent <= NARROW or (semiring == SUM and not smallest > SMALL):
         send_band(semiring, extent, n, weights, start, x, source, out, target)
+    elif semiring == MAX and weights[start] >= weights[start + 1]:
+        send_slopes(n, weights[start], weights[start] - weights[start + 1], x, source, out, target)
+        cap(n, weights[start + extent], x, source, out, target)
     else:
         for i in range(n):
             out[at(target + i)] = times(semiring, weights[start], x[at(source + i)])
         add_window(semiring, extent, n, weights, start, 0, 1, x, source, out, target)
         add_window(semiring, extent, n, weights, start, n - 1, -1, x, source, out, target)
-    add_far(semiring, extent, n, weights[start + extent], x, source, out, target)
+        add_far(semiring, extent, n, weights[start + extent], x, source, out, target)
 
 
 @inlined
@@ -156,9 +204,9 @@ def send_quadratic(
     curvature = weights[start] - weights[start + 1]
     if semiring == MAX and extent > NARROW and 0.0 < curvature < math.inf:
         send_parabolas(n, weights[start], curvature, x, source, out, target)
+        cap(n, weights[start + extent], x, source, out, target)
     else:
         send_band(semiring, extent, n, weights, start, x, source, out, target)
-    add_far(semiring, extent, n, weights[start + extent], x, source, out, target)
 
 
 @inlined

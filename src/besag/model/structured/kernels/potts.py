@@ -2,8 +2,9 @@
 
     m(i) = w_0 (x) x(i)  (+)  w_1 (x) (+)_{j != i} x(j)        w the levels in the domain of the semiring
 
-in O(K). The sums over j != i are made without subtracting anything large: of a vector alone, from its largest entry and
-the sum of the rest; of vectors in lanes, by running sums from both ends. What is no message goes by the rules of
+in O(K). Where w_0 >= w_1, that is w_1 times the sum of all, and (w_0 - w_1) x(i). Else the sums over j != i are made
+without subtracting anything large: of a vector alone, from its largest entry and the sum of the rest; of vectors in
+lanes, by running sums from both ends. What is no message goes by the rules of
 distances with D = 1.
 """
 
@@ -13,7 +14,7 @@ import math
 
 from besag.arrays import AnyArray, Array
 from besag.kernels.compile import at, inlined
-from besag.kernels.semiring import MAX, SUM, plus, times, zero_of
+from besag.kernels.semiring import LOG_SUM, MAX, SUM, plus, times, zero_of
 
 
 @inlined
@@ -29,8 +30,25 @@ def add_given(levels: AnyArray, start: int, other: int, logits: AnyArray) -> Non
 
 
 @inlined
+def mix_alike(
+    semiring: int, n: int, same: float, other: float, x: AnyArray, source: int, out: AnyArray, target: int
+) -> None:
+    """As `mix` where same >= other, in SUM or MAX: all states may stand for the others, and loops are vectors."""
+    whole, more = x[source], same - other if semiring == SUM else same
+    for i in range(1, n):
+        whole = whole + x[at(source + i)] if semiring == SUM else max(whole, x[at(source + i)])
+    rest = other * whole if semiring == SUM else other + whole
+    for i in range(n):
+        q = x[at(source + i)]
+        out[at(target + i)] = rest + more * q if semiring == SUM else max(rest, more + q)
+
+
+@inlined
 def mix(semiring: int, n: int, same: float, other: float, x: AnyArray, source: int, out: AnyArray, target: int) -> None:
     """out(i) = same (x) x(i)  (+)  other (x) (+)_{j != i} x(j), of n entries of x at source and of out at target."""
+    if semiring != LOG_SUM and same >= other:
+        mix_alike(semiring, n, same, other, x, source, out, target)
+        return
     best, second, where = zero_of(semiring), zero_of(semiring), 0
     for i in range(n):
         q = x[at(source + i)]
