@@ -51,6 +51,7 @@ class Kind(IntEnum):
     TABLE = 0
     POTTS = 1
     SCALED = 2
+    BILINEAR = 7
     TRUNCATED_LINEAR = 10
     TRUNCATED_QUADRATIC = 11
 

@@ -291,9 +291,11 @@ class Passing:
         base, gathered, messages = (array.reshape(-1, n) for array in (self.numbers.base, self.gathered, self.messages))
         received, sent = freeze(messages), freeze(gathered)
         if domain.is_paired:
-            read, work = (domain.pair_tables, domain.pairs_read, sent), len(domain.tables)
+            read: tuple[Any, ...] = (domain.pair_tables, domain.pairs_read, sent)
+            work = len(domain.tables)
         else:
-            read, work = (domain.tables, domain.starts, domain.only, n, freeze(self.gathered)), len(self.messages)
+            read = (domain.tables, domain.starts, domain.only, n, freeze(self.gathered))
+            work = len(self.messages)
 
         def collect(start: int, stop: int) -> float:
             fine = gather(base, self.links.first, self.links.links_of_variable, received, start, stop, gathered)
