@@ -66,7 +66,7 @@ class TAN:
 
 
 @dataclass(frozen=True)
-class Naive:
+class NaiveStructure:
     """The class is the only parent of every other variable."""
 
     def learn(self, task: Task) -> Outcome:
