@@ -39,7 +39,6 @@ from besag.learn.losses.terms import (
     weighted_rows,
 )
 
-
 FEW = 0.1  # of the labels that are known
 
 

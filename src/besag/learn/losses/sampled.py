@@ -87,4 +87,3 @@ class _Call:
     def _warm(self, graph: Graph, names: list[str]) -> Result:
         codes = np.concatenate([self.state[name] for name in names], axis=1)
         return Result(graph, "estimate", Diagnostics(), state={"engine": "gibbs", "codes": codes[None], "sweeps": 0})
-
