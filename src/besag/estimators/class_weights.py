@@ -37,7 +37,7 @@ def weights_of_classes(given: ClassWeight, classes: Sequence[Any], codes: IntArr
         raise ModelError(
             f"class_weight names {unknown[0]!r}, which is no label in training: {shorten([str(c) for c in classes])}"
         )
-    weights = [given.get(label, 1.0) for label in classes]
+    weights: list[Any] = [given.get(label, 1.0) for label in classes]
     if not all(isinstance(w, (int, float, np.number)) and 0 <= w < np.inf for w in weights):
         raise ModelError(f"class_weight must be finite numbers from 0 on, got {dict(given)!r}")
     return np.array(weights, np.float64)
