@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,8 +99,16 @@ def test_labels_say_what_the_table_says(make: Callable[[int], Structured]) -> No
 
 @each_kind
 @each_semiring
+@pytest.mark.parametrize("narrow", [1, 1000], ids=["by sweeps", "by bands"])
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
-def test_messages_are_those_of_the_table(make: Callable[[int], Structured], semiring: Semiring, n: int) -> None:
+def test_messages_are_those_of_the_table(
+    make: Callable[[int], Structured],
+    semiring: Semiring,
+    n: int,
+    narrow: int,
+    forced: Callable[[dict[str, Any]], None],
+) -> None:
+    forced({"model.structured.kernels.distance.NARROW": narrow})
     term, code = make(n), code_of(make(n))
     for seed, number in enumerate(NUMBERS):
         levels, logs = levels_of(term, number), vectors(n, seed)
