@@ -79,7 +79,7 @@ def _of_array(data: AnyArray) -> tuple[list[str], Any, int, Any]:
     if data.dtype.kind == "c":
         raise DataError("Complex data not supported: a state is a text or a number")
     if data.dtype.kind not in "biuf":
-        return _columns(_frame(data).convert_dtypes(convert_integer=False, convert_floating=False))
+        return _columns(_frame(data).infer_objects())
     names = list(number_states(data.shape[1]))
     if data.dtype.kind in "iu":
         return names, lambda i: _of_codes(data[:, i]), len(data), None
@@ -88,7 +88,7 @@ def _of_array(data: AnyArray) -> tuple[list[str], Any, int, Any]:
 
 def _of_codes(codes: AnyArray) -> Column:
     """Codes as a user gives them: below 0 is missing, and the states are 0 to the largest."""
-    n_states = int(codes.max(initial=-1)) + 1
+    n_states = int(codes.max()) + 1 if len(codes) else 0
     kind = code_type(n_states)
     short = codes.astype(kind)
     if codes.dtype.kind == "i":
