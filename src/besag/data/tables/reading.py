@@ -37,9 +37,7 @@ def read_table(
     if isinstance(data, CodeTable):
         return data if weights is None else _weighted(data, weights)
     if len(getattr(data, "shape", "NV")) == 1 and getattr(data.dtype, "names", None) is None:
-        raise DataError(
-            "data must have two axes, rows and columns, got one. Reshape your data: frame[[name]] has two"
-        )
+        raise DataError("data must have two axes, rows and columns, got one. Reshape your data: frame[[name]] has two")
     names, read, n_rows, index = _columns(data)
     wanted = list(columns) or names
     absent = [name for name in wanted if name not in names]
