@@ -53,6 +53,7 @@ ROOMS = (
     "mean_field",
     "sampling",
     "join_graph",
+    "map",
     "auto",
 )
 KERNEL_USERS = {"data", "model", "graph", "infer", "learn"}

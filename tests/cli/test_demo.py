@@ -25,8 +25,11 @@ def test_demo_prints_and_draws(tmp_path: Path) -> None:
     assert "log P(asia=yes, dysp=yes) = -5.403372, that is P = 0.004501" in lines
     assert "  tub=no, smoke=yes, lung=no, bronc=yes, either=no, xray=no" in lines
     assert any(line.startswith("Engine: ") and "(exact); the factor graph has cycles" in line for line in lines)
-    assert lines[-1] == f"Picture: {Path('out') / 'demo.png'}"
-    assert (tmp_path / "out" / "demo.png").read_bytes().startswith(b"\x89PNG")
+    wrong = {line.rsplit(maxsplit=1)[0]: float(line.rsplit(maxsplit=1)[1][:-1]) for line in lines if line.endswith("%")}
+    assert wrong["with neighbours"] < 0.75 * wrong["pixels alone"]
+    for name in ("demo.png", "segmentation.png"):
+        assert f"Picture: {Path('out') / name}" in lines
+        assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
 
 
 def test_demo_without_matplotlib(
@@ -34,9 +37,9 @@ def test_demo_without_matplotlib(
 ) -> None:
     monkeypatch.setattr(errors, "find_spec", lambda name: None)
     assert cli.main(["demo", "--out", str(tmp_path / "out")]) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("No picture was drawn: a picture needs matplotlib")
-    assert last.endswith("pip install 'besag[plot]'")
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("No picture was")]
+    assert [line.partition(":")[0] for line in told] == ["No picture was drawn", "No picture was labelled"]
+    assert all("a picture needs matplotlib" in line and line.endswith("pip install 'besag[plot]'") for line in told)
     assert not (tmp_path / "out").exists()
 
 
@@ -63,7 +66,13 @@ def test_an_error_of_the_library_is_one_line(
     ("arguments", "message"),
     [
         ([], "the following arguments are required: COMMAND (see besag --help)"),
-        (["demos"], "expected infer, info, convert or demo, got 'demos'; did you mean 'demo'? (see besag --help)"),
+        (
+            ["demos"],
+            (
+                "expected infer, info, convert, diff, fit, predict or demo, got 'demos'; did you mean 'demo'? "
+                "(see besag --help)"
+            ),
+        ),
         (["demo", "--nonsense"], "unexpected argument '--nonsense' (see besag demo --help)"),
         (["demo", "--oot=x"], "unexpected argument '--oot=x'; did you mean '--out'? (see besag demo --help)"),
         (["demo", "more"], "unexpected argument 'more' (see besag demo --help)"),

@@ -58,8 +58,8 @@ def segmentation(folder: Path) -> str:
 
     try:
         return show_picture(folder)
-    except ImportError as error:
-        return f"No picture was labelled: {error}; pip install besag[plot]"
+    except CapabilityError as error:
+        return f"No picture was labelled: {error}"
 
 
 def marginals_table(model: Model, before: Result, after: Result) -> str:

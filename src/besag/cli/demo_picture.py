@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from besag.arrays import Array, IntArray
+from besag.errors import require
 from besag.text import table
 
 NOISE, SHADES = 1.0, (0.35, 0.6, 0.85)  # the shades are cut at these quantiles
@@ -39,6 +40,7 @@ def show_picture(folder: Path) -> str:
     from besag.estimators.grid_crf import GridCRF
     from besag.plot import draw_segmentation
 
+    require("matplotlib", "plot", "a picture")
     truth = read_brain()
     seen = truth + NOISE * np.random.default_rng(0).standard_normal(truth.shape)
     half = truth.shape[1] // 2

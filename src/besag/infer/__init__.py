@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from besag.infer.join_graph.engine import JoinGraph as JoinGraph
     from besag.infer.junction.elimination import Elimination as Elimination
     from besag.infer.junction.engine import JunctionTree as JunctionTree
+    from besag.infer.map.icm import ICM as ICM
     from besag.infer.mean_field.engine import MeanField as MeanField
     from besag.infer.result import Result as Result
     from besag.infer.sampling.ais import AIS as AIS
@@ -34,6 +35,7 @@ _WHERE = {
     "Brute": "brute",
     "Elimination": "junction.elimination",
     "Gibbs": "sampling.gibbs",
+    "ICM": "map.icm",
     "JoinGraph": "join_graph.engine",
     "JunctionTree": "junction.engine",
     "MeanField": "mean_field.engine",
@@ -49,6 +51,7 @@ __all__ = [
     "Elimination",
     "Exact",
     "Gibbs",
+    "ICM",
     "JoinGraph",
     "JunctionTree",
     "MeanField",

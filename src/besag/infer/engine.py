@@ -86,6 +86,7 @@ ENGINES: Registry[Engine] = Registry(
         "brute": ("besag.infer.brute", "Brute"),
         "elimination": ("besag.infer.junction.elimination", "Elimination"),
         "gibbs": ("besag.infer.sampling.gibbs", "Gibbs"),
+        "icm": ("besag.infer.map.icm", "ICM"),
         "join_graph": ("besag.infer.join_graph.engine", "JoinGraph"),
         "junction_tree": ("besag.infer.junction.engine", "JunctionTree"),
         "mean_field": ("besag.infer.mean_field.engine", "MeanField"),

@@ -45,7 +45,7 @@ class Process(Protocol):
     """An engine at work on one problem."""
 
     def step(self) -> float:
-        """Takes one step; how much it changed, inf where that is not known yet."""
+        """Takes one step; how much it changed, inf where that is not known yet. `steps_taken`: how many, if not one."""
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The answer as it stands, without diagnostics; its `state` continues the work where it is given as `warm`."""
@@ -119,7 +119,10 @@ def refuse_late(what: str, seconds: float, clock: Clock) -> None:
 
 
 class TraceRow(NamedTuple):
-    """One iteration: value is log Z as it stands, summed over rows; bound is on the same; nan where there is none."""
+    """One iteration: value is log Z as it stands, summed over rows; bound is on the same; nan where there is none.
+
+    Where a labelling is sought, value is its energy, and bound a lower bound on the least one.
+    """
 
     iteration: int
     seconds: float
@@ -191,7 +194,7 @@ class Course:
     def advance(self) -> None:
         """One step, and whether it was the last."""
         self.residual = self.process.step()
-        self.iterations += 1
+        self.iterations += getattr(self.process, "steps_taken", 1)
         if self.limits.tolerance and self.residual <= self.limits.tolerance:
             self.stopped = "converged"
         elif self.iterations >= self.limits.max_iterations or getattr(self.process, "finished", False):
@@ -203,9 +206,7 @@ class Course:
         """The answer as it stands, for people who watch; also noted in the trace."""
         result = self.process.answer(want)
         if self.trace is not None:
-            value = math.nan if result.log_partitions is None else float(result.log_partitions.sum())
-            bound = value if result.bound in ("lower", "upper", "exact") else math.nan
-            self.trace.append(TraceRow(self.iterations, self.clock.seconds, value, bound, self.residual))
+            self.trace.append(TraceRow(self.iterations, self.clock.seconds, *_worth(result), self.residual))
         return self.tell(result)
 
     def tell(self, result: Result) -> Result:
@@ -218,11 +219,26 @@ class Course:
             residual=self.residual,
             tolerance=self.limits.tolerance,
             stopped=self.stopped,
-            rows=len(result.log_partitions) if result.log_partitions is not None else 1,
+            rows=_count_rows(result),
             **self.process.details(),
         )
         trace = None if self.trace is None else Trace(self.trace, len(self.trace))
         return replace(result, diagnostics=diagnostics, trace_log=trace)
+
+
+def _worth(result: Result) -> tuple[float, float]:
+    """Value and bound of a row of a trace."""
+    if result.log_partitions is not None:
+        value = float(result.log_partitions.sum())
+        return value, value if result.bound in ("lower", "upper", "exact") else math.nan
+    if result.energies is not None and result.energy_bounds is not None:
+        return float(result.energies[:, 0].sum()), float(result.energy_bounds.sum())
+    return math.nan, math.nan
+
+
+def _count_rows(result: Result) -> int:
+    values = result.energies if result.log_partitions is None else result.log_partitions
+    return 1 if values is None else len(values)
 
 
 def iterate(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import AnyArray
-from besag.infer.sampling.forward import can_go_forward, forward_codes
 from besag.query.run import Options, check_options
 from besag.registry import is_whole
 
@@ -24,6 +23,8 @@ def forward_draws(model: Model, n: Any, evidence: Any, options: Options) -> AnyA
         return None
     if not is_whole(n) or n * len(model.variables) < FORWARD_CELLS or not model.is_bayesian_network:
         return None
+    from besag.infer.sampling.forward import can_go_forward, forward_codes
+
     check_options(options)
     if not can_go_forward(model.problem):
         return None

@@ -49,6 +49,10 @@ class Progress(ProgressLine):
         line = f"{told['engine']}: iteration {told['iterations']}, {told['seconds']:.1f} s"
         if result.log_partitions is not None:
             line += f", log Z {float(np.sum(result.log_partitions)):.6g}"
+        elif result.energies is not None and result.energy_bounds is not None:
+            line += f", energy {float(result.energies[:, 0].sum()):.8g}"
+            bound = float(result.energy_bounds.sum())
+            line += f", at least {bound:.8g}" if np.isfinite(bound) else ""
         if told["residual"] is not None and np.isfinite(told["residual"]):
             line += f", residual {told['residual']:.2g}"
         self.write(line)

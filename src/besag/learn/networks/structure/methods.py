@@ -13,7 +13,7 @@ METHODS: Registry[StructureMethod] = Registry(
     {
         "chow_liu": (f"{_HERE}.chow_liu", "ChowLiu"),
         "tan": (f"{_HERE}.chow_liu", "TAN"),
-        "naive": (f"{_HERE}.chow_liu", "Naive"),
+        "naive": (f"{_HERE}.chow_liu", "NaiveStructure"),
         "hill_climb": (f"{_HERE}.hill_climb", "HillClimb"),
         "tabu": (f"{_HERE}.tabu", "Tabu"),
         "order_search": (f"{_HERE}.order_search", "OrderSearch"),

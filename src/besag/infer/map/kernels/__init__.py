@@ -1,0 +1,1 @@
+"""Compiled parts of the engines that look for labellings of least energy."""

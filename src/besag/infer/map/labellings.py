@@ -1,0 +1,61 @@
+"""What engines for labellings answer with: the best labelling of each row so far, and bounds from below.
+
+    energies (R,), or (N,) for a union: H, from the Problem, never from what a search has added up on its way
+    bounds   the same shape: lower bounds on the least energy; inf where it is proven that there is no labelling
+
+The instances of a union are independent: each keeps the best labelling that was ever offered for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from besag.arrays import Array, IntArray
+from besag.infer.map.landscape import Landscape
+from besag.infer.result import Diagnostics, Result
+
+
+class BestLabellings:
+    """The best so far; see the module."""
+
+    def __init__(self, landscape: Landscape, codes: IntArray) -> None:
+        self.landscape, self.codes = landscape, np.array(codes)
+        self.energies = landscape.energies(codes)
+        self.bounds = np.full(len(self.energies), -np.inf)
+
+    def offer(self, codes: IntArray) -> bool:
+        """Takes what is better of labellings (R, V); whether any was."""
+        energies = self.landscape.energies(codes)
+        better = energies < self.energies
+        if not better.any():
+            return False
+        self.codes = np.where(self.landscape.by_variable(better), codes, self.codes)
+        self.energies = np.where(better, energies, self.energies)
+        return True
+
+    def offer_row(self, row: int, codes: IntArray) -> bool:
+        """The same of one row of evidence, (V,)."""
+        offered = self.codes.copy()
+        offered[row] = codes
+        return self.offer(offered)
+
+    def raise_bounds(self, bounds: Array) -> None:
+        """Other lower bounds, of which the higher ones count."""
+        self.bounds = np.maximum(self.bounds, bounds)
+
+    @property
+    def found(self) -> Array:
+        """The least energies known: inf where there is none."""
+        return np.where(self.landscape.possible, self.energies, np.inf)
+
+    def result(self, **fields: Any) -> Result:
+        """The answer, without diagnostics."""
+        evidence = self.landscape.setting.given.evidence
+        energies = self.found
+        bounds = np.where(self.landscape.possible, np.minimum(self.bounds, energies), np.inf)
+        return Result(
+            self.landscape.graph, "estimate", Diagnostics(), evidence.batched, evidence.index,
+            codes=self.codes[:, None], energies=energies[:, None], energy_bounds=bounds, **fields,
+        )  # fmt: skip
