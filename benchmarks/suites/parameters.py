@@ -2,10 +2,10 @@
 
     p(x | u) = N_ux / N_u        for every configuration u of parents that the rows have
 
-The rows are drawn by `benchmarks.networks`, in parts with seeds of their own. Each contestant has them in the in-memory table that it takes,
-made beforehand: a DataFrame of categories for besag, pgmpy and pyAgrum, a tensor of codes for pomegranate. What is
-timed begins with that table and ends with the CPTs. Their checksums must agree to 1e-10; pomegranate counts in single
-precision, so that its own is reported apart.
+The rows are drawn by `benchmarks.networks`, in parts with seeds of their own. Each contestant has them in the in-memory
+table that it takes, made beforehand: a DataFrame of categories for besag, pgmpy and pyAgrum, a tensor of codes for
+pomegranate. What is timed begins with that table and ends with the CPTs. Their checksums must agree to 1e-10;
+pomegranate counts in single precision, so that its own is reported apart.
 
 Forward samples end in what each contestant makes of them: a DataFrame for besag and pgmpy, a database of pyAgrum's.
 pomegranate takes milliseconds a row, and is left out. `error` is the mean absolute difference between their shares and
