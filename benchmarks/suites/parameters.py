@@ -38,7 +38,7 @@ def frame_of(network: Network, codes: Any) -> Any:
     import pandas as pd
 
     columns = zip(network.names, network.states, codes, strict=True)
-    return pd.DataFrame({name: pd.Categorical.from_codes(own, states) for name, states, own in columns})
+    return pd.DataFrame({name: pd.Categorical.from_codes(own, pd.Index(states)) for name, states, own in columns})
 
 
 def counts_of(network: Network, codes: Any) -> list[Array]:
