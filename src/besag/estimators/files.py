@@ -31,10 +31,12 @@ STORED = {
     "BayesianNetworkClassifier": "besag.estimators.networks.classifier",
     "ChainCRF": "besag.estimators.chain_crf.estimator",
     "GraphCRF": "besag.estimators.graph_crf",
+    "HMM": "besag.estimators.hmm.estimator",
     "Discretizer": "besag.estimators.discretizer",
     "GridCRF": "besag.estimators.grid_crf",
     "MarkovNetwork": "besag.estimators.networks.markov",
     "MultiLabelCRF": "besag.estimators.multi_label_crf",
+    "RBM": "besag.estimators.rbm.estimator",
 }
 
 
