@@ -369,6 +369,7 @@ SETTLED: dict[str, str] = {  # names by module
     "learn.losses.kernels.terms": "FULL",
     "learn.losses.likelihood": "ROUGH",
     "learn.losses.marginal_loss": "BAND ROUNDING SETTLED TOLERANCE",
+    "learn.losses.pseudolikelihood": "FEW",
     "learn.losses.sampled": "SWEEPS",
     "learn.objective": "RANK",
     "learn.networks.structure.order_search": "BYTES_A_BRANCH",
