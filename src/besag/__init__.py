@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from besag.estimators.networks.classifier import BayesianNetworkClassifier as BayesianNetworkClassifier
     from besag.estimators.networks.dynamic import DynamicNetwork as DynamicNetwork
     from besag.estimators.networks.markov import MarkovNetwork as MarkovNetwork
+    from besag.estimators.networks.mixture import Mixture as Mixture
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
     from besag.graph.graph import Graph as Graph
@@ -72,6 +73,7 @@ _WHERE = {
     "GridCRF": "estimators.grid_crf",
     "HMM": "estimators.hmm.estimator",
     "MarkovNetwork": "estimators.networks.markov",
+    "Mixture": "estimators.networks.mixture",
     "Model": "model.model",
     "MultiLabelCRF": "estimators.multi_label_crf",
     "Pattern": "model.pattern",
