@@ -168,7 +168,7 @@ class Mixture(Learner):
 
     def predict(self, X: Any) -> IntArray:
         """(N,): the most probable component of each row."""
-        return self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
 
     def impute(self, X: Any, method: Any = "most_probable", random_state: int = 0) -> pd.DataFrame:
         """The rows with all cells known, as `BayesianNetwork.impute` fills them."""
@@ -179,8 +179,8 @@ class Mixture(Learner):
         """Rows drawn from the model, in the dtypes of the data, and their components (N,)."""
         self._check_fitted()
         drawn = self.network_.sample(n_samples, random_state=random_state)
-        components = drawn.pop(self._component).astype(str).astype(np.int64).to_numpy()
-        return drawn, components
+        components = drawn.pop(self._component).astype(str).astype(np.int64)
+        return drawn, np.asarray(components)
 
     # Files -----------------------------------------------------------------------------------------------------------
 

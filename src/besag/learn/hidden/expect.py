@@ -2,8 +2,8 @@
 
 All rows go to the engine at once. Where nothing hidden meets in a factor, as in a bipartite graph whose one side is
 visible, p(s | x) is a product over the hidden variables: observed variables are no axes of any table, so that the exact
-engines find single variables left, and their answer is that product. One hidden parent of all others is so common that it
-has an E-step of its own (`latent_class`), which "auto" takes.
+engines find single variables left, and their answer is that product. One hidden parent of all others is so common
+that it has an E-step of its own (`latent_class`), which "auto" takes.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from besag.model.model import Model
 def hidden_root(visible: Visible) -> int | None:
     """The variable that no row gives and that is the only parent of all others; None where there is none."""
     model, hidden = visible.model, visible.hidden
-    if hidden is None or not hidden.is_rows or len(hidden) < len(hidden.labels) or not has_tables(model):
+    if hidden is None or not hidden.is_rows or not has_tables(model):
         return None
     if len(model.variables) < 2 or any(template.support is not None for template in model.layout.templates.values()):
         return None

@@ -112,7 +112,7 @@ def add_pair(n: int, a: Array, t: int, u: Array, i: int, pairs: Array) -> None:
 def make_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
     """The kernel for K states: sequences [start, stop) -> log Z, and what is asked for; the number that were lost.
 
-    marginals: 0, BY_ROW or BY_TOKEN, what counts are of; paired: whether `begun` (1, W) and `pairs` (W, W) are added to.
+    marginals: 0, BY_ROW or BY_TOKEN, what counts are of; paired: whether begun (1, W) and pairs (W, W) are added to.
     a (L, W) is room for the longest sequence, or (1, W) where nothing is added up.
     """
     width = pad_columns(n_states)
