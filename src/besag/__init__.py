@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from besag.estimators.networks.dynamic import DynamicNetwork as DynamicNetwork
     from besag.estimators.networks.markov import MarkovNetwork as MarkovNetwork
     from besag.estimators.networks.mixture import Mixture as Mixture
+    from besag.estimators.rbm.estimator import RBM as RBM
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
     from besag.graph.graph import Graph as Graph
@@ -78,6 +79,7 @@ _WHERE = {
     "MultiLabelCRF": "estimators.multi_label_crf",
     "Pattern": "model.pattern",
     "Problem": "graph.problem",
+    "RBM": "estimators.rbm.estimator",
     "Result": "infer.result",
     "StructuredData": "data.structured",
     "Template": "model.template",
