@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,17 +28,13 @@ COLUMN = "history."  # of the names of columns of a history, in files
 
 
 class Learner(Estimator):
-    """An estimator with the parameters optimizer, max_iter, tol, time_limit and verbose, and a history.
-
-    notes_: texts and numbers of a user that go along into files, such as how its input was made.
-    """
+    """An estimator with the parameters optimizer, max_iter, tol, time_limit and verbose, and a history."""
 
     optimizer: str | Optimizer
     max_iter: int
     tol: float
     time_limit: float | None
     verbose: bool
-    notes_: Mapping[str, Any] = MappingProxyType({})
     _history: History
 
     def _learn(
