@@ -343,6 +343,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.sampling.kernels.swendsen_wang": "LARGE",
     "infer.trw.kernels.messages": "TINY",
     "infer.sampling.kernels.forward": "BITS_63 HALF",
+    "estimators.networks.markov": "NEVER",
     "learn.networks.families": "COLUMNS",
     "learn.networks.kernels.count": "WAYS",
     "learn.networks.missing": "FLOOR",
