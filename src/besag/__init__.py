@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from besag.estimators.networks.classifier import BayesianNetworkClassifier as BayesianNetworkClassifier
     from besag.estimators.networks.dynamic import DynamicNetwork as DynamicNetwork
     from besag.estimators.networks.markov import MarkovNetwork as MarkovNetwork
+    from besag.estimators.networks.mixture import Mixture as Mixture
     from besag.estimators.rbm.estimator import RBM as RBM
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
@@ -76,6 +77,7 @@ _WHERE = {
     "GridCRF": "estimators.grid_crf",
     "HMM": "estimators.hmm.estimator",
     "MarkovNetwork": "estimators.networks.markov",
+    "Mixture": "estimators.networks.mixture",
     "Model": "model.model",
     "MultiLabelCRF": "estimators.multi_label_crf",
     "Pattern": "model.pattern",
