@@ -222,6 +222,7 @@ TILES: dict[str, tuple[Any, ...]] = {
     "infer.mean_field.kernels.pairs.SHORT": (0,),
     "kernels.secants.BLOCK": (4,),
     "learn.rbm.kernels.partition.PRODUCT": (2,),
+    "model.structured.kernels.distance.NARROW": (1, 1000),
 }
 
 KERNELS: dict[str, tuple[Any, ...]] = {
@@ -239,7 +240,8 @@ KERNELS: dict[str, tuple[Any, ...]] = {
 }
 
 SETTLED: dict[str, str] = {  # names by module
-    "arrays": "LARGEST",
+    "arrays": "EXTENTS LARGEST",
+    "model.structured.kernels.distance": "SMALL",
     "cli.facts": "EXAMPLES",
     "cli.infer": "LAST_RESORT SETTING_UP",
     "cli.info": "LINES LONGEST",
@@ -347,6 +349,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.sampling.kernels.swendsen_wang": "LARGE",
     "infer.trw.kernels.messages": "TINY",
     "infer.sampling.kernels.forward": "BITS_63 HALF",
+    "estimators.networks.markov": "NEVER",
     "learn.networks.families": "COLUMNS",
     "learn.networks.kernels.count": "WAYS",
     "learn.networks.missing": "FLOOR",
@@ -372,6 +375,7 @@ SETTLED: dict[str, str] = {  # names by module
     "learn.losses.kernels.terms": "FULL",
     "learn.losses.likelihood": "ROUGH",
     "learn.losses.marginal_loss": "BAND ROUNDING SETTLED TOLERANCE",
+    "learn.losses.pseudolikelihood": "FEW",
     "learn.losses.sampled": "SWEEPS",
     "learn.objective": "RANK",
     "learn.networks.structure.order_search": "BYTES_A_BRANCH",
@@ -395,6 +399,7 @@ SETTLED: dict[str, str] = {  # names by module
     "plot.panels": "MAX_COLUMNS PANEL",
     "plot.segmentation": "MAX_CLASSES",
     "plot.style": "MAX_LETTERS",
+    "plot.tiles": "INCHES MAX_TILES",
     "query.analysis": "ROUNDING",
     "query.approximation": "BELOW",
     "query.cost": "SECONDS_A_CALL SECONDS_A_FACTOR SECONDS_A_LABELLING",
