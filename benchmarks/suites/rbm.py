@@ -1,4 +1,4 @@
-"""Restricted Boltzmann machines: besag and scikit-learn's BernoulliRBM, time an epoch and what is learnt in a given time.
+"""Restricted Boltzmann machines: besag and scikit-learn's BernoulliRBM, time of epochs and what is learnt in a time.
 
 Epochs: both begin anew and make EPOCHS epochs on the same rows, one thread; scikit-learn with rows of float64, its
 default, and of float32. Scores: both train epoch by epoch for the same processor time, and the mean test log-likelihood
@@ -109,10 +109,11 @@ def besag_score(name: str, seconds: float) -> Job:
     def summary(answer: Any) -> dict[str, float]:
         found, used = answer
         log_z = found.log_partition("exact")
-        parts = found.components_, found.intercept_visible_, found.intercept_hidden_
+        weights, visible = np.asarray(found.components_, np.float64), np.asarray(found.intercept_visible_, np.float64)
+        hidden = np.asarray(found.intercept_hidden_, np.float64)
         return {
             "besag_test": found.score(test),
-            "besag_by_enumeration": exact_scores(*(np.asarray(part, np.float64) for part in parts), test),
+            "besag_by_enumeration": exact_scores(weights, visible, hidden, test),
             "besag_epochs": float(found.n_iter_),
             "besag_seconds": used,
             "ais_error": abs(float(found.log_partition("ais")) - float(log_z)),

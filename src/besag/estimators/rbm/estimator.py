@@ -42,8 +42,8 @@ class RBM(Estimator):
 
     visible: "binary", numbers from 0 to 1, or "categorical", states of any kind. objective: "pcd[k=1,n_chains=...]", as
     many chains as rows in a batch unless said otherwise, or "contrastive_divergence[k=1]". schedule, decay: how the
-    learning rate shrinks over the epochs, as for optimisers. weight_decay: W shrinks by learning_rate * weight_decay each update.
-    max_iter: epochs. monitor_every, likelihood_every: epochs between two looks at the monitors, and at the
+    learning rate shrinks over the epochs, as for optimisers. weight_decay: W shrinks by learning_rate * weight_decay
+    each update. max_iter: epochs. monitor_every, likelihood_every: epochs between two looks at the monitors, and at the
     log-likelihood; None for never. random_state: a whole number, or None for another fit each time.
 
     >>> import numpy as np
@@ -125,7 +125,7 @@ class RBM(Estimator):
         return self._keep(layer, training, course.rows, stopped)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """One epoch on these rows at the full learning rate, from where the last call or fit ended; the first begins."""
+        """One epoch on these rows at the full learning rate, from where the last call or fit ended."""
         self._check_parameters()
         if not self.__sklearn_is_fitted__():
             layer: VisibleLayer = (BinaryLayer if self.visible == "binary" else CategoricalLayer).of(X)
