@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,7 +27,7 @@ from besag.estimators.networks.uncertainty import CredibleInterval, Query, credi
 from besag.learn.networks import parameters
 from besag.learn.networks.counts import FamilyCounts
 from besag.learn.networks.gathering import Gathered, gather
-from besag.learn.networks.missing import fit_incomplete
+from besag.learn.networks.missing import completed_counts, fit_incomplete
 from besag.learn.networks.priors import BDeuPrior, K2Prior, Prior, read_prior
 from besag.model.model import Model
 from besag.model.variable import states_from
@@ -223,19 +224,19 @@ class BayesianNetwork(TableModel):
         variables, prior = parameters.variables_of(counts), self._read_prior()
         pseudo = parameters.pseudo_counts(variables, counts, prior)
         if gathered.incomplete is None:
-            model = parameters.model_of_counts(counts, pseudo)
-            self._log_likelihood = parameters.log_likelihood(counts, model)
+            model, self._completed = parameters.model_of_counts(counts, pseudo), counts
         else:
             model = self._learn_missing(gathered, pseudo, start)
+            self._completed = completed_counts(gathered, self.fit_)
+        self._log_likelihood = parameters.log_likelihood(counts, model)
         self.model_, self._types, self._gathered_ = model, counts.types, gathered
         self.n_features_in_ = len(counts.names)
         self.feature_names_in_ = np.array(counts.names, object)
         if gathered.incomplete is not None:
             rows = gathered.incomplete
-            scores = self.score_samples(rows)
-            weighted = scores if rows.weights is None else scores * rows.weights
-            self._log_likelihood = parameters.log_likelihood(counts, model) + float(weighted.sum())
-        elif prior is None:
+            weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+            self._log_likelihood += float((self.score_samples(rows) * weights)[weights > 0].sum())
+        if prior is None:
             self._warn_of_unseen()
         return self
 
@@ -270,9 +271,9 @@ class BayesianNetwork(TableModel):
 
     @property
     def counts_(self) -> dict[str, AnyArray]:
-        """The counts of each family, axes (parents..., child); those of complete rows, where cells are missing."""
+        """The counts of each family, axes (parents..., child); expected ones, where cells are missing."""
         self._check_fitted()
-        counts = self._gathered_.counts
+        counts = self._completed
         return dict(zip(counts.names, counts.tables, strict=True))
 
     @property
@@ -285,7 +286,7 @@ class BayesianNetwork(TableModel):
     def unseen_(self) -> pd.DataFrame:
         """The variables some of whose parents' configurations no row has: columns configurations, unseen, first."""
         self._check_fitted()
-        return parameters.unseen_configurations(self._gathered_.counts)
+        return parameters.unseen_configurations(self._completed)
 
     @property
     def edges_(self) -> list[tuple[str, str]]:
@@ -367,12 +368,14 @@ class BayesianNetwork(TableModel):
     def _stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         edges = [list(edge) for edge in self.edges_]
         told, arrays = stored.store_counts(self._gathered_.counts)
+        arrays |= {f"completed/{v}": table for v, table in enumerate(self._completed.tables)}
         arrays |= stored.store_model(self.model_, "model") | stored.store_rows(self._gathered_.incomplete)
         if isinstance(self.prior, Model):
             arrays |= stored.store_model(self.prior, "prior")
         states = {name: list(own) for name, own in self._graph.states.items()}
         told |= {"graph": {name: list(above) for name, above in self._graph.parents.items()}, "declared": states}
         told |= {"ordered": self._graph.ordered, "log_likelihood": self._log_likelihood}
+        told |= {"completed": self._completed.total}
         return {**told, "parameters": stored.plain_parameters(self.get_params(), edges)}, arrays
 
     @classmethod
@@ -385,6 +388,8 @@ class BayesianNetwork(TableModel):
         states = {name: tuple(own) for name, own in told["declared"].items()}
         made._graph = GivenGraph(parents, states, told["ordered"])
         made._gathered_ = Gathered(counts, stored.restore_rows(arrays, counts))
+        tables = tuple(arrays[f"completed/{v}"] for v in range(len(counts.names)))
+        made._completed = replace(counts, tables=tables, total=told["completed"])
         made.model_, made._types = stored.restore_model(arrays, "model"), counts.types
         made._log_likelihood = told["log_likelihood"]
         made.n_features_in_ = len(counts.names)
