@@ -26,7 +26,7 @@ from besag.estimators.networks.table_model import TableModel, with_hidden
 from besag.estimators.networks.uncertainty import CredibleInterval, Query, credible_interval, read_query
 from besag.learn.networks import parameters
 from besag.learn.networks.counts import FamilyCounts
-from besag.learn.networks.gathering import Gathered, gather
+from besag.learn.networks.gathering import Gathered, gather, merge_parts
 from besag.learn.networks.missing import completed_counts, fit_incomplete
 from besag.learn.networks.priors import BDeuPrior, K2Prior, Prior, read_prior
 from besag.model.model import Model
@@ -35,6 +35,8 @@ from besag.registry import is_whole
 
 if TYPE_CHECKING:
     import pandas as pd
+
+KEPT_PARTS = 64  # of a file, whose counts are then merged
 
 
 class BayesianNetwork(TableModel):
@@ -45,6 +47,7 @@ class BayesianNetwork(TableModel):
     `required`, `forbidden`, `tiers` and `max_parents`. prior: None, or "laplace", "k2", "bdeu", "dirichlet[count=0.5]",
     or a Model that is worth `prior_strength` rows. states: {name: states or cardinality} that are declared; others are
     those of the data. max_iter, tol, restarts, time_limit and random_state are of EM, where cells are missing.
+    verbose: tell on stderr how far EM, or the search for edges, has come.
 
     >>> import besag
     >>> rows = besag.data.bundled("sprinkler").sample(1000, seed=1)
@@ -72,6 +75,7 @@ class BayesianNetwork(TableModel):
         time_limit: float | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.structure = structure
         self.prior = prior
@@ -88,6 +92,7 @@ class BayesianNetwork(TableModel):
         self.time_limit = time_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     # Learning --------------------------------------------------------------------------------------------------------
 
@@ -176,6 +181,7 @@ class BayesianNetwork(TableModel):
             "time_limit": self.time_limit,
             "random_state": self.random_state,
             "n_threads": self.n_jobs,
+            "progress": self.verbose,
         }
         self.structure_ = learned_graph(self.structure, table, options)
         parents = {
@@ -194,11 +200,11 @@ class BayesianNetwork(TableModel):
                 names = self._order(part.names)
                 parents = self._graph.numbered(names)
             ready.append(gather([with_hidden(part, names, self._hidden(names))], parents, self.n_jobs))
+            if len(ready) == KEPT_PARTS:
+                ready = [merge_parts(ready)]
         if not ready:
             raise DataError("the table has no rows; there is nothing to learn from")
-        gathered = ready[0]
-        for more in ready[1:]:
-            gathered = gathered.merged(more)
+        gathered = merge_parts(ready)
         n_rows = gathered.counts.n_rows + (0 if gathered.incomplete is None else gathered.incomplete.n_rows)
         if n_rows == 0:
             raise DataError("the table has no rows; there is nothing to learn from")
@@ -251,6 +257,7 @@ class BayesianNetwork(TableModel):
             seed=self.random_state,
             time_limit=self.time_limit,
             n_threads=self.n_jobs,
+            progress=self.verbose,
         )
         self.fit_ = fit
         return fit.model
