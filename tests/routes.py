@@ -220,6 +220,7 @@ TILES: dict[str, tuple[Any, ...]] = {
     "infer.mean_field.kernels.pairs.SHORT": (0,),
     "kernels.secants.BLOCK": (4,),
     "learn.rbm.kernels.partition.PRODUCT": (2,),
+    "model.structured.kernels.distance.NARROW": (1, 1000),
 }
 
 KERNELS: dict[str, tuple[Any, ...]] = {
@@ -237,7 +238,8 @@ KERNELS: dict[str, tuple[Any, ...]] = {
 }
 
 SETTLED: dict[str, str] = {  # names by module
-    "arrays": "LARGEST",
+    "arrays": "EXTENTS LARGEST",
+    "model.structured.kernels.distance": "SMALL",
     "cli.facts": "EXAMPLES",
     "cli.infer": "LAST_RESORT SETTING_UP",
     "cli.info": "LINES LONGEST",
