@@ -60,7 +60,8 @@ def markov(train: Any) -> Any:
     """A Markov network on the same edges."""
     import besag
 
-    edges, options = tabu(train).edges_, {"states": binary(train), "engine": "exact", "n_jobs": 1}
+    edges = tabu(train).edges_
+    options: dict[str, Any] = {"states": binary(train), "engine": "exact", "n_jobs": 1}
     return besag.MarkovNetwork(edges, "edges", l2=1.0, **options).fit(train)
 
 
