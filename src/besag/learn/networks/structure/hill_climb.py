@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from besag.arrays import BoolArray
+from besag.kernels.compile import compiled
+from besag.learn.networks.structure.kernels.changes import make_shuffle
 from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.task import Outcome, Task
@@ -35,7 +37,7 @@ def climb(task: Task, walk: Walk, restarts: int) -> Outcome:
     """The best DAG of a climb from where a walk stands, and of restarts."""
     for left in range(restarts, -1, -1):
         task.keep(walk.matrix, walk.score)
-        while (change := walk.best(walk.worths())) is not None and change.worth > task.slack:
+        while (change := walk.best()) is not None and change.worth > task.slack:
             walk.make(change)
             task.keep(walk.matrix, walk.score)
             task.note(walk.score, walk.describe(change))
@@ -47,14 +49,8 @@ def climb(task: Task, walk: Walk, restarts: int) -> Outcome:
 
 def shuffled(matrix: BoolArray, task: Task) -> BoolArray:
     """A random DAG of the same equivalence class, by reversals of covered edges (Chickering 1995)."""
-    matrix = matrix.copy()
-    for _ in range(4 * int(matrix.sum())):
-        edges = np.argwhere(matrix & ~task.constraints.required & task.constraints.allowed.T)
-        if not len(edges):
-            break
-        i, j = edges[task.rng.integers(len(edges))].tolist()
-        rest = matrix[:, j].copy()
-        rest[i] = False
-        if (rest == matrix[:, i]).all():
-            matrix[i, j], matrix[j, i] = False, True
+    matrix, n_edges = matrix.copy(), int(matrix.sum())
+    may = task.constraints.allowed.T & ~task.constraints.required
+    draws = task.rng.random(4 * n_edges)
+    compiled(make_shuffle)(matrix, may, draws, np.empty((n_edges, 2), np.int64))
     return matrix

@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray
+from besag.arrays import BoolArray
 from besag.graph.directed.orientation import order_of
+from besag.kernels.compile import compiled
+from besag.learn.networks.structure.kernels.changes import make_best_change
 from besag.learn.networks.structure.task import Task
 
 ADD, REMOVE, REVERSE = range(3)
@@ -44,8 +46,8 @@ class Walk:
     def go_to(self, matrix: BoolArray) -> None:
         """Stand at another DAG."""
         n = len(matrix)
-        self.matrix = matrix.copy()
-        self.own = np.zeros(n)
+        self.matrix, self.none = matrix.copy(), np.zeros_like(matrix)
+        self.own, self.worth = np.zeros(n), np.empty((3, n, n))
         self.added, self.removed = np.full((n, n), -np.inf), np.full((n, n), -np.inf)
         self.above = np.zeros_like(self.matrix)
         for v in order_of(self.matrix) or ():
@@ -62,24 +64,12 @@ class Walk:
         """In ascending order."""
         return tuple(np.flatnonzero(self.matrix[:, child]).tolist())
 
-    def worths(self) -> Array:
-        """Of adding, removing and reversing every edge: (3, V, V), -inf where it cannot be."""
-        worth = np.full((3, *self.matrix.shape), -np.inf)
-        free = ~(self.matrix | self.matrix.T | self.above.T)
-        worth[ADD][free] = self.added[free]
-        worth[REMOVE] = np.where(self.constraints.linked, -np.inf, self.removed)
-        i, j = np.nonzero(self.matrix & ~self.constraints.required)
-        blocked = (self.above[i] & self.matrix[:, j].T).any(axis=1)  # a path from i to another parent of j
-        worth[REVERSE, i, j] = np.where(blocked, -np.inf, self.removed[i, j] + self.added[j, i])
-        return worth
-
-    def best(self, worth: Array) -> Change | None:
-        """The first of the changes that are worth most."""
-        most = worth.max()
-        if most == -np.inf:
-            return None
-        kind, i, j = np.unravel_index(int(np.argmax(worth >= most - self.task.slack)), worth.shape)
-        return Change(int(kind), int(i), int(j), float(worth[kind, i, j]))
+    def best(self, held: BoolArray | None = None, bar: float = 0.0) -> Change | None:
+        """The first of those worth most; held (V, V): pairs whose change has to be worth more than bar."""
+        state = (self.matrix, self.above, self.added, self.removed, self.constraints.linked)
+        held = self.none if held is None else held
+        found = compiled(make_best_change)(*state, held, bar, self.task.slack, self.worth)
+        return None if found[0] < 0 else Change(*found)
 
     def make(self, change: Change) -> None:
         """Change the edge."""

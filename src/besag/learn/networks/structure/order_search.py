@@ -7,21 +7,26 @@ orders are tried, random moves from the best, and the best DAG of all is climbed
 
 Growing is the walk down a tree that is kept: a node is a set of parents, its branches are the candidates that raise the
 score, best first, and a walk takes the first of them that stands before the variable. So every set is scored once,
-whatever the order it is met in.
+whatever the order it is met in. Where a walk ends depends on the variables in these branches alone, and is kept by
+which of them stand before the variable.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from besag.arrays import BoolArray, IntArray
+from besag.arrays import BoolArray
 from besag.graph.directed.orientation import order_of
 from besag.learn.networks.structure.hill_climb import climb
 from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.task import ROUNDING, Outcome, Task, matrix_of
+
+Parents = tuple[tuple[int, ...], float]  # and their score
 
 BYTES_A_BRANCH = 120  # in Python's own objects
 
@@ -52,7 +57,7 @@ class Growth:
     parents: tuple[int, ...]
     score: float
     branches: list[tuple[int, Growth | None]] | None = None
-    shrunk: tuple[tuple[int, ...], float] | None = None
+    shrunk: Parents | None = None
 
 
 @dataclass(eq=False)
@@ -64,12 +69,15 @@ class Orders:
     best: list[int] = field(init=False)
     roots: dict[tuple[int, tuple[int, ...]], Growth] = field(default_factory=dict)
     n_branches: int = 0
+    known: list[dict[int, Parents]] = field(init=False)
+    of_interest: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         limits = self.task.constraints
         self.one_way = limits.linked & ~limits.allowed.T
         self.linked = [_bits(np.flatnonzero(row)) for row in limits.linked]
         self.allowed = [_bits(np.flatnonzero(column)) for column in limits.allowed.T]
+        self._forget()
         self.best = self.order = order_of(self.task.best) or []
         self.score = self.score_of(self.order)
 
@@ -107,8 +115,7 @@ class Orders:
     def _move(self, v: int) -> None:
         """Put a variable where the score is highest."""
         if BYTES_A_BRANCH * self.n_branches > self.task.counter.kept_bytes:
-            self.roots.clear()
-            self.n_branches = 0
+            self._forget()
         others = [u for u in self.order if u != v]
         before, with_v, without, own = 0, [], [], []
         for u in others:
@@ -140,8 +147,20 @@ class Orders:
             self.order = [*others[:place], v, *others[place:]]
         self.score = self.score_of(self.order)
 
-    def _shrunk(self, v: int, before: int) -> tuple[tuple[int, ...], float]:
+    def _forget(self) -> None:
+        self.roots.clear()
+        self.n_branches, n = 0, len(self.linked)
+        self.known, self.of_interest = [{} for _ in range(n)], list(self.linked)
+
+    def _shrunk(self, v: int, before: int) -> Parents:
         """Parents from those before a variable, and the score: -inf where those it must have are too many."""
+        found = self.known[v].get(before & self.of_interest[v])
+        if found is None:
+            found = self._walked(v, before)
+            self.known[v][before & self.of_interest[v]] = found
+        return found
+
+    def _walked(self, v: int, before: int) -> Parents:
         must = self.linked[v] & before
         start = tuple(u for u in range(len(self.linked)) if must >> u & 1) if must else ()
         node = self.roots.get((v, start))
@@ -178,9 +197,10 @@ class Orders:
             ranked = np.lexsort((candidates, -scores))
             node.branches = [(int(candidates[i]), None) for i in ranked if scores[i] > node.score + _slack(node)]
             self.n_branches += len(node.branches)
+            self.of_interest[v] |= _bits(u for u, _ in node.branches)
         return node.branches
 
-    def _shrink(self, v: int, node: Growth, kept: set[int]) -> tuple[tuple[int, ...], float]:
+    def _shrink(self, v: int, node: Growth, kept: set[int]) -> Parents:
         parents, score = node.parents, node.score
         while True:
             fewer = [tuple(p for p in parents if p != u) for u in parents if u not in kept]
@@ -191,7 +211,7 @@ class Orders:
             parents, score = fewer[best], scores[best]
 
 
-def _bits(members: IntArray) -> int:
+def _bits(members: Iterable[Any]) -> int:
     return sum(1 << int(v) for v in members)
 
 

@@ -36,8 +36,19 @@ class FamilyScores:
         if found is None:
             if len(self._kept) >= self._most:
                 self._kept.clear()
-            found = self._kept[key] = float(self._count(child, key[1], np.array([NOBODY]))[0])
+            found = self._added(*key)
+            if found is None:
+                found = float(self._count(child, key[1], np.array([NOBODY]))[0])
+            self._kept[key] = found
         return found
+
+    def _added(self, child: int, parents: tuple[int, ...]) -> float | None:
+        """The score, if one of the parents was counted as a candidate beside the others."""
+        for i, x in enumerate(parents):
+            row = self._rows.get((child, parents[:i] + parents[i + 1 :]))
+            if row is not None and row[x] == row[x]:
+                return float(row[x])
+        return None
 
     def additions(self, child: int, parents: Sequence[int], candidates: IntArray) -> Array:
         """The scores (n,) of a child with these parents and each of n candidates."""

@@ -43,9 +43,7 @@ class Tabu:
     def _walk(self, task: Task, walk: Walk) -> None:
         free_at, step, last = np.zeros(walk.matrix.shape, np.int64), 0, 0
         while step < last + self.patience:
-            worth = walk.worths()
-            held = (free_at > step) & (worth <= task.best_score - walk.score + task.slack)
-            change = walk.best(np.where(held, -np.inf, worth))
+            change = walk.best(free_at > step, task.best_score - walk.score + task.slack)
             if change is None:
                 break
             walk.make(change)
