@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import BoolArray
+from besag.arrays import BoolArray, IntArray
 from besag.graph.directed.orientation import order_of
 from besag.kernels.compile import compiled
 from besag.learn.networks.structure.kernels.changes import make_best_change
@@ -41,18 +41,23 @@ class Walk:
     def __init__(self, task: Task, matrix: BoolArray, candidates: BoolArray | None = None) -> None:
         self.task, self.constraints, self.scores = task, task.constraints, task.scores
         self.candidates = self.constraints.allowed if candidates is None else candidates & self.constraints.allowed
-        self.go_to(matrix)
+        n = len(matrix)
+        self.matrix, self.above, self.none = matrix.copy(), np.zeros_like(matrix), np.zeros_like(matrix)
+        self.own, self.worth = np.zeros(n), np.empty((3, n, n))
+        self.added, self.removed = np.full((n, n), -np.inf), np.full((n, n), -np.inf)
+        self._stand(np.arange(n))
 
     def go_to(self, matrix: BoolArray) -> None:
         """Stand at another DAG."""
-        n = len(matrix)
-        self.matrix, self.none = matrix.copy(), np.zeros_like(matrix)
-        self.own, self.worth = np.zeros(n), np.empty((3, n, n))
-        self.added, self.removed = np.full((n, n), -np.inf), np.full((n, n), -np.inf)
-        self.above = np.zeros_like(self.matrix)
+        changed = np.flatnonzero((self.matrix != matrix).any(axis=0))
+        self.matrix = matrix.copy()
+        self._stand(changed)
+
+    def _stand(self, changed: IntArray) -> None:
+        """Find all paths, and what changes of the parents of some variables are worth."""
         for v in order_of(self.matrix) or ():
             self.above[:, v] = self.matrix[:, v] | self.above[:, self.matrix[:, v]].any(axis=1)
-        for child in range(n):
+        for child in changed.tolist():
             self._count(child)
 
     @property

@@ -191,6 +191,7 @@ class Orders:
         may = limits.allowed[:, v] & limits.has_room(v, node.parents)
         may[list(node.parents)] = False
         candidates = np.flatnonzero(may)
+        candidates = candidates[self.task.scores.ceilings(v, node.parents, candidates) > node.score]
         node.branches = []
         if len(candidates):
             scores = self.task.scores.additions(v, node.parents, candidates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -63,6 +64,17 @@ class FamilyScores:
         if len(new):
             row[new] = self._new(child, key[1], new)
         return row[candidates]
+
+    def ceilings(self, child: int, parents: Sequence[int], candidates: IntArray) -> Array:
+        """What no score of a child with these parents, one of the candidates (n,), and any others is above.
+
+        No likelihood is above 1, so that a price of parameters is a bound; of marginal likelihoods, the first row of a
+        configuration j of the parents has probability 1 / K: -log(K) sum_j min(1, n_j). Both only fall with parents.
+        """
+        k = float(self.sizes[child])
+        if self.criterion.is_marginal:
+            return np.full(len(candidates), -math.log(k) * self.counter.first_rows(tuple(sorted(parents))))
+        return np.asarray(-self.price * (k - 1) * self.sizes[list(parents)].prod() * self.sizes[candidates])
 
     def total(self, parents: Sequence[Sequence[int]]) -> float:
         """The score of a whole structure."""
