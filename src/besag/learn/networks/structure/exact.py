@@ -17,7 +17,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray
 from besag.errors import ModelError, TooLargeError
 from besag.kernels.compile import compiled
-from besag.learn.networks.structure.hill_climb import climb
+from besag.learn.networks.structure.climb import climb
 from besag.learn.networks.structure.kernels.subsets import make_subsets
 from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.task import Outcome, Task, matrix_of
@@ -41,7 +41,7 @@ class ExactSearch:
                 f"exact search over {n} variables takes {BYTES_A_SUBSET * 2.0**n:.3g} bytes for its 2^{n} subsets, "
                 f"more than memory_limit={limit}; order_search comes close to the optimum for any number"
             )
-        climb(task, Walk(task, task.best), restarts=0)
+        climb(task, Walk(task, task.best))
         return Outcome(matrix_of(Optimum(task).parents()), "converged")
 
 

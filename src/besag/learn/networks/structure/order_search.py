@@ -13,6 +13,7 @@ which of them stand before the variable.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 
 from besag.arrays import BoolArray
 from besag.graph.directed.orientation import order_of
-from besag.learn.networks.structure.hill_climb import climb
+from besag.learn.networks.structure.climb import climb
 from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.task import ROUNDING, Outcome, Task, matrix_of
@@ -47,7 +48,15 @@ class OrderSearch:
             search.descend()
             if left:
                 search.stir()
-        return climb(task, Walk(task, task.best), restarts=0)
+        climb(task, Walk(task, task.best))
+        return Outcome(task.best, "converged")
+
+
+def move_some(task: Task, share: float) -> None:
+    """Each of a share of the variables, at random, goes to its best place in an order of the best DAG."""
+    search = Orders(task)
+    n_moved = math.ceil(share * task.n_variables)
+    search.move_each(task.rng.permutation(task.n_variables)[:n_moved].tolist())
 
 
 @dataclass(slots=True)
@@ -84,13 +93,17 @@ class Orders:
     def descend(self) -> None:
         """Passes until one changes nothing."""
         before = -np.inf
+        while self.score > before + self.task.slack:
+            before = self.score
+            self.move_each(self.task.rng.permutation(len(self.order)).tolist())
+
+    def move_each(self, variables: list[int]) -> None:
+        """A pass: each goes in turn to its best place."""
         try:
-            while self.score > before + self.task.slack:
-                before = self.score
-                for v in self.task.rng.permutation(len(self.order)).tolist():
-                    self._move(v)
-                    self.task.clock.look()
-                self.task.note(self.score, "every variable moved once")
+            for v in variables:
+                self._move(v)
+                self.task.clock.look()
+            self.task.note(self.score, f"{len(variables)} variables moved")
         finally:
             if self.score > self.task.best_score + self.task.slack:
                 self.best = self.order
@@ -169,22 +182,25 @@ class Orders:
             node = Growth(start, self.task.scores.of(v, start) if within else -np.inf, None if within else [])
             self.roots[v, start] = node
         able = before & self.allowed[v]
-        while (below := self._best_branch(v, node, able)) is not None:
-            node = below
+        below: Growth | None = node
+        while below is not None:
+            node, below = below, None
+            branches = self._branches(v, node) if node.branches is None else node.branches
+            for i, (u, known) in enumerate(branches):
+                if able >> u & 1:
+                    below = known or self._grown(v, node, i)
+                    break
         if node.shrunk is None:
             node.shrunk = self._shrink(v, node, set(start))
         return node.shrunk
 
-    def _best_branch(self, v: int, node: Growth, able: int) -> Growth | None:
-        branches = self._branches(v, node) if node.branches is None else node.branches
-        for i, (u, below) in enumerate(branches):
-            if able >> u & 1:
-                if below is None:
-                    parents = (*node.parents, u)
-                    below = Growth(parents, self.task.scores.of(v, parents))
-                    branches[i] = (u, below)
-                return below
-        return None
+    def _grown(self, v: int, node: Growth, i: int) -> Growth:
+        branches = node.branches or []
+        u = branches[i][0]
+        parents = (*node.parents, u)
+        below = Growth(parents, self.task.scores.of(v, parents))
+        branches[i] = (u, below)
+        return below
 
     def _branches(self, v: int, node: Growth) -> list[tuple[int, Growth | None]]:
         limits = self.task.constraints
@@ -195,8 +211,9 @@ class Orders:
         node.branches = []
         if len(candidates):
             scores = self.task.scores.additions(v, node.parents, candidates)
-            ranked = np.lexsort((candidates, -scores))
-            node.branches = [(int(candidates[i]), None) for i in ranked if scores[i] > node.score + _slack(node)]
+            rising = np.flatnonzero(scores > node.score + _slack(node))
+            ranked = candidates[rising[np.argsort(-scores[rising], kind="stable")]]
+            node.branches = [(u, None) for u in ranked.tolist()]
             self.n_branches += len(node.branches)
             self.of_interest[v] |= _bits(u for u, _ in node.branches)
         return node.branches
