@@ -126,6 +126,18 @@ def test_answers_that_are_none(value: Any, slope: Any, match: str, optimizer: st
         besag.fit(model_of(data[0]), data, objective=3)  # type: ignore[arg-type]
 
 
+def test_a_method_that_takes_theta_only_002_1() -> None:
+    class Plain:
+        def value_and_grad(self, theta: Array) -> tuple[float, Array]:
+            return float(theta @ theta), 2.0 * theta
+
+    data = instances(3, 2)
+    for own in (Plain(), besag.objective("likelihood", model_of(data[0]), data)):
+        text = rf"objective {type(own).__name__} must have a method value_and_grad\(theta, batch, state\)"
+        with pytest.raises(CapabilityError, match=text):
+            besag.fit(model_of(data[0]), data, objective=own)  # type: ignore[arg-type]
+
+
 def test_an_answer_without_its_parts() -> None:
     class Odd:
         def value_and_grad(self, theta: Array, batch: Batch, state: Any) -> Any:
@@ -186,3 +198,14 @@ def test_a_fit_by_sampling(hidden: bool, tmp_path: Path) -> None:
     assert not whole.is_exact
     fit(on_step=lambda row, _: row.iteration == 7).checkpoint.save(tmp_path / "fit.npz")
     assert_array_equal(fit(resume=tmp_path / "fit.npz").theta, whole.theta)
+
+
+@pytest.mark.parametrize("name", ["likelihood[engine=gibbs]", "pcd[n_chains=4]"])
+def test_chains_of_an_instance_are_its_own(name: str) -> None:
+    data = instances(3, 4, hidden=0.3)
+    objective, state = besag.objective(name, model_of(data[0]), data), None
+    for batch in ([0], [2], [1, 3], [3, 0], [2], [0]):
+        _, _, state = objective.sampled(np.zeros(data[0].layout.n_parameters), np.array(batch), state)
+    sizes = {f"free.{n}": len(part.variables) for n, part in enumerate(data)}
+    assert {key: np.shape(codes)[1] for key, codes in state.items() if key.startswith("free")} == sizes
+    assert len(set(sizes.values())) > 1
