@@ -85,6 +85,9 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.junction.run.LOOSE": (0.0, NEVER),
     "infer.junction.run.SLAB_ENTRIES": (1, 50),
     "infer.junction.run.SUPPORT_ABOVE": (ALWAYS, 7.0),
+    "infer.map.blocks.LEAST_BITS": (1.0,),
+    "infer.map.blocks.MOST_BITS": (3.0,),
+    "infer.map.blocks.MOST_ENTRIES": (2,),
     "infer.map.icm.AT_ONCE": (1, 3),
     "infer.mean_field.naive.FACTORS_PER_CHUNK": (2,),
     "infer.mean_field.naive.MAX_CONSTANT": (1,),
@@ -261,7 +264,16 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.junction.patterns": "PROBES",
     "infer.junction.run": "SECONDS_AN_ENTRY WORK_OF_STATE WORK_OF_VARIABLE",
     "infer.junction.shown": "OF_VALUE",
+    "infer.map.climbing": (
+        "BITS_A_LEVEL CALM CALMING FLIPS FRESH FUSION_BITS GAIN MOST_FLIPS PATIENCE POLISHED POOL QUICK SHAKEN SHARE "
+        "STIRRED"
+    ),
+    "infer.map.dual": "ROUNDING",
     "infer.map.icm": "ENDED",
+    "infer.map.labellings": "CLOSED",
+    "infer.map.kernels.regions": "BORDER GONE HELD UNTOUCHED",
+    "infer.map.landscape": "SEVERITY",
+    "infer.map.local_search": "MOVES_IN_VAIN NO_GAIN TOLERANCE",
     "infer.map.kernels.scores": "ROUNDING",
     "infer.mean_field.engine": "RISEN SECONDS_A_LINK SECONDS_A_STATE SETTLED STIR TILT",
     "infer.mean_field.spanning": "SECONDS_AN_ENTRY SECONDS_A_LINK SECONDS_A_STEP",

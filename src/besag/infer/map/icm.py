@@ -27,6 +27,7 @@ from besag.arrays import IntArray
 from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.map.flips import no_flips
 from besag.infer.map.kernels.descent import Flips, make_gains, make_greedy, make_sweep
 from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
@@ -154,10 +155,3 @@ class Flipping:
     def details(self) -> Mapping[str, Any]:
         """How it was searched."""
         return {"schedule": self.engine.schedule, "flips": self.n_flips, "restarts": self.restarts}
-
-
-def no_flips(n_variables: int) -> Flips:
-    """Room for the best flip of each variable."""
-    targets, reliefs, gains = np.empty(n_variables, np.int64), np.empty(n_variables, np.int64), np.empty(n_variables)
-    heap, places_in = np.empty(n_variables, np.int64), np.full(n_variables, -1, np.int64)
-    return Flips(targets, reliefs, gains, heap, places_in, np.zeros(1, np.int64))
