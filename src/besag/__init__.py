@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from besag.estimators.discretizer import Discretizer as Discretizer
     from besag.estimators.graph_crf import GraphCRF as GraphCRF
     from besag.estimators.grid_crf import GridCRF as GridCRF
+    from besag.estimators.hmm.estimator import HMM as HMM
     from besag.estimators.multi_label_crf import MultiLabelCRF as MultiLabelCRF
     from besag.estimators.networks.bayesian import BayesianNetwork as BayesianNetwork
     from besag.estimators.networks.classifier import BayesianNetworkClassifier as BayesianNetworkClassifier
+    from besag.estimators.networks.dynamic import DynamicNetwork as DynamicNetwork
     from besag.estimators.networks.markov import MarkovNetwork as MarkovNetwork
+    from besag.estimators.rbm.estimator import RBM as RBM
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
     from besag.graph.graph import Graph as Graph
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from besag.model.build import grid as grid
     from besag.model.build import ising as ising
     from besag.model.build import tree as tree
+    from besag.model.dynamic import unroll as unroll
     from besag.model.factors import markov_network as markov_network
     from besag.model.model import FactorGroup as FactorGroup
     from besag.model.model import Model as Model
@@ -61,16 +65,19 @@ _WHERE = {
     "ChainCRF": "estimators.chain_crf.estimator",
     "Dataset": "data.dataset",
     "Discretizer": "estimators.discretizer",
+    "DynamicNetwork": "estimators.networks.dynamic",
     "Evidence": "graph.evidence",
     "FactorGroup": "model.model",
     "Graph": "graph.graph",
     "GraphCRF": "estimators.graph_crf",
     "GridCRF": "estimators.grid_crf",
+    "HMM": "estimators.hmm.estimator",
     "MarkovNetwork": "estimators.networks.markov",
     "Model": "model.model",
     "MultiLabelCRF": "estimators.multi_label_crf",
     "Pattern": "model.pattern",
     "Problem": "graph.problem",
+    "RBM": "estimators.rbm.estimator",
     "Result": "infer.result",
     "StructuredData": "data.structured",
     "Template": "model.template",
@@ -92,6 +99,7 @@ _WHERE = {
     "potts": "model.structured.potts",
     "save": "io.save",
     "tree": "model.build",
+    "unroll": "model.dynamic",
 }
 __all__ = [*_MODULES, *_WHERE]  # noqa: PLE0604
 

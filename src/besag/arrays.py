@@ -48,6 +48,7 @@ class Kind(IntEnum):
     TABLE = 0
     POTTS = 1
     SCALED = 2
+    BILINEAR = 7
 
 
 class Rebuilt:

@@ -85,7 +85,7 @@ class EvidenceWarning(UserWarning):
 
 
 class DataWarning(UserWarning):
-    """A table that says less than it seems to: a column of one value, a case that never occurs."""
+    """Data that say less than they seem to: a column of one value, a case that never occurs, labels not used."""
 
 
 class ConvergenceWarning(UserWarning):

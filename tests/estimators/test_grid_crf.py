@@ -138,6 +138,15 @@ def test_saved_estimators_answer_as_before(pairwise: str, tmp_path: Path) -> Non
     assert again.history_.equals(crf.history_)
 
 
+def test_engines_are_saved_as_text(tmp_path: Path) -> None:
+    images, labels = pictures(7, [(3, 2)])
+    crf = GridCRF(engine=besag.infer.BP(damping=0.3)).fit(images, labels)
+    crf.save(tmp_path / "crf.npz")
+    again = besag.load(tmp_path / "crf.npz")
+    assert again.engine == "bp[damping=0.3]"
+    assert_allclose(again.predict_marginals(images)[0], crf.predict_marginals(images)[0])
+
+
 def test_answers_do_not_depend_on_threads_and_fits_can_be_continued(tmp_path: Path) -> None:
     images, labels = pictures(8, [(3, 3)] * 4)
     one, two = (GridCRF(objective="likelihood", n_jobs=n).fit(images, labels) for n in (1, 2))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from besag.errors import CapabilityError, IdentifiabilityWarning, ModelError
+from besag.errors import CapabilityError, ConvergenceWarning, DataWarning, IdentifiabilityWarning, ModelError
 from besag.estimators.grid_crf import GridCRF
 from tests.estimators.test_grid_crf import log_potential, pictures
 
@@ -63,6 +63,22 @@ def test_class_weights_go_with_mini_batches_and_unknown_labels() -> None:
 def test_class_weights_that_are_none(given: Any, expected: str) -> None:
     with pytest.raises(ModelError, match=expected):
         GridCRF(class_weight=given).fit(IMAGES, LABELS)
+
+
+def test_held_out_pictures_are_weighed_as_those_in_training() -> None:
+    crf, total = GridCRF(class_weight="balanced", max_iter=2), LABELS[0].size
+    counts = np.bincount(LABELS[0].reshape(-1), minlength=3)
+    by_hand = GridCRF(class_weight={k: total / (3 * counts[k]) for k in range(3)}, max_iter=2)
+    for each in (crf, by_hand):
+        with pytest.warns(ConvergenceWarning):
+            each.fit(IMAGES[:1], LABELS[:1], held_out=(IMAGES[1:], LABELS[1:]))
+    assert_allclose(crf.history_["held_out"], by_hand.history_["held_out"])
+
+
+def test_scribbles_without_neighbours_are_told_to_say_nothing() -> None:
+    apart = [np.where(np.indices(y.shape).sum(axis=0) % 3 == 0, y, -1) for y in LABELS]
+    with pytest.warns(DataWarning, match=r"learns from 0 of \d+ labels, those whose neighbours are all known"):
+        GridCRF().fit(IMAGES, apart)
 
 
 @pytest.mark.parametrize("objective", ["likelihood", "piecewise"])

@@ -186,3 +186,14 @@ def test_a_fit_by_sampling(hidden: bool, tmp_path: Path) -> None:
     assert not whole.is_exact
     fit(on_step=lambda row, _: row.iteration == 7).checkpoint.save(tmp_path / "fit.npz")
     assert_array_equal(fit(resume=tmp_path / "fit.npz").theta, whole.theta)
+
+
+@pytest.mark.parametrize("name", ["likelihood[engine=gibbs]", "pcd[n_chains=4]"])
+def test_chains_of_an_instance_are_its_own(name: str) -> None:
+    data = instances(3, 4, hidden=0.3)
+    objective, state = besag.objective(name, model_of(data[0]), data), None
+    for batch in ([0], [2], [1, 3], [3, 0], [2], [0]):
+        _, _, state = objective.sampled(np.zeros(data[0].layout.n_parameters), np.array(batch), state)
+    sizes = {f"free.{n}": len(part.variables) for n, part in enumerate(data)}
+    assert {key: np.shape(codes)[1] for key, codes in state.items() if key.startswith("free")} == sizes
+    assert len(set(sizes.values())) > 1

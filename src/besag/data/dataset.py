@@ -36,6 +36,7 @@ class Batch(Rebuilt):
     """Instances on a Graph: labels (1, V) of a union or (N, V) of rows, weights (N,) or None = all one.
 
     variable_weights (V,): besides, of single variables, for losses that are sums over them, `weighs_variables`.
+    is_union: whether instances have graphs of their own, as a part of a union has that is a single instance.
     """
 
     graph: Graph
@@ -43,6 +44,7 @@ class Batch(Rebuilt):
     weights: Array | None = None
     numbers: IntArray | None = None  # of the instances, if this is part of a larger set
     variable_weights: Array | None = None
+    is_union: bool = False
 
     def __post_init__(self) -> None:
         labels = secure(np.atleast_2d(np.asarray(self.labels, np.int64)))
@@ -53,6 +55,7 @@ class Batch(Rebuilt):
             raise ModelError(f"labels must have {self.graph.n_variables} columns, got {labels.shape[1]}")
         if len(labels) > 1 and self.graph.n_instances > 1:
             raise ModelError("rows of labels need a graph of one instance")
+        object.__setattr__(self, "is_union", self.is_union or self.graph.n_instances > 1)
         if self.weights is not None:
             object.__setattr__(self, "weights", secure(check_weights(self.weights, len(self))))
 
@@ -61,7 +64,7 @@ class Batch(Rebuilt):
 
     @property
     def is_rows(self) -> bool:
-        """Whether instances are rows on one graph."""
+        """Whether labels are rows on a graph of one instance; one instance of a union is such a row too."""
         return self.graph.n_instances == 1
 
     def take(self, instances: IntArray) -> Batch:
@@ -69,12 +72,12 @@ class Batch(Rebuilt):
         weights = None if self.weights is None else self.weights[instances]
         numbers = instances if self.numbers is None else self.numbers[instances]
         if self.is_rows:
-            return Batch(self.graph, self.labels[instances], weights, numbers, self.variable_weights)
+            return Batch(self.graph, self.labels[instances], weights, numbers, self.variable_weights, self.is_union)
         offsets = self.graph.instance_offsets
         spans = [slice(offsets[n], offsets[n + 1]) for n in instances.tolist()]
         labels, own = np.concatenate([self.labels[0, span] for span in spans]), self.variable_weights
         own = None if own is None else np.concatenate([own[span] for span in spans])
-        return Batch(self.graph.take(instances), labels, weights, numbers, own)
+        return Batch(self.graph.take(instances), labels, weights, numbers, own, is_union=True)
 
 
 def check_weights(weights: Any, n: int) -> Array:
@@ -108,7 +111,6 @@ class Dataset:
                 f"make a dataset by Dataset.union(instances) or Dataset.rows(model, labels), got {type(batch).__name__}"
             )
         self.all = batch
-        self.is_union = batch.graph.n_instances > 1
 
     @classmethod
     def union(
@@ -120,9 +122,7 @@ class Dataset:
             raise ModelError("a dataset needs at least one instance")
         graph = compile_graph(*parts, layout=layout)
         labels = [np.full(len(part.variables), -1) if part.labels is None else part.labels for part in parts]
-        made = cls(Batch(graph, np.concatenate(labels), weights))
-        made.is_union = True
-        return made
+        return cls(Batch(graph, np.concatenate(labels), weights, is_union=True))
 
     @classmethod
     def rows(cls, model: Model, data: Any, weights: Any = None) -> Dataset:
@@ -147,6 +147,11 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.all)
+
+    @property
+    def is_union(self) -> bool:
+        """Whether instances have graphs of their own."""
+        return self.all.is_union
 
     @property
     def layout(self) -> Layout:

@@ -19,18 +19,14 @@ from besag.text import shorten
 ClassWeight: TypeAlias = Mapping[Any, float] | str | None
 
 
-def weigh_labels(given: ClassWeight, classes: Sequence[Any], codes: IntArray) -> Array | None:
-    """The weights (V,) of labels, given as codes (V,); those of unknown labels, -1, are 1.
+def weights_of_classes(given: ClassWeight, classes: Sequence[Any], codes: IntArray) -> Array | None:
+    """The weight of each class, (K,), from the labels in training as codes (V,), -1 where unknown; None: all alike.
 
-    >>> weigh_labels("balanced", ["a", "b"], np.array([0, 0, 0, 1, -1])).round(2).tolist()
-    [0.67, 0.67, 0.67, 2.0, 1.0]
+    >>> weights_of_classes("balanced", ["a", "b"], np.array([0, 0, 0, 1, -1])).round(2).tolist()
+    [0.67, 2.0]
     """
     if given is None:
         return None
-    return np.append(_of_classes(given, classes, codes), 1.0)[codes]
-
-
-def _of_classes(given: Any, classes: Sequence[Any], codes: IntArray) -> Array:
     if isinstance(given, str) and given == "balanced":
         counts = np.bincount(codes[codes >= 0], minlength=len(classes))
         return np.asarray(counts.sum() / (len(classes) * np.maximum(counts, 1)))
@@ -41,7 +37,7 @@ def _of_classes(given: Any, classes: Sequence[Any], codes: IntArray) -> Array:
         raise ModelError(
             f"class_weight names {unknown[0]!r}, which is no label in training: {shorten([str(c) for c in classes])}"
         )
-    weights = [given.get(label, 1.0) for label in classes]
+    weights: list[Any] = [given.get(label, 1.0) for label in classes]
     if not all(isinstance(w, (int, float, np.number)) and 0 <= w < np.inf for w in weights):
         raise ModelError(f"class_weight must be finite numbers from 0 on, got {dict(given)!r}")
     return np.array(weights, np.float64)

@@ -21,6 +21,7 @@ import numpy as np
 
 from besag.arrays import AnyArray
 from besag.errors import BesagError, ModelError, ParseError
+from besag.infer.engine import ENGINES
 from besag.io.shared.files import write_atomically
 from besag.learn.checkpoint import BROKEN
 from besag.learn.optimisers.base import OPTIMIZERS, Descending
@@ -31,10 +32,12 @@ STORED = {
     "BayesianNetworkClassifier": "besag.estimators.networks.classifier",
     "ChainCRF": "besag.estimators.chain_crf.estimator",
     "GraphCRF": "besag.estimators.graph_crf",
+    "HMM": "besag.estimators.hmm.estimator",
     "Discretizer": "besag.estimators.discretizer",
     "GridCRF": "besag.estimators.grid_crf",
     "MarkovNetwork": "besag.estimators.networks.markov",
     "MultiLabelCRF": "besag.estimators.multi_label_crf",
+    "RBM": "besag.estimators.rbm.estimator",
 }
 
 
@@ -60,11 +63,13 @@ def save_estimator(estimator: Any, path: str | PathLike[str]) -> None:
 
 
 def _listed(value: Any) -> Any:
-    """A value that JSON cannot hold as one that it can: sets as sorted lists, optimisers as text; else TypeError."""
+    """A value that JSON cannot hold as one that it can: sets as sorted lists, optimisers and engines as text."""
     if isinstance(value, PathLike):
         return fspath(value)
     if isinstance(value, Descending):
         return OPTIMIZERS.text_of(value)  # type: ignore[arg-type]
+    if ENGINES.name_of(value) in ENGINES:
+        return ENGINES.text_of(value)
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)
     if isinstance(value, (np.bool_, np.number)):

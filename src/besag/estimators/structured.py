@@ -20,7 +20,7 @@ from besag.data.dataset import Batch, Dataset, check_weights
 from besag.data.label_arrays import codes_of
 from besag.errors import ApproximationWarning, CapabilityError, warn
 from besag.estimators.base import check_choice
-from besag.estimators.class_weights import ClassWeight, weigh_labels
+from besag.estimators.class_weights import ClassWeight, weights_of_classes
 from besag.estimators.constants import warn_of_constants
 from besag.estimators.held_out import reading_held_out
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
@@ -118,11 +118,13 @@ class StructuredCRF(Learner):
         checkpoint: str | PathLike[str] | None,
         on_step: OnIteration | None,
     ) -> Self:
-        dataset = self._dataset(form, classes, data, y, sample_weight)
-        watched = None
+        codes, states = self._codes(form, classes, data, y), [str(label) for label in classes]
+        of_classes = weights_of_classes(self.class_weight, classes, codes)
+        dataset, watched = _dataset(form.graph(data, states), codes, of_classes, sample_weight), None
         if held_out is not None:
             with reading_held_out(held_out):
-                watched = self._dataset(form, classes, *held_out, None)
+                others = self._codes(form, classes, *held_out)
+            watched = _dataset(form.graph(held_out[0], states), others, of_classes)
         if not self.l1 and not self.l2:
             warn_of_constants(data.nodes)
         penalised = {name for name in form.layout.templates if not name.startswith("intercept")}
@@ -138,12 +140,6 @@ class StructuredCRF(Learner):
         theta = self._learn(total, watched, checkpoint, on_step)
         self.model_ = GraphModel(classes, form, theta)
         return self
-
-    def _dataset(self, form: Form, classes: tuple[Any, ...], data: Data, y: Any, weights: Any) -> Dataset:
-        codes = self._codes(form, classes, data, y)
-        graph = form.graph(data, [str(label) for label in classes])
-        own = None if weights is None else check_weights(weights, len(data.shapes))
-        return Dataset(Batch(graph, codes, own, variable_weights=weigh_labels(self.class_weight, classes, codes)))
 
     def _codes(self, form: Form, classes: Sequence[Any], data: Data, y: Any) -> IntArray:
         """The labels (V,) of all variables as codes."""
@@ -260,6 +256,13 @@ class StructuredCRF(Learner):
     @classmethod
     def _restored_form(cls, told: Mapping[str, Any], arrays: Mapping[str, Any]) -> Form:
         raise NotImplementedError
+
+
+def _dataset(graph: Graph, codes: IntArray, of_classes: Array | None, weights: Any = None) -> Dataset:
+    """Labels as codes (V,) of a union; weights: of its instances."""
+    own = None if weights is None else check_weights(weights, graph.n_instances)
+    of_variables = None if of_classes is None else np.append(of_classes, 1.0)[codes]
+    return Dataset(Batch(graph, codes, own, variable_weights=of_variables))
 
 
 def runs(offsets: IntArray) -> list[tuple[int, int]]:

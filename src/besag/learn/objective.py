@@ -67,6 +67,9 @@ class Objective(Protocol):
     def statistics(self, batch: Any) -> Array:
         """(P,): what the loss is linear in."""
 
+    def warn_of(self, batches: Sequence[Any]) -> None:
+        """Warns, after `statistics` of all batches, of data that say less than they seem to."""
+
     def add(
         self, theta: Array, batches: Sequence[Any], states: Sequence[State], gradient: Array, n_threads: int | None
     ) -> tuple[Sequence[float | None], Sequence[State]]:

@@ -45,6 +45,7 @@ def minimum(
     resume: Resume | None = None,
 ) -> Minimum:
     """The least value of `total`; with held-out data, theta where their loss is least on the way there."""
+    total.objective.warn_of(total.shards)
     before = None if resume is None else _resumed(total, resume)
     kept, watch = ({} if before is None else before.kept), None
     if held_out is not None:

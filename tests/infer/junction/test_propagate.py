@@ -11,8 +11,11 @@ from hypothesis.strategies import DataObject
 from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
+from besag.arrays import Semiring
 from besag.graph.evidence import Evidence, read_evidence
 from besag.infer import JunctionTree, Result
+from besag.infer.junction.kernels import rows
+from besag.infer.junction.kernels.rows import accumulate, place_of
 from besag.model.model import Model
 from tests.oracle import Enumeration
 from tests.routes import PLAIN, Forced
@@ -151,3 +154,25 @@ def test_samples_follow_the_law() -> None:
         share = np.bincount(result.samples[:, v], minlength=len(p)) / 2000
         # five standard errors: a false alarm once in a million
         assert np.all(np.abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 2000) + 1e-12), name
+
+
+def test_draws_are_in_proportion_to_weights() -> None:
+    """One for each part of [0, 1), and never an entry of weight zero, at its very ends too."""
+    weights = np.array([0.0, 3.0, 0.0, 1.0, 4.0, 0.0])
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights) + 900.0
+    for semiring, row in ((Semiring.SUM, weights.copy()), (Semiring.LOG_SUM, logs)):
+        accumulate(int(semiring), 6, row)
+        u = np.append((np.arange(80) + 0.5) / 80, [0.0, 1.0 - 2.0**-53])
+        counts = np.bincount([place_of(6, row, x) for x in u], minlength=6)
+        assert counts.tolist() == [0, 31, 0, 10, 41, 0]
+
+
+def test_the_table_of_a_root_is_made_once_for_all_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, filled, fill_row = besag.ising((3, 3), 0.3, 0.1), [], rows.fill_row
+    monkeypatch.setattr(rows, "fill_row", lambda *args: filled.append(args[3]) or fill_row(*args))
+    drawn = ask(model, {}, "samples", n_samples=50).samples
+    assert drawn.shape == (50, 9)
+    root = max(filled)
+    assert filled.count(root) == 1
+    assert set(map(filled.count, set(filled) - {root})) <= {50}

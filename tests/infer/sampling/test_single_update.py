@@ -12,6 +12,10 @@ import pytest
 
 import besag
 from besag.errors import CapabilityError, ConvergenceWarning, ModelError
+from besag.infer.sampling.gibbs import Gibbs
+from besag.infer.sampling.single_site import prepare_sampling
+from besag.infer.sampling.walk import make_sampler
+from besag.kernels.random import sweep_key
 from besag.model.model import Model
 from tests.conformance.test_sampling import FALSE_ALARM, counts_of, g_test
 from tests.infer.sampling.test_gibbs import mixed, sampled
@@ -65,6 +69,17 @@ def test_001_the_mean_of_a_marginal_is_that_of_the_samples() -> None:
     result = sampled(model, SINGLE.format(20_000, 4), "variables", "samples")
     ones = result.samples.mean(axis=0)
     np.testing.assert_allclose(result.array[..., 1].reshape(-1), ones, atol=0.02)
+
+
+def test_the_score_of_a_chain_is_the_sum_of_its_log_weights_after_any_number_of_steps() -> None:
+    """Two variables have few such sums; the drift of rounding errors would make new ones of nearly the same value."""
+    model = besag.markov_network([2, 3], [((0, 1), np.random.default_rng(0).normal(size=(2, 3)))])
+    engine = Gibbs("single", n_chains=1, n_samples=3000, burn_in=0)
+    setting = prepare_sampling(model.problem, None, 1, 3000)
+    sampler = make_sampler(engine, setting, 0)
+    sampler.start(np.zeros((1, 1, 2), np.int64))
+    scores = [float(sampler.sweep(sweep_key(1, step), True)[0, 0]) for step in range(3000)]
+    assert len(set(scores)) == len(set(np.round(scores, 5)))
 
 
 def test_observed_variables_are_never_selected() -> None:

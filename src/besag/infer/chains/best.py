@@ -18,17 +18,32 @@ from besag.kernels.threads import run_chunks
 CHUNK = 1 << 13  # labels in a chunk of sequences
 
 
-def best_chains(unary: Array, transition: Array, offsets: IntArray, n_threads: int | None = None) -> IntArray:
+NOTHING_SHARED = freeze(np.zeros(0, np.int64))
+
+
+def best_chains(
+    unary: Array,
+    transition: Array,
+    offsets: IntArray,
+    n_threads: int | None = None,
+    *,
+    row: IntArray = NOTHING_SHARED,
+    initial: Array | None = None,
+) -> IntArray:
     """(T,): the codes of the best labelling of each chain; unary (T, K), transition (K, K), offsets (N + 1,).
 
-    A chain that has no labelling of positive probability gets codes of -1.
+    row (T,): which row of unary (R, K) a token has, where tokens share rows. initial (K,): of first labels. A chain
+    that has no labelling of positive probability gets codes of -1.
     """
-    n_tokens, n_states = unary.shape
+    n_tokens, n_states = int(offsets[-1]), unary.shape[1]
     compile = worth_compiling(float(n_tokens) * n_states**2)
     kernel = kernel_of(make_viterbi, n_states, compile=compile)
-    codes = np.empty(n_tokens, np.int64)
-    flat, pairs, offsets = freeze(unary.reshape(-1)), freeze(transition.reshape(-1)), freeze(offsets)
-    run_chains(lambda start, stop: kernel(flat, pairs, offsets, start, stop, codes), offsets, n_threads)
+    codes, begin = np.empty(n_tokens, np.int64), np.zeros(n_states) if initial is None else initial
+    unary, row, begin = freeze(unary), freeze(row), freeze(begin)
+    transition, offsets = freeze(transition), freeze(offsets)
+    run_chains(
+        lambda start, stop: kernel(unary, row, begin, transition, offsets, start, stop, codes), offsets, n_threads
+    )
     return codes
 
 

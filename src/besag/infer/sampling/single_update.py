@@ -4,7 +4,9 @@ A step draws one variable of each chain, selected evenly among those that the ev
 state, by each chain for itself. What is added up at each step is, of every variable, the conditional that its state
 was last drawn from: which variable is selected does not depend on any state, so the mean is that of the labellings
 themselves, with less noise. Until it is selected a variable counts with the state that it began in. A chain's score is
-the sum of the last log-weights of its variables.
+the sum of the last log-weights of its variables. They are rounded to multiples of GRID, so that steps back and forth
+add up to exactly what was there: diagnostics rank scores, and would take the drift of rounding errors for a chain
+that never settles.
 
     R rows, C chains, U = R C; V variables, S states
 """
@@ -20,6 +22,8 @@ from besag.infer.sampling.kernels.single_site import make_sweep
 from besag.infer.sampling.single_site import SingleSite
 from besag.kernels.compile import kernel_of
 from besag.kernels.random import stream, uniform
+
+GRID = 2.0**-20
 
 
 class SingleUpdate(SingleSite):
@@ -82,6 +86,7 @@ class SingleUpdate(SingleSite):
             self.factors, self.links, self.base, self.n_chains, free, i, i + 1, u, u + 1, key,
             self.states, True, self.last, self.scores, v,
         )  # fmt: skip
+        self.scores[u, v] = np.round(self.scores[u, v] / GRID) * GRID
         self.totals[u] += self.scores[u, v] - score
         self.selected[u, v] = True
 

@@ -93,6 +93,9 @@ class Loss:
         """(P,): nothing is split off."""
         return np.zeros(batch.graph.layout.n_parameters)
 
+    def warn_of(self, batches: Sequence[Any]) -> None:
+        """They say all they can."""
+
     def value_and_grad(self, theta: Array, batch: Any, state: State) -> tuple[float | None, Array, State]:
         """The rest of the loss of a batch, its gradient (P,), and the next state."""
         raise NotImplementedError

@@ -13,8 +13,8 @@ Monitors, a column of the history each, from the last batch of an epoch:
     moved         the share of labels that the sweeps changed: chains that stand still say nothing of the model
     energy_gap    <theta, moments(chains) - moments(data)> / W: chains that fall behind theta make it grow for ever
 
-The state is {"calls", "monitor.*", "clamped.n": codes (1, V_n) of instance n where labels are unknown, "free": codes
-(C, V) of persistent chains}. Random numbers depend on the number of the call.
+The state is {"calls", "monitor.*", "clamped.n": codes (1, V_n) of instance n where labels are unknown, "free.n": codes
+(C, V_n) of its persistent chains}; rows on one graph share "free.0". Random numbers depend on the number of the call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from besag.infer.engine import Want
 from besag.infer.result import Diagnostics, Result
 from besag.infer.sampling.gibbs import Gibbs
 from besag.learn.losses.base import OBJECTIVES, Loss
-from besag.learn.losses.likelihood import Likelihood, hidden_part, label_moments
+from besag.learn.losses.likelihood import Likelihood, hidden_part, instance_numbers, label_moments
 
 MOMENTS: frozenset[Want] = frozenset({"moments"})
 N_CHAINS = 100
@@ -137,10 +137,10 @@ class Contrastive(Loss):
         rng = np.random.default_rng([kept["calls"], self.k])
         gradient, completed = self._data(theta, batch, kept, rng)
         chains = Chains(batch.graph, self.support, self.n_threads)
-        begun: IntArray | int = completed if not self.n_chains else kept.get("free", self.n_chains)
+        begun: IntArray | int = completed if not self.n_chains else self._persistent(batch, kept)
         found, _ = chains.moved(theta, begun, self.k, rng)
         if self.n_chains:
-            kept["free"] = found
+            kept |= zip(_names(batch), np.split(found, batch.graph.instance_offsets[1:-1], axis=1), strict=True)
         ones = np.ones(len(batch)) if batch.weights is None else batch.weights
         own = ones if not batch.is_rows or not self.n_chains else None
         free = chains.moments(found, own) * (ones.sum() if batch.is_rows else 1.0)
@@ -148,6 +148,12 @@ class Contrastive(Loss):
         moved = 1.0 if isinstance(begun, int) else float((found != begun).mean())
         kept |= {"calls": kept["calls"] + 1, "monitor.moved": moved, "monitor.energy_gap": gap}
         return None, gradient - free, kept
+
+    def _persistent(self, batch: Batch, kept: Mapping[str, Any]) -> IntArray | int:
+        """Where the chains (C, V) of a batch are, or how many they are to be."""
+        names = _names(batch)
+        known = all(name in kept for name in names)
+        return np.concatenate([kept[name] for name in names], axis=1) if known else self.n_chains
 
     def _data(
         self, theta: Array, batch: Batch, kept: dict[str, Any], rng: np.random.Generator
@@ -174,11 +180,15 @@ class Contrastive(Loss):
         return moments, completed
 
 
+def _names(batch: Batch) -> list[str]:
+    """Of the persistent chains of its instances."""
+    return [f"free.{n}" for n in instance_numbers(batch)] if batch.is_union else ["free.0"]
+
+
 def _put(batch: Batch, hidden: Batch, codes: IntArray, completed: IntArray) -> None:
     """Writes drawn labels to their places among all labels."""
     assert hidden.numbers is not None
-    all_numbers = np.arange(len(batch)) if batch.numbers is None else batch.numbers
-    places = np.flatnonzero(np.isin(all_numbers, hidden.numbers))
+    places = np.flatnonzero(np.isin(instance_numbers(batch), hidden.numbers))
     if batch.is_rows:
         completed[places] = codes
         return

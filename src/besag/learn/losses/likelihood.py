@@ -243,6 +243,11 @@ def is_complete(batch: Batch) -> BoolArray:
     return np.asarray(unknown[offsets[1:]] == unknown[offsets[:-1]])
 
 
+def instance_numbers(batch: Batch) -> IntArray:
+    """(N,): which of all instances these are."""
+    return np.arange(len(batch)) if batch.numbers is None else batch.numbers
+
+
 def hidden_part(batch: Batch, *, merge: bool = True) -> Batch | None:
     """The instances with unknown labels; merge: equal rows into one."""
     complete = is_complete(batch)

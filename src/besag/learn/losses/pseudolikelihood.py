@@ -14,13 +14,14 @@ in a term are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, freeze, index_type, offsets_of
 from besag.data.dataset import Batch
+from besag.errors import DataWarning, warn
 from besag.graph.problem import Problem
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.learn.losses.kernels.conditionals import make_counted, make_kept, make_linked
@@ -38,6 +39,8 @@ from besag.learn.losses.terms import (
     weighted_rows,
 )
 
+FEW = 0.1  # of the labels that are known
+
 
 @dataclass(frozen=True, slots=True)
 class PseudolikelihoodOptions:
@@ -54,6 +57,18 @@ class Pseudolikelihood(TermsLoss):
 
     surrogate = "pseudolikelihood"
     weighs_variables = True
+
+    def warn_of(self, batches: Sequence[Batch]) -> None:
+        """A DataWarning where few of the known labels have terms."""
+        known = sum(int((weighted_rows(batch)[0] >= 0).sum()) for batch in batches)
+        used = sum(len(self.compiled[batch].arrays.weights) for batch in batches)
+        if used < FEW * known:
+            warn(
+                DataWarning(
+                    f"pseudolikelihood learns from {used} of {known} labels, those whose neighbours are all known "
+                    "too; likelihood and marginal_loss learn from every label, piecewise from known neighbours"
+                )
+            )
 
     def compile(self, batch: Batch, problem: Problem) -> tuple[Terms, Array]:
         """A term for each variable of each row that has one."""

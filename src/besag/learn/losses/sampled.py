@@ -25,7 +25,7 @@ from besag.graph.graph import Graph
 from besag.infer.engine import Engine
 from besag.infer.result import Diagnostics, Result
 from besag.learn.losses.base import Loss, infer_whole
-from besag.learn.losses.likelihood import Likelihood, hidden_part, phase_weights
+from besag.learn.losses.likelihood import Likelihood, hidden_part, instance_numbers, phase_weights
 
 SWEEPS = 10  # that count at each call, unless the engine says how many
 CHAINS = "free", "clamped"
@@ -53,13 +53,13 @@ class SampledLikelihood(Loss):
     ) -> tuple[None, Array, Mapping[str, Any]]:
         """Minus the moments of the model, plus those of instances with unknown labels; and where the chains are."""
         call = _Call(self, theta, {"calls": 0} if state is None else dict(state))
-        numbers = np.zeros(1, np.int64) if batch.is_rows else _numbers(batch)
+        numbers = instance_numbers(batch) if batch.is_union else np.zeros(1, np.int64)
         gradient, hidden = -call.moments(batch.graph, phase_weights(batch), None, "free", numbers), hidden_part(batch)
         if hidden is not None:
             weights = np.ones(len(hidden)) if hidden.weights is None else hidden.weights
             n_parts = len(hidden) if hidden.is_rows else 1
             for row, own, number in zip(
-                hidden.labels, np.split(weights, n_parts), np.split(_numbers(hidden), n_parts), strict=True
+                hidden.labels, np.split(weights, n_parts), np.split(instance_numbers(hidden), n_parts), strict=True
             ):
                 gradient += call.moments(hidden.graph, own, Evidence(row), "clamped", number)
         return None, gradient, call.state | {"calls": call.state["calls"] + 1}
@@ -87,7 +87,3 @@ class _Call:
     def _warm(self, graph: Graph, names: list[str]) -> Result:
         codes = np.concatenate([self.state[name] for name in names], axis=1)
         return Result(graph, "estimate", Diagnostics(), state={"engine": "gibbs", "codes": codes[None], "sweeps": 0})
-
-
-def _numbers(batch: Batch) -> IntArray:
-    return np.arange(len(batch)) if batch.numbers is None else batch.numbers

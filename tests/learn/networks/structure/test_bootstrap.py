@@ -10,6 +10,7 @@ from besag.errors import CapabilityError, DataError, ModelError
 from besag.learn.networks.structure import learn_structure
 from besag.learn.networks.structure.bootstrap import EdgeStrengths, best_threshold
 from besag.learn.networks.structure.neighbourhoods import Regressions, select_neighbourhoods
+from besag.learn.networks.structure.task import SearchStep
 from besag.model.model import Model
 
 
@@ -106,6 +107,29 @@ def test_structural_em_finds_the_class_behind_holes(model: Model) -> None:
         learn_structure(holes, [2] * 5, names=frame.columns)
     late = learn_structure(holes, [2] * 5, method="structural_em", time_limit=1e-9)
     assert late.stopped == "time_limit"
+
+
+def test_structural_em_is_told_when_to_stop_and_what_is_missing(model: Model) -> None:
+    frame = model.sample(300, seed=5)
+    codes = np.stack([frame[c].cat.codes for c in frame]).astype(np.uint8)
+    codes[np.random.default_rng(0).random(codes.shape) < 0.2] = 255
+    names, order = list(frame.columns), [3, 1, 4, 0, 2]
+    way = "structural_em[draws=2,max_iterations=3]"
+    first = learn_structure(codes, [2] * 5, names=names, method=way)
+    other = learn_structure(codes[order], [2] * 5, names=[names[v] for v in order], method=way)
+    assert other.score == first.score
+    assert (other.cpdag.over(names).matrix == first.cpdag.matrix).all()
+    calls = []
+
+    def press(row: SearchStep) -> None:
+        calls.append(row)
+        raise KeyboardInterrupt
+
+    assert learn_structure(codes, [2] * 5, names=names, method=way, on_step=press).stopped == "interrupted"
+    assert len(calls) == 1
+    codes[names.index("C")] = 255
+    with pytest.raises(DataError, match="column 'C' has no value in any row"):
+        learn_structure(codes, [2] * 5, names=names, method="structural_em")
 
 
 def small_regressions() -> Regressions:

@@ -7,10 +7,16 @@ from scipy.stats import chi2_contingency
 import besag
 from besag.arrays import AnyArray
 from besag.errors import CapabilityError
+from besag.graph.directed.orientation import cpdag_of
 from besag.learn.networks.structure import learn_structure
+from besag.learn.networks.structure.constraints import read_constraints
 from besag.learn.networks.structure.counter import Counter
+from besag.learn.networks.structure.criteria import CRITERIA
+from besag.learn.networks.structure.pc import Skeleton, direct
+from besag.learn.networks.structure.task import Task
 from besag.metrics import structural_hamming_distance
-from tests.dags import dependent_rows
+from besag.model.dag import separated
+from tests.dags import all_dags, dependent_rows
 
 SIZES = np.array([2, 3, 2, 4])
 CODES = dependent_rows(SIZES, 300, seed=7)
@@ -50,6 +56,18 @@ def test_pc_finds_a_class_from_many_rows(method: str) -> None:
     found = learn_structure(codes, sizes, names="ABCDEF", method=method)
     assert structural_hamming_distance(model, found.graph) == 0
     assert (found.cpdag.matrix == found.graph.matrix).all()
+
+
+def test_pc_with_right_answers_to_all_tests_finds_the_class() -> None:
+    sizes, names = np.full(4, 2), tuple("ABCD")
+    for dag in all_dags(4)[::5]:
+        parents = [np.flatnonzero(column).tolist() for column in dag.T]
+        counter = Counter(np.zeros((4, 1), np.uint8), sizes)
+        task = Task(names, counter, CRITERIA.read("bic"), read_constraints(names, sizes))
+        skeleton = Skeleton(task, lambda x, y, given, above=parents: separated(above, [x], [y], given), None)
+        while skeleton.advance() is None:
+            pass
+        assert (direct(task, skeleton.joined, skeleton.parted_by) == cpdag_of(dag)).all()
 
 
 def test_constraints_direct_edges() -> None:

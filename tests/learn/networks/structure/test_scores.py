@@ -71,6 +71,19 @@ def test_answers_do_not_depend_on_threads_or_on_what_is_kept(forced: Forced) -> 
     assert len(counter._kept) == 1
 
 
+def test_scores_that_are_forgotten_are_counted_again(forced: Forced) -> None:
+    forced({"learn.networks.structure.counter.KEPT_BYTES": 1})
+    scores = FamilyScores(Counter(CODES, SIZES), CRITERIA.read("bic"))
+    kept = FamilyScores(Counter(CODES, SIZES, memory_limit=10**9), CRITERIA.read("bic"))
+    others = np.array([1, 3, 4])
+    for _ in range(2):
+        for child, parents in FAMILIES:
+            assert scores.of(child, parents) == kept.of(child, parents)
+        for parents in ((), (2,)):
+            assert (scores.additions(0, parents, others) == kept.additions(0, parents, others)).all()
+    assert len(scores._kept) == len(scores._rows) == 1
+
+
 def test_configurations_are_numbered_without_holes() -> None:
     ids, n = Counter(CODES, SIZES).configurations((1, 2, 4))
     rows = {tuple(row) for row in CODES[[1, 2, 4]].T.tolist()}

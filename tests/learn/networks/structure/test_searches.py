@@ -76,6 +76,28 @@ def test_constraints_are_kept(given: dict[str, Any], may: Any, method: str) -> N
         assert found.score == pytest.approx(optimum, rel=1e-12)
 
 
+@pytest.mark.parametrize("criterion", ["bic", "bdeu[strength=3]", "k2"])
+@pytest.mark.parametrize("share", [0.01, 0.9])
+def test_exact_search_with_rows_that_weigh_little(criterion: str, share: float) -> None:
+    weights = share * (np.arange(200) % 3)
+    found = learn_structure(CODES, SIZES, weights, method="exact", criterion=criterion)
+    scores = FamilyScores(Counter(CODES, SIZES, weights), CRITERIA.read(criterion))
+    best = max(scores.total([np.flatnonzero(column).tolist() for column in dag.T]) for dag in all_dags(4))
+    assert found.score == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", [*SEARCHES, "mmhc"])
+def test_edges_that_must_be_there_are_turned_until_they_are_within_the_limits(method: str) -> None:
+    star = PDAG.from_edges([], [("D", "A"), ("D", "B"), ("D", "C")])
+    found = learn_structure(CODES, SIZES, names=NAMES, method=method, partial=star, max_parents=1)
+    assert max(map(len, found.parents)) == 1
+    assert {frozenset(edge) for edge in found.edges} == {frozenset(("D", other)) for other in "ABC"}
+
+
+def test_a_variable_without_parents_is_within_any_limit() -> None:
+    assert learn_structure(CODES, SIZES, max_entries=1).edges == []
+
+
 @pytest.mark.parametrize("criterion", ["bic", "k2"])
 @pytest.mark.parametrize("method", ["hill_climb", "tabu", "order_search"])
 def test_no_change_of_one_edge_is_better_than_what_was_found(method: str, criterion: str) -> None:
@@ -129,9 +151,24 @@ def test_ctrl_c_and_a_time_limit_give_the_best_so_far(method: str) -> None:
     assert found.stopped == "interrupted"
     assert len(calls) == 2
     assert found.graph.extension(strict=False).is_dag
-    late = learn_structure(MANY, WIDE, method=method, time_limit=1e-9, required=[(0, 1)])
+
+
+@pytest.mark.parametrize("method", [*SEARCHES, "mmhc", "pc", "chow_liu", "chow_liu[pseudocount=1]", "structural_em"])
+@pytest.mark.parametrize("seconds", [0, 1e-9])
+def test_without_time_there_is_what_must_be(method: str, seconds: float) -> None:
+    late = learn_structure(MANY, WIDE, method=method, time_limit=seconds, required=[(0, 1)])
     assert late.stopped == "time_limit"
     assert 0 in late.parents[1]
+
+
+def test_an_order_search_that_is_broken_off_has_the_order_so_far() -> None:
+    def press(row: SearchStep) -> None:
+        if row.iteration == 0:
+            raise KeyboardInterrupt
+
+    found = learn_structure(MANY, WIDE, method="order_search", on_step=press)
+    assert found.stopped == "interrupted"
+    assert found.score > learn_structure(MANY, WIDE, method="order_search", time_limit=0).score
 
 
 def test_the_trace_rises_along_a_climb() -> None:
@@ -145,7 +182,8 @@ def test_the_trace_rises_along_a_climb() -> None:
 
 def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     show = SearchProgress("tabu")
-    for seconds in (0.1, 1.0, 1.2):
+    show.last -= 1.0  # the last line was a second ago
+    for seconds in (1.0, 1.2):
         show(SearchStep(3, seconds, -12.5, "A -> B added"))
     assert capsys.readouterr().err == "tabu: step 3, 1.0 s, score -12.500000\n"
 

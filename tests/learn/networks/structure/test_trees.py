@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from besag.errors import ModelError
+from besag.graph.directed.pdag import PDAG
 from besag.learn.networks.structure import learn_structure
 from besag.learn.networks.structure.chow_liu import branching, smoothed_informations, spanning_tree
 from besag.learn.networks.structure.counter import Counter
 from besag.learn.networks.structure.criteria import CRITERIA
 from besag.learn.networks.structure.scores import FamilyScores
 from tests.dags import all_dags, dependent_rows
+from tests.routes import Forced
 
 SIZES = np.array([2, 3, 2, 4])
 CODES = dependent_rows(SIZES, 200, seed=1)
@@ -86,6 +88,33 @@ def test_trees_within_constraints() -> None:
         learn_structure(CODES, SIZES, names=NAMES, method="tan", target="C", forbidden=[("C", "A")])
     with pytest.raises(ModelError, match="root 'X' is not among"):
         learn_structure(CODES, SIZES, names=NAMES, method="chow_liu[root=X]")
+
+
+def test_undirected_edges_that_must_be_there() -> None:
+    scores = FamilyScores(Counter(CODES, SIZES), CRITERIA.read("log_likelihood"))
+    lines, must = PDAG.from_edges([("B", "A")], [("A", "C"), ("A", "D")]), [(0, 2), (0, 3)]
+    trees = [dag for dag in all_dags(4) if dag.sum(axis=0).max() == 1 and dag[1, 0]]
+    trees = [dag for dag in trees if all(dag[i, j] or dag[j, i] for i, j in must)]
+    best = max(scores.total([np.flatnonzero(column).tolist() for column in dag.T]) for dag in trees)
+    found = learn_structure(CODES, SIZES, names=NAMES, method="chow_liu", criterion="log_likelihood", partial=lines)
+    assert found.score == pytest.approx(best, rel=1e-12)
+    with pytest.raises(ModelError, match="no tree within the constraints has all edges that must be there; drop D - A"):
+        learn_structure(
+            CODES, SIZES, names=NAMES, method="chow_liu", partial=lines, forbidden=[("A", "D")], required=[("B", "A")]
+        )
+
+
+@pytest.mark.parametrize("most_marked", [0, 32])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_of_pairs(weighted: bool, most_marked: int, forced: Forced) -> None:
+    forced({"learn.networks.structure.counter.MOST_MARKED": most_marked})
+    weights = np.random.default_rng(0).random(200) if weighted else None
+    counts = Counter(CODES, SIZES, weights).pairs(1, np.array([3, 0, 1]))
+    assert counts.shape == (3, 4 + 2 + 3)
+    for state in range(3):
+        given = (np.ones(200) if weights is None else weights) * (CODES[1] == state)
+        expected = np.concatenate([np.bincount(CODES[v], given, minlength=SIZES[v]) for v in (3, 0, 1)])
+        assert counts[state] == pytest.approx(expected)
 
 
 def test_informations_of_smoothed_tables() -> None:

@@ -253,6 +253,32 @@ def draw_of(semiring: int, n: int, row: Array, u: float) -> int:
     return chosen
 
 
+@gathering
+def accumulate(semiring: int, n: int, row: Array) -> None:
+    """Weights become their sums up to each of them."""
+    highest = zero_of(semiring)
+    for r in range(n):
+        highest = max(highest, row[r])
+    total = 0.0
+    for r in range(n):
+        total += row[r] if semiring == SUM else (math.exp(row[r] - highest) if highest > -math.inf else 0.0)
+        row[r] = total
+
+
+@gathering
+def place_of(n: int, sums: Array, u: float) -> int:
+    """An entry in proportion to its weight, by sums of weights; u is uniform on [0, 1)."""
+    x = min(u * sums[n - 1], sums[n - 1] * (1.0 - 2.0**-53))
+    low, high = 0, n - 1
+    while low < high:
+        middle = (low + high) // 2
+        if sums[middle] > x:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 def make_decode(rising: int) -> Callable[..., None]:
     """Kernel: a heaviest labelling of rows first..last; log_weight (R, G), digits (R, V). row: the longest residual.
 
@@ -301,11 +327,19 @@ def make_draw(semiring: int, rising: int) -> Callable[..., bool]:
         for b in range(first, last):
             if rising and rise(semiring, join, rows, b, work, log_z):
                 return True
+            for c in range(len(join.parent) - 1, -1, -1):
+                if join.parent[c] < 0:  # one table for all draws
+                    n = fill_row(semiring, join, walk, c, digits[b, 0], work, row)
+                    accumulate(semiring, n, row)
+                    for i in range(digits.shape[1]):
+                        u = uniform(stream(key, b, i), c)
+                        set_residual(walk, c, place_of(n, row, u), digits[b, i])
             for i in range(digits.shape[1]):
                 state = stream(key, b, i)
                 for c in range(len(join.parent) - 1, -1, -1):
-                    n = fill_row(semiring, join, walk, c, digits[b, i], work, row)
-                    set_residual(walk, c, draw_of(semiring, n, row, uniform(state, c)), digits[b, i])
+                    if join.parent[c] >= 0:
+                        n = fill_row(semiring, join, walk, c, digits[b, i], work, row)
+                        set_residual(walk, c, draw_of(semiring, n, row, uniform(state, c)), digits[b, i])
         return False
 
     return draw

@@ -18,13 +18,12 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray
 from besag.errors import CapabilityError, ModelError
+from besag.infer.iterate import Look, no_look
 from besag.learn.networks.structure.counter import Counter
 from besag.learn.networks.structure.criteria import LogLikelihood
 from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.scores import FamilyScores
 from besag.learn.networks.structure.task import Outcome, Task
-
-ROWS = 4096  # at a time
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class ChowLiu:
         """A tree over all variables."""
         members = list(range(task.n_variables))
         if self.pseudocount:
-            informations = smoothed_informations(task.counter, self.pseudocount)
+            informations = smoothed_informations(task.counter, self.pseudocount, task.clock.look)
         else:
             informations = pair_informations(task, members, ())
         return Outcome(tree(task, members, (), self.root, informations), "converged")
@@ -100,9 +99,10 @@ def tree(task: Task, members: list[int], above: tuple[int, ...], root: str | Non
     may = limits.allowed[np.ix_(members, members)].copy()
     for j, child in enumerate(members):
         may[:, j] &= limits.has_room(child, above)[members]
-    must = limits.required[np.ix_(members, members)]
-    if (must.sum(axis=0) > 1).any():
-        crowded = task.names[members[int(must.sum(axis=0).argmax())]]
+    must = limits.linked[np.ix_(members, members)]
+    required = limits.required[np.ix_(members, members)].sum(axis=0)
+    if (required > 1).any():
+        crowded = task.names[members[int(required.argmax())]]
         raise ModelError(f"in a tree a variable has one parent, and {crowded!r} has several required ones")
     first = 0 if root is None else [task.names[v] for v in members].index(_known_root(task, members, root))
     off = ~np.eye(len(members), dtype=np.bool_)
@@ -110,6 +110,11 @@ def tree(task: Task, members: list[int], above: tuple[int, ...], root: str | Non
         parents = spanning_tree(informations, first)
     else:
         parents = branching(np.where(may, informations, -np.inf), must)
+        joined = {frozenset((v, p)) for v, p in enumerate(parents)}
+        left_out = [(i, j) for i, j in np.argwhere(np.triu(must)).tolist() if {i, j} not in joined]
+        if left_out:
+            pair = " - ".join(task.names[members[v]] for v in left_out[0])
+            raise ModelError(f"no tree within the constraints has all edges that must be there; drop {pair}")
     for child, parent in enumerate(parents):
         if parent >= 0:
             matrix[members[parent], members[child]] = True
@@ -132,20 +137,19 @@ def pair_informations(task: Task, members: list[int], above: tuple[int, ...]) ->
     out = np.zeros((len(members), len(members)))
     order = np.array(members, np.int64)
     for j, child in enumerate(members[1:], start=1):
+        task.clock.look()
         out[:j, j] = scores.additions(child, given, order[:j]) - scores.of(child, given)
     return np.maximum(out + out.T, 0.0)
 
 
-def smoothed_informations(counter: Counter, pseudocount: float) -> Array:
-    """I(x; y) of all pairs (V, V) from tables with a pseudocount in each cell: products of one-hot columns (N, S)."""
-    sizes = counter.cardinalities
-    starts, of_state = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
-    states = np.arange(len(of_state)) - starts[of_state]
-    joint = np.full((len(states),) * 2, float(pseudocount))
-    for begin in range(0, counter.n_rows, ROWS):
-        hot = (counter.codes[of_state, begin : begin + ROWS] == states[:, None]).astype(np.float64)
-        weights = counter.weights[begin : begin + ROWS] if len(counter.weights) else 1.0
-        joint += (hot * weights) @ hot.T
+def smoothed_informations(counter: Counter, pseudocount: float, look: Look = no_look) -> Array:
+    """I(x; y) of all pairs (V, V) from tables with a pseudocount in each cell, joint (S, S) of the states of all."""
+    sizes, everybody = counter.cardinalities, np.arange(counter.n_variables)
+    starts, rows = np.cumsum(sizes) - sizes, list[Array]()
+    for v in range(counter.n_variables):
+        look()
+        rows.append(counter.pairs(v, everybody) + pseudocount)
+    joint = np.concatenate(rows)
     margins = np.add.reduceat(joint, starts, axis=1)  # (S, V): of the states of one, beside each other one
     totals = np.add.reduceat(margins, starts, axis=0)
     within = np.add.reduceat(np.add.reduceat(_xlogx(joint), starts, axis=0), starts, axis=1)
@@ -176,19 +180,15 @@ def spanning_tree(weights: Array, root: int) -> list[int]:
 def branching(weights: Array, must: BoolArray) -> list[int]:
     """The parent of each vertex in the best forest of arrows, -1 for a root; weights -inf are no arrows.
 
-    Cycles of best arrows are shrunk to one vertex until there is none (Edmonds 1967). Arrows that must be there are
-    the only ones into their ends; every other arrow is worth a start of its own, so that there are few roots.
+    must (n, n), symmetric: pairs that are to be joined, in a direction that has a weight; of these as many as can be,
+    then of all others. Cycles of best arrows are shrunk to one vertex until there is none (Edmonds 1967).
     """
     weights = weights.copy()
     np.fill_diagonal(weights, -np.inf)
-    for i, j in np.argwhere(must).tolist():
-        kept = weights[i, j]
-        weights[:, j] = -np.inf
-        weights[i, j] = kept
     finite = weights[np.isfinite(weights)]
     bonus = 1.0 + (finite.max() - finite.min()) * len(weights) if len(finite) else 1.0
     base = finite.min() if len(finite) else 0.0
-    worth = weights - base + bonus * (1.0 + must * len(weights) * 2.0)
+    worth = weights - base + bonus * (1.0 + must * 2.0 * len(weights))
     return _edmonds(worth)
 
 

@@ -4,7 +4,7 @@
     required (V, V)    i must be a parent of j
     linked (V, V)      i and j must be joined, in whichever direction: symmetric, with the required edges in it
     max_parents        of one child
-    max_entries        of one CPT
+    max_entries        of the CPT of a variable that has parents
 
 An expert's partial graph is a PDAG: its directed edges are required, its undirected ones linked.
 """
@@ -20,7 +20,6 @@ import numpy as np
 
 from besag.arrays import BoolArray, IntArray
 from besag.errors import ModelError
-from besag.graph.directed.orientation import along_order
 from besag.graph.directed.pdag import PDAG, find_cycle, number_of
 from besag.registry import is_whole
 
@@ -54,23 +53,38 @@ class Constraints:
     def is_within(self, child: int, parents: Sequence[int]) -> bool:
         """Whether the limits let a child have these parents."""
         entries = float(self.cardinalities[child]) * math.prod(float(self.cardinalities[p]) for p in parents)
-        return len(parents) <= self.max_parents and entries <= self.max_entries
+        return len(parents) == 0 or (len(parents) <= self.max_parents and entries <= self.max_entries)
 
     def extend(self, names: Sequence[str]) -> list[list[int]]:
-        """Parents of a graph with what is required and linked, and nothing else; ModelError if there is none."""
-        drawn = self.linked & self.allowed & ~self.required.T
-        graph = along_order(drawn)
-        if graph is None:
-            cycle = find_cycle(drawn & ~drawn.T)
-            path = " -> ".join(names[v] for v in [*cycle, cycle[0]])
-            raise ModelError(f"edges that constraints leave one direction have a cycle: {path}")
-        found = [np.flatnonzero(column).tolist() for column in graph.T]
-        for child, parents in enumerate(found):
-            if not self.is_within(child, parents):
-                raise ModelError(
-                    f"{names[child]!r} cannot have all required parents within max_parents and max_entries"
-                )
+        """Parents of a graph with what is required and linked, and nothing else; ModelError if there is none.
+
+        The last variable of an order is one that may have all it is linked to as parents, and so on upwards. Whichever
+        is taken, the others have parents enough: so there is a graph where one is found at every step.
+        """
+        found: list[list[int]] = [[] for _ in names]
+        left = list(range(len(names)))
+        while left:
+            last = next((v for v in reversed(left) if self._may_be_last(v, left)), None)
+            if last is None:
+                raise ModelError(self._why_none(names, left))
+            left.remove(last)
+            found[last] = [p for p in left if self.linked[p, last]]
         return found
+
+    def _may_be_last(self, v: int, left: Sequence[int]) -> bool:
+        parents = [p for p in left if self.linked[p, v]]
+        return self._may_all_point(v, parents) and self.is_within(v, parents)
+
+    def _may_all_point(self, v: int, parents: Sequence[int]) -> bool:
+        return bool(self.allowed[parents, v].all())
+
+    def _why_none(self, names: Sequence[str], left: Sequence[int]) -> str:
+        cycle = find_cycle(self.linked & ~self.allowed.T)
+        if cycle:
+            path = " -> ".join(names[v] for v in [*cycle, cycle[0]])
+            return f"edges that constraints leave one direction have a cycle: {path}"
+        ends = [v for v in left if self._may_all_point(v, [p for p in left if self.linked[p, v]])]
+        return f"{names[ends[0]]!r} cannot have all required parents within max_parents and max_entries; relax one"
 
 
 def read_constraints(

@@ -20,7 +20,7 @@ from besag.errors import TooLargeError
 from besag.infer.memory import default_memory_limit
 from besag.kernels.compile import compiled
 from besag.kernels.threads import available_threads, run_chunks
-from besag.learn.networks.structure.kernels.families import make_additions, make_join
+from besag.learn.networks.structure.kernels.families import make_additions, make_join, make_pairs
 from besag.learn.networks.structure.kernels.independence import make_independence
 
 KEPT_BYTES = 2**28  # of numbered configurations, where nobody says
@@ -64,6 +64,11 @@ class Counter:
             self._kept.popitem(last=False)
         return found
 
+    def first_rows(self, variables: Sequence[int]) -> float:
+        """The sum over configurations of their weights, each at most 1: how many there are, of rows that weigh 1."""
+        ids, n = self.configurations(variables)
+        return float(np.minimum(np.bincount(ids, self.weights), 1.0).sum()) if len(self.weights) else float(n)
+
     def _join(self, key: tuple[int, ...]) -> tuple[AnyArray, int]:
         if not key:
             return np.zeros(self.n_rows, np.uint32), 1
@@ -80,17 +85,26 @@ class Counter:
         values, size = np.empty(len(candidates)), 2 * n_ids * k * widest
         threads = min(self.n_threads, max(1, self.n_rows * len(candidates) // CHUNK_ROWS))
         self._refuse(8 * size * threads, child, parents)
-        run = compiled(make_additions)
+        run, most_cells = compiled(make_additions), MOST_CELLS if len(self._marks) else 0
 
         def count(chunk: int) -> None:
             part = slice(len(candidates) * chunk // threads, len(candidates) * (chunk + 1) // threads)
             given = pseudocounts[part] if len(pseudocounts) else pseudocounts
             table = self._table(size)
             data = (self.codes, candidates[part], self.cardinalities, self.weights, self._marks, self._first)
-            run(base, n_ids, k, *data, MOST_CELLS, self._logs, given, table, values[part])
+            run(base, n_ids, k, *data, most_cells, self._logs, given, table, values[part])
 
         run_chunks(count, threads, threads)
         return values
+
+    def pairs(self, x: int, others: IntArray) -> Array:
+        """The counts (K, S) of the states of a variable beside those of others, S the sum of their cardinalities."""
+        base, _, k = self._base(x, ())
+        sizes = self.cardinalities[others]
+        counts = np.empty((k, int(sizes.sum())))
+        data = (self.codes, others, self.cardinalities, self.weights, self._marks, self._first)
+        compiled(make_pairs)(base, k, *data, self._table(2 * k * int(sizes.max(initial=1))), counts)
+        return counts
 
     def test(self, x: int, y: int, given: Sequence[int], chi: bool) -> tuple[float, int]:
         """(statistic, adjusted degrees of freedom) of x and y given others: G^2, or chi^2."""

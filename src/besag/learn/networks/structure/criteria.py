@@ -2,7 +2,7 @@
 
     log_likelihood   log p(data | CPTs that fit best)
     aic              log-likelihood - q (K - 1)
-    bic              log-likelihood - q (K - 1) log(N) / 2
+    bic              log-likelihood - q (K - 1) log(N) / 2, N the weight of all rows, at least 1
     bdeu             log of the marginal likelihood, a Dirichlet prior with pseudocount strength / (q K) on each entry
     k2               the same with pseudocount 1
 
@@ -52,7 +52,7 @@ class BIC(Criterion):
     """Schwarz's: a parameter costs log(N) / 2."""
 
     def price(self, total: float) -> float:
-        return 0.5 * math.log(total)
+        return 0.5 * math.log(max(total, 1.0))
 
 
 @dataclass(frozen=True)

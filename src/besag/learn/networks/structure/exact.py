@@ -3,8 +3,8 @@
 First the parent sets of each child that are worth having: a set with a better subset never is. Sets grow one parent at
 a time, and a set whose score cannot be above that of a subset of it is not counted, nor is one that contains it:
 
-    bic, aic      score <= - price (K - 1) q                    no likelihood is above 1
-    bdeu, k2      score <= - log(K) times the configurations seen    the first row of each has probability 1 / K
+    bic, aic      score <= - price (K - 1) q                  no likelihood is above 1
+    bdeu, k2      score <= - log(K) sum_j min(1, n_j)         the first row of a configuration has probability 1 / K
 
 Both only fall as parents are added. Then dynamic programming over all subsets, see `kernels.subsets`, which takes 9
 bytes a subset: it is known before anything begins whether they fit.
@@ -19,12 +19,12 @@ from itertools import combinations
 
 import numpy as np
 
-from besag.arrays import Array, IntArray
+from besag.arrays import AnyArray, Array, IntArray
 from besag.errors import ModelError, TooLargeError
-from besag.infer.iterate import Stopped, drive
 from besag.kernels.compile import compiled
-from besag.learn.networks.structure.hill_climb import climb_from
+from besag.learn.networks.structure.hill_climb import climb
 from besag.learn.networks.structure.kernels.subsets import make_subsets
+from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.task import Outcome, Task, matrix_of
 
 BYTES_A_SUBSET = 9
@@ -46,43 +46,29 @@ class ExactSearch:
                 f"exact search over {n} variables takes {BYTES_A_SUBSET * 2.0**n:.3g} bytes for its 2^{n} subsets, "
                 f"more than memory_limit={limit}; order_search comes close to the optimum for any number"
             )
-        fallback = climb_from(task, matrix_of(task.constraints.extend(task.names)), restarts=0)
-        if fallback.stopped != "converged":
-            return fallback
-        found = Optimum(task)
-        stopped = drive(found.advance)
-        return Outcome(matrix_of(found.parents()) if stopped == "converged" else fallback.matrix, stopped)
+        climb(task, Walk(task, task.best), restarts=0)
+        return Outcome(matrix_of(Optimum(task).parents()), "converged")
 
 
 class Optimum:
-    """The search in steps: the parent sets of a child, then a chunk of subsets."""
+    """The parent sets of each child, and the best last variable of each subset."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.n = task, task.n_variables
         self.linked = np.array([_bits(np.flatnonzero(row)) for row in task.constraints.linked], np.int64)
-        self.sets: list[ParentSets] = []
-        self.next, self.best, self.last = 1, np.zeros(0), np.zeros(0, np.uint8)
-        self.table: tuple[IntArray, IntArray, Array] | None = None
+        self.sets = [self._worth_having(child) for child in range(self.n)]
+        self.last = self._over_subsets()
 
-    def advance(self) -> Stopped | None:
-        """One step."""
-        if len(self.sets) < self.n:
-            child = len(self.sets)
-            self.sets.append(self._worth_having(child))
-            self.task.note(max(self.sets[-1].values()), f"{len(self.sets[-1])} parent sets of {self.task.names[child]}")
-            return None
-        if self.table is None:
-            self.table = _packed(self.sets)
-            self.best, self.last = np.zeros(2**self.n), np.zeros(2**self.n, np.uint8)
-        stop = min(self.next + CHUNK_SUBSETS, 2**self.n)
-        compiled(make_subsets)(self.n, self.next, stop, *self.table, self.linked, self.best, self.last)
-        self.next = stop
-        self.task.clock.look()
-        if stop == 2**self.n:
-            self._refuse_none()
-            self.task.note(float(self.best[-1]), "optimum over all subsets")
-            return "converged"
-        return None
+    def _over_subsets(self) -> AnyArray:
+        best, last = np.zeros(2**self.n), np.zeros(2**self.n, np.uint8)
+        table, run = _packed(self.sets), compiled(make_subsets)
+        for start in range(1, 2**self.n, CHUNK_SUBSETS):
+            run(self.n, start, min(start + CHUNK_SUBSETS, 2**self.n), *table, self.linked, best, last)
+            self.task.clock.look()
+        if best[-1] == -np.inf:
+            raise ModelError("no DAG has all required edges within max_parents, max_entries and the tiers; relax one")
+        self.task.note(float(best[-1]), "optimum over all subsets")
+        return last
 
     def parents(self) -> list[list[int]]:
         """Of each variable, from the last one of the best order to the first."""
@@ -97,10 +83,6 @@ class Optimum:
             out[v] = list(chosen)
         return out
 
-    def _refuse_none(self) -> None:
-        if self.best[-1] == -np.inf:
-            raise ModelError("no DAG has all required edges within max_parents, max_entries and the tiers; relax one")
-
     def _worth_having(self, child: int) -> ParentSets:
         """The parent sets of a child that no subset of theirs is as good as, best first."""
         limits, found = self.task.constraints, ParentSets()
@@ -114,6 +96,7 @@ class Optimum:
                     found.update(self._grown(child, base, others))
         if not found:
             raise ModelError(f"no parent set of {self.task.names[child]!r} is within the constraints; relax one")
+        self.task.note(max(found.values()), f"{len(found)} parent sets of {self.task.names[child]}")
         return dict(sorted(found.items(), key=lambda item: (-item[1], len(item[0]), item[0])))
 
     def _grown(self, child: int, base: tuple[int, ...], others: list[int]) -> ParentSets:
@@ -156,8 +139,7 @@ class Optimum:
         sizes, scores = self.task.counter.cardinalities, self.task.scores
         k = float(sizes[child])
         if scores.criterion.is_marginal:
-            _, seen = self.task.counter.configurations(tuple(sorted(parents)))
-            return -math.log(k) * seen
+            return -math.log(k) * self.task.counter.first_rows(tuple(sorted(parents)))
         return -scores.price * (k - 1) * math.prod(float(sizes[p]) for p in (*parents, x))
 
     def _refuse_many(self, n: int) -> None:

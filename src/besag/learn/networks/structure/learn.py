@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray
+from besag.arrays import AnyArray, Array, IntArray
 from besag.errors import DataError
 from besag.graph.directed.pdag import PDAG, Edge, number_of
 from besag.infer.iterate import Clock
@@ -20,7 +20,15 @@ from besag.learn.networks.structure.constraints import Edges, read_constraints
 from besag.learn.networks.structure.counter import Counter
 from besag.learn.networks.structure.criteria import CRITERIA, Criterion
 from besag.learn.networks.structure.methods import METHODS
-from besag.learn.networks.structure.task import OnSearchStep, Outcome, SearchProgress, SearchStep, StructureMethod, Task
+from besag.learn.networks.structure.task import (
+    OnSearchStep,
+    Outcome,
+    SearchProgress,
+    SearchStep,
+    StructureMethod,
+    Task,
+    run_method,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,15 +100,11 @@ def learn_structure(
     >>> found.cpdag
     PDAG(A - B)
     """
-    options = {name: value for name, value in locals().items() if name not in ("codes", "cardinalities", "weights")}
     clock, sizes, chosen = Clock(time_limit), np.asarray(cardinalities, np.int64), METHODS.read(method)
     known = tuple(str(i) for i in range(len(sizes))) if names is None else tuple(map(str, names))
-    incomplete = hasattr(chosen, "learn_incomplete")
-    columns = read_columns(codes, sizes, known, incomplete=incomplete)
+    columns = read_columns(codes, sizes, known, incomplete=getattr(chosen, "takes_missing", False))
     given = check_weights(weights, columns.shape[1])
-    if incomplete and (missing := columns >= sizes[:, None]).any():
-        rows = np.where(missing, -1, columns.astype(np.int64)).T
-        return chosen.learn_incomplete(rows, sizes, given, {**options, "names": known})  # type: ignore[attr-defined, no-any-return]
+    shown = SearchProgress(METHODS.text_of(chosen)) if progress and on_step is None else None
     limits = read_constraints(known, sizes, required, forbidden, tiers, partial, max_parents, max_entries)
     order = own_order(columns, sizes, given, known)
     counter = Counter(columns[order], sizes[order], given, memory_limit=memory_limit, n_threads=n_threads)
@@ -112,9 +116,12 @@ def learn_structure(
         target=None if target is None else order.tolist().index(number_of(known, target, "target")),
         seed=random_state,
         clock=clock,
-        on_step=SearchProgress(METHODS.text_of(chosen)) if progress and on_step is None else on_step,
+        on_step=shown or on_step,
     )
-    return _answer(task, chosen.learn(task), known, order)
+    found = run_method(chosen, task)
+    if shown is not None:
+        shown.end()
+    return _answer(task, found, known, order)
 
 
 def _answer(task: Task, found: Outcome, names: tuple[str, ...], order: IntArray) -> LearnedStructure:
@@ -122,19 +129,9 @@ def _answer(task: Task, found: Outcome, names: tuple[str, ...], order: IntArray)
     drawn = PDAG(task.names, found.matrix)
     dag = drawn.extension(strict=False)
     parents = [tuple(sorted(int(order[p]) for p in above)) for above in dag.parents]
-    score = task.scores.total(dag.parents)
     back = np.argsort(order)
-    return LearnedStructure(
-        PDAG(names, _square(found.matrix, back)),
-        tuple(parents[v] for v in back),
-        score,
-        tuple(task.rows),
-        found.stopped,
-    )
-
-
-def _square(matrix: BoolArray, order: IntArray) -> BoolArray:
-    return matrix[np.ix_(order, order)]
+    score = task.scores.total(dag.parents)
+    return LearnedStructure(drawn.over(names), tuple(parents[v] for v in back), score, tuple(task.rows), found.stopped)
 
 
 def read_columns(
@@ -161,8 +158,10 @@ def read_columns(
                 'take the method "structural_em"',
                 column=names[v],
             )
+        if incomplete and ((column < 0) | (column >= sizes[v])).all():
+            raise DataError(f"column {names[v]!r} has no value in any row; drop it", column=names[v])
     kind = np.min_scalar_type(int(sizes.max()) - (0 if incomplete else 1))
-    if incomplete:  # the code K stands for a missing cell
+    if incomplete:  # the largest K stands for a missing cell
         columns = [np.where((c < 0) | (c >= k), sizes.max(), c) for c, k in zip(columns, sizes.tolist(), strict=True)]
     return np.ascontiguousarray(np.stack([column.astype(kind, copy=False) for column in columns]))
 

@@ -12,11 +12,11 @@ from itertools import combinations
 
 import numpy as np
 
-from besag.infer.iterate import Stopped, drive
-from besag.learn.networks.structure.hill_climb import climb_from
+from besag.learn.networks.structure.hill_climb import climb
 from besag.learn.networks.structure.methods import METHODS
+from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.pc import Tests
-from besag.learn.networks.structure.task import Outcome, Task, matrix_of
+from besag.learn.networks.structure.task import Outcome, Task
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,11 @@ class MMHC:
     def learn(self, task: Task) -> Outcome:
         """The best DAG with candidate edges."""
         tests = Tests(task, chi=False, adjusted=True, least_rows=self.least_rows)
-        near, left = np.zeros((task.n_variables, task.n_variables), np.bool_), list(range(task.n_variables))
-
-        def advance() -> Stopped | None:
-            if not left:
-                return "converged"
-            x = left.pop(0)
+        near = np.zeros((task.n_variables, task.n_variables), np.bool_)
+        for x in range(task.n_variables):
             near[x, self._candidates(task, tests, x)] = True
             task.note(float(near.sum()), f"candidates of {task.names[x]}")
-            return None
-
-        stopped = drive(advance)
-        start = matrix_of(task.constraints.extend(task.names))
-        if stopped != "converged":
-            return Outcome(start, stopped)
-        return climb_from(task, start, self.restarts, candidates=near & near.T)
+        return climb(task, Walk(task, task.best, near & near.T | task.constraints.linked), self.restarts)
 
     def _candidates(self, task: Task, tests: Tests, x: int) -> list[int]:
         """Parents and children of x, as far as tests tell."""

@@ -20,7 +20,6 @@ from besag.arrays import Array, BoolArray
 from besag.graph.directed.orientation import order_of
 from besag.learn.networks.structure.task import Task
 
-ROUNDING = 1e-11  # of a score, relative to the score of the empty graph
 ADD, REMOVE, REVERSE = range(3)
 WORDS = ("{} -> {} added", "{} -> {} removed", "{} -> {} reversed")
 
@@ -40,8 +39,6 @@ class Walk:
     def __init__(self, task: Task, matrix: BoolArray, candidates: BoolArray | None = None) -> None:
         self.task, self.constraints, self.scores = task, task.constraints, task.scores
         self.candidates = self.constraints.allowed if candidates is None else candidates & self.constraints.allowed
-        empty = task.scores.total([()] * task.n_variables)
-        self.slack = ROUNDING * abs(empty) + 1e-12
         self.go_to(matrix)
 
     def go_to(self, matrix: BoolArray) -> None:
@@ -81,7 +78,7 @@ class Walk:
         most = worth.max()
         if most == -np.inf:
             return None
-        kind, i, j = np.unravel_index(int(np.argmax(worth >= most - self.slack)), worth.shape)
+        kind, i, j = np.unravel_index(int(np.argmax(worth >= most - self.task.slack)), worth.shape)
         return Change(int(kind), int(i), int(j), float(worth[kind, i, j]))
 
     def make(self, change: Change) -> None:

@@ -18,11 +18,12 @@ import numpy as np
 
 from besag.arrays import BoolArray, IntArray
 from besag.graph.directed.orientation import order_of
-from besag.infer.iterate import Stopped, drive
-from besag.learn.networks.structure.hill_climb import climb_from
+from besag.learn.networks.structure.hill_climb import climb
 from besag.learn.networks.structure.methods import METHODS
-from besag.learn.networks.structure.moves import ROUNDING
-from besag.learn.networks.structure.task import Outcome, Task, matrix_of
+from besag.learn.networks.structure.moves import Walk
+from besag.learn.networks.structure.task import ROUNDING, Outcome, Task, matrix_of
+
+BYTES_A_BRANCH = 120  # in Python's own objects
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ class OrderSearch:
 
     def learn(self, task: Task) -> Outcome:
         """The DAG of the best order, climbed from."""
-        search = Orders(task, self.starts)
-        stopped = drive(search.advance)
-        matrix = matrix_of([list(search.grown(v, before)) for v, before in sorted(search.prefixes(search.best))])
-        if stopped != "converged":
-            return Outcome(matrix, stopped)
-        return climb_from(task, matrix, restarts=0)
+        search = Orders(task)
+        for left in range(self.starts, -1, -1):
+            search.descend()
+            if left:
+                search.stir()
+        return climb(task, Walk(task, task.best), restarts=0)
 
 
 @dataclass(slots=True)
@@ -54,44 +55,42 @@ class Growth:
     shrunk: tuple[tuple[int, ...], float] | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Orders:
     """The search; sets of variables are the bits of an int."""
 
     task: Task
-    starts: int
     order: list[int] = field(init=False)
     best: list[int] = field(init=False)
-    best_score: float = -np.inf
-    turn: int = 0
+    roots: dict[tuple[int, tuple[int, ...]], Growth] = field(default_factory=dict)
+    n_branches: int = 0
 
     def __post_init__(self) -> None:
         limits = self.task.constraints
         self.one_way = limits.linked & ~limits.allowed.T
         self.linked = [_bits(np.flatnonzero(row)) for row in limits.linked]
         self.allowed = [_bits(np.flatnonzero(column)) for column in limits.allowed.T]
-        self.roots: dict[tuple[int, tuple[int, ...]], Growth] = {}
-        dag = matrix_of(limits.extend(self.task.names))
-        self.order = order_of(dag) or []
-        self.best, self.score = list(self.order), self.score_of(self.order)
-        self.slack = ROUNDING * abs(self.score) + 1e-12
+        self.best = self.order = order_of(self.task.best) or []
+        self.score = self.score_of(self.order)
 
-    def advance(self) -> Stopped | None:
-        """A pass, and what follows it."""
-        before = self.score
-        for v in self.task.rng.permutation(len(self.order)).tolist():
-            self._move(v)
-            self.task.clock.look()
-        self.task.note(self.score, "every variable moved once")
-        if self.score > before + self.slack:
-            return None
-        if self.score > self.best_score + self.slack:
-            self.best, self.best_score = list(self.order), self.score
-        if self.turn == self.starts:
-            return "converged"
-        self.turn += 1
-        self._stir()
-        return None
+    def descend(self) -> None:
+        """Passes until one changes nothing."""
+        before = -np.inf
+        try:
+            while self.score > before + self.task.slack:
+                before = self.score
+                for v in self.task.rng.permutation(len(self.order)).tolist():
+                    self._move(v)
+                    self.task.clock.look()
+                self.task.note(self.score, "every variable moved once")
+        finally:
+            if self.score > self.task.best_score + self.task.slack:
+                self.best = self.order
+                self.task.keep(self.matrix(), self.score)
+
+    def matrix(self) -> BoolArray:
+        """The DAG of the order."""
+        return matrix_of([list(self._shrunk(v, before)[0]) for v, before in sorted(self.prefixes(self.order))])
 
     def prefixes(self, order: list[int]) -> list[tuple[int, int]]:
         """Each variable with those before it."""
@@ -105,12 +104,11 @@ class Orders:
         """Of the DAG that an order gives."""
         return sum(self._shrunk(v, before)[1] for v, before in self.prefixes(order))
 
-    def grown(self, v: int, before: int) -> tuple[int, ...]:
-        """The parents that a variable gets from those before it."""
-        return self._shrunk(v, before)[0]
-
     def _move(self, v: int) -> None:
         """Put a variable where the score is highest."""
+        if BYTES_A_BRANCH * self.n_branches > self.task.counter.kept_bytes:
+            self.roots.clear()
+            self.n_branches = 0
         others = [u for u in self.order if u != v]
         before, with_v, without, own = 0, [], [], []
         for u in others:
@@ -122,8 +120,8 @@ class Orders:
         head = np.concatenate([[0.0], np.cumsum(without)])
         tail = np.concatenate([np.cumsum(with_v[::-1])[::-1], [0.0]])
         scores = np.where(self._places(v, others), np.array(own) + head + tail, -np.inf)
-        place = int(np.argmax(scores >= scores.max() - self.slack))
-        if scores[place] > self.score + self.slack:
+        place = int(np.argmax(scores >= scores.max() - self.task.slack))
+        if scores[place] > self.score + self.task.slack:
             self.order, self.score = [*others[:place], v, *others[place:]], float(scores[place])
 
     def _places(self, v: int, others: list[int]) -> BoolArray:
@@ -133,7 +131,7 @@ class Orders:
         places = np.arange(len(others) + 1)
         return (places >= after) & (places <= until)
 
-    def _stir(self) -> None:
+    def stir(self) -> None:
         """Random moves of variables in the best order, about one for every second variable."""
         self.order = list(self.best)
         for v in self.task.rng.permutation(len(self.order))[: len(self.order) // 2].tolist():
@@ -143,28 +141,31 @@ class Orders:
         self.score = self.score_of(self.order)
 
     def _shrunk(self, v: int, before: int) -> tuple[tuple[int, ...], float]:
-        """Parents from those before a variable, and the score."""
+        """Parents from those before a variable, and the score: -inf where those it must have are too many."""
         must = self.linked[v] & before
         start = tuple(u for u in range(len(self.linked)) if must >> u & 1) if must else ()
         node = self.roots.get((v, start))
         if node is None:
-            node = self.roots[v, start] = Growth(start, self.task.scores.of(v, start))
+            within = self.task.constraints.is_within(v, start)
+            node = Growth(start, self.task.scores.of(v, start) if within else -np.inf, None if within else [])
+            self.roots[v, start] = node
         able = before & self.allowed[v]
-        while True:
-            branches = self._branches(v, node) if node.branches is None else node.branches
-            for i, (u, below) in enumerate(branches):
-                if able >> u & 1:
-                    if below is None:
-                        parents = (*node.parents, u)
-                        below = Growth(parents, self.task.scores.of(v, parents))
-                        branches[i] = (u, below)
-                    node = below
-                    break
-            else:
-                break
+        while (below := self._best_branch(v, node, able)) is not None:
+            node = below
         if node.shrunk is None:
             node.shrunk = self._shrink(v, node, set(start))
         return node.shrunk
+
+    def _best_branch(self, v: int, node: Growth, able: int) -> Growth | None:
+        branches = self._branches(v, node) if node.branches is None else node.branches
+        for i, (u, below) in enumerate(branches):
+            if able >> u & 1:
+                if below is None:
+                    parents = (*node.parents, u)
+                    below = Growth(parents, self.task.scores.of(v, parents))
+                    branches[i] = (u, below)
+                return below
+        return None
 
     def _branches(self, v: int, node: Growth) -> list[tuple[int, Growth | None]]:
         limits = self.task.constraints
@@ -175,19 +176,16 @@ class Orders:
         if len(candidates):
             scores = self.task.scores.additions(v, node.parents, candidates)
             ranked = np.lexsort((candidates, -scores))
-            node.branches = [(int(candidates[i]), None) for i in ranked if scores[i] > node.score + self.slack_of(node)]
+            node.branches = [(int(candidates[i]), None) for i in ranked if scores[i] > node.score + _slack(node)]
+            self.n_branches += len(node.branches)
         return node.branches
-
-    def slack_of(self, node: Growth) -> float:
-        """How much a score must rise by."""
-        return ROUNDING * abs(node.score) + 1e-12
 
     def _shrink(self, v: int, node: Growth, kept: set[int]) -> tuple[tuple[int, ...], float]:
         parents, score = node.parents, node.score
         while True:
             fewer = [tuple(p for p in parents if p != u) for u in parents if u not in kept]
             scores = [self.task.scores.of(v, rest) for rest in fewer]
-            if not scores or max(scores) <= score + self.slack_of(node):
+            if not scores or max(scores) <= score + _slack(node):
                 return parents, score
             best = scores.index(max(scores))
             parents, score = fewer[best], scores[best]
@@ -195,3 +193,8 @@ class Orders:
 
 def _bits(members: IntArray) -> int:
     return sum(1 << int(v) for v in members)
+
+
+def _slack(node: Growth) -> float:
+    """How much a score must rise by."""
+    return ROUNDING * abs(node.score) + 1e-12

@@ -14,8 +14,11 @@ Family = tuple[int, tuple[int, ...]]  # a child, and its parents in ascending or
 NOBODY = -1  # the candidate that adds nothing
 
 
+BYTES_A_FAMILY = 250  # in Python's own objects
+
+
 class FamilyScores:
-    """Scores of families; what was counted once is kept."""
+    """Scores of families; what was counted once is kept, up to as many bytes as the counter keeps."""
 
     def __init__(self, counter: Counter, criterion: Criterion) -> None:
         self.counter, self.criterion = counter, criterion
@@ -23,20 +26,26 @@ class FamilyScores:
         self.sizes = counter.cardinalities.astype(np.float64)
         self._kept: dict[Family, float] = {}
         self._rows: dict[Family, Array] = {}
+        self._most = max(1, counter.kept_bytes // (BYTES_A_FAMILY + 8 * counter.n_variables))  # of either
         self._pairs = np.full((counter.n_variables,) * 2, np.nan)  # [child, parent]
 
     def of(self, child: int, parents: Sequence[int]) -> float:
         """The score of a child with these parents."""
         key = (child, tuple(sorted(parents)))
-        if key not in self._kept:
-            self._kept[key] = float(self._count(child, key[1], np.array([NOBODY]))[0])
-        return self._kept[key]
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= self._most:
+                self._kept.clear()
+            found = self._kept[key] = float(self._count(child, key[1], np.array([NOBODY]))[0])
+        return found
 
     def additions(self, child: int, parents: Sequence[int], candidates: IntArray) -> Array:
         """The scores (n,) of a child with these parents and each of n candidates."""
         key = (child, tuple(sorted(parents)))
         row = self._rows.get(key)
         if row is None:
+            if len(self._rows) >= self._most:
+                self._rows.clear()
             row = self._pairs[child] if not parents else np.full(self.counter.n_variables, np.nan)
             self._rows[key] = row
         new = candidates[np.isnan(row[candidates])]

@@ -3,27 +3,32 @@
 A method is a frozen dataclass of options, found by text in METHODS, with
 
     learn(task) -> Outcome     the matrix (V, V) of a graph, [i, j] and not [j, i] for i -> j, both for i - j
+    takes_missing              True for one that takes rows with missing cells
 
 Variables are numbered in an order of the task's own, which does not depend on that of the columns, and names and seed
 are all that ties are broken by. A method calls `task.note` after each step, which keeps the trace, shows progress and
-looks at the clock: OutOfTime, and Ctrl-C, come out of it, and the method gives the best it has.
+looks at the clock. OutOfTime and Ctrl-C may come out of anything that a method calls. It lets them pass: the answer is
+then the best DAG that it has given to `task.keep`, in the beginning the one with what constraints require alone.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from besag.arrays import BoolArray
-from besag.infer.iterate import Clock, Stopped
+from besag.infer.iterate import Clock, Stopped, drive
 from besag.learn.networks.structure.constraints import Constraints
 from besag.learn.networks.structure.counter import Counter
 from besag.learn.networks.structure.criteria import Criterion
 from besag.learn.networks.structure.scores import FamilyScores
+from besag.query.progress import ProgressLine
+
+ROUNDING = 1e-11  # of a score, relative to the score of the empty graph
 
 
 class SearchStep(NamedTuple):
@@ -47,7 +52,7 @@ class Outcome(NamedTuple):
 
 @dataclass
 class Task:
-    """names: of the variables in this task's order. target: the class of `tan` and `naive`."""
+    """names: of the variables in this task's order. target: the class of `tan` and `naive`. best: see `keep`."""
 
     names: tuple[str, ...]
     counter: Counter
@@ -62,11 +67,23 @@ class Task:
     def __post_init__(self) -> None:
         self.scores = FamilyScores(self.counter, self.criterion)
         self.rng = np.random.default_rng(self.seed)
+        self.best = matrix_of(self.constraints.extend(self.names))
+        self.best_score = -np.inf
 
     @property
     def n_variables(self) -> int:
         """V."""
         return len(self.names)
+
+    @cached_property
+    def slack(self) -> float:
+        """Scores that differ by no more are equal."""
+        return ROUNDING * abs(self.scores.total([()] * self.n_variables)) + 1e-12
+
+    def keep(self, matrix: BoolArray, score: float) -> None:
+        """A DAG that is the answer from now on, unless there was a better one."""
+        if score > self.best_score + self.slack:
+            self.best, self.best_score = matrix.copy(), score
 
     def note(self, value: float, move: str) -> None:
         """A step was taken; OutOfTime where there is no time for another."""
@@ -84,18 +101,28 @@ class StructureMethod(Protocol):
         """The best graph that the method finds."""
 
 
-class SearchProgress:
-    """A line on standard error, written over on a terminal, at most twice a second."""
+class SearchProgress(ProgressLine):
+    """How far a search has come, on standard error."""
 
-    def __init__(self, what: str, seconds: float = 0.5) -> None:
-        self.what, self.every, self.last = what, seconds, 0.0
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
 
     def __call__(self, row: SearchStep) -> None:
         """Show a step."""
-        if row.seconds - self.last >= self.every:
-            line = f"{self.what}: step {row.iteration}, {row.seconds:.1f} s, score {row.value:.6f}"
-            sys.stderr.write(f"\r{line:<78}" if sys.stderr.isatty() else f"{line}\n")
-            self.last = row.seconds
+        self.show(f"{self.what}: step {row.iteration}, {row.seconds:.1f} s, score {row.value:.6f}")
+
+
+def run_method(method: StructureMethod, task: Task) -> Outcome:
+    """What a method gives, or the best that it has kept where the time is over or Ctrl-C comes."""
+    found: list[Outcome] = []
+
+    def advance() -> Stopped:
+        found.append(method.learn(task))
+        return found[0].stopped
+
+    stopped = drive(advance)
+    return found[0] if found else Outcome(task.best, stopped)
 
 
 def matrix_of(parents: list[list[int]]) -> BoolArray:

@@ -184,3 +184,38 @@ def make_additions() -> Callable[..., None]:
                 values[i] = log_likelihood(table, n_ids, k, kx, logs)
 
     return additions
+
+
+def make_pairs() -> Callable[..., None]:
+    """Kernel: counts (k, S) of the states of a column beside those of n others, S the sum of their cardinalities."""
+
+    def pairs(
+        base: AnyArray,
+        k: int,
+        codes: AnyArray,
+        others: IntArray,
+        cardinalities: IntArray,
+        weights: Array,
+        marks: AnyArray,
+        first: IntArray,
+        table: AnyArray,
+        counts: Array,
+    ) -> None:
+        few = len(marks) > 0
+        bits = np.empty((k if few else 0, marks.shape[1]), np.uint64)
+        totals = np.empty(len(bits), np.int64)
+        if few:
+            set_bits(base, bits, totals)
+        start = 0
+        for x in others:
+            kx = cardinalities[x]
+            if few and first[x] >= 0:
+                tally_words(bits, totals, marks, first[x], kx, table)
+            else:
+                tally(base, codes[x], kx, weights, k * kx, table)
+            for c in range(k):
+                for i in range(kx):
+                    counts[c, start + i] = table[c * kx + i]
+            start += kx
+
+    return pairs
