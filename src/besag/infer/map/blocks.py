@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, freeze, offsets_of
-from besag.infer.map.kernels.blocks import Buckets, Candidates, make_plan, make_solve
+from besag.infer.map.kernels.blocks import BucketPlan, Candidates, make_plan, make_solve
 from besag.infer.map.kernels.regions import make_forest, make_strips
 from besag.infer.map.landscape import Landscape
 from besag.infer.orders.search import find_neighbours_of
@@ -99,12 +99,12 @@ class Blocks:
         room = [np.empty(m, np.int64) for _ in range(3)]
         lengths, heads, nexts = room
         scopes, offsets = np.empty((m, self._width(candidates)), np.int64), np.empty(m + 1, np.int64)
-        buckets = Buckets(order, ranks, scopes, lengths, offsets, heads, nexts)
+        buckets = BucketPlan(order, ranks, scopes, lengths, offsets, heads, nexts)
         given = (self.factors, self.landscape.axes, candidates)
         largest = kernel_of(make_plan, compile=compile)(*given, buckets)
         if offsets[m] > MOST_ENTRIES:
             return
-        buckets = Buckets(*map(freeze, buckets))
+        buckets = BucketPlan(*map(freeze, buckets))
         kernel_of(make_solve, compile=compile)(*given, buckets, largest, base, codes)
 
     def _width(self, candidates: Candidates) -> int:

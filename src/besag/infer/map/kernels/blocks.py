@@ -36,7 +36,7 @@ class Candidates(NamedTuple):
     states: IntArray
 
 
-class Buckets(NamedTuple):
+class BucketPlan(NamedTuple):
     """The plan of an elimination; see the module."""
 
     order: IntArray
@@ -71,7 +71,7 @@ def add_to_scope(scopes: IntArray, lengths: IntArray, i: int, v: int) -> None:
 def make_plan() -> Callable[..., int]:
     """Kernel: fills a plan whose order and ranks are given; how many entries the largest bucket has."""
 
-    def plan(factors: Factors, axes: Axes, candidates: Candidates, buckets: Buckets) -> int:
+    def plan(factors: Factors, axes: Axes, candidates: Candidates, buckets: BucketPlan) -> int:
         order, ranks, scopes, lengths, offsets, heads, nexts = buckets
         largest = 1
         for i in range(len(order)):
@@ -118,7 +118,7 @@ def lay_out_factor(
     factors: Factors,
     axes: Axes,
     candidates: Candidates,
-    buckets: Buckets,
+    buckets: BucketPlan,
     i: int,
     f: int,
     codes: IntArray,
@@ -171,7 +171,7 @@ def gather(
     factors: Factors,
     axes: Axes,
     candidates: Candidates,
-    buckets: Buckets,
+    buckets: BucketPlan,
     i: int,
     codes: IntArray,
     steps: IntArray,
@@ -210,7 +210,7 @@ def gather(
 
 
 @inlined
-def room_of_parts(axes: Axes, buckets: Buckets) -> int:
+def room_of_parts(axes: Axes, buckets: BucketPlan) -> int:
     """Parts of a bucket, at the most."""
     most = 0
     for i in range(len(buckets.order)):
@@ -231,7 +231,7 @@ def make_solve() -> Callable[..., float]:
         factors: Factors,
         axes: Axes,
         candidates: Candidates,
-        buckets: Buckets,
+        buckets: BucketPlan,
         largest: int,
         base: Array,
         codes: IntArray,
