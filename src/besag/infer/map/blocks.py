@@ -51,6 +51,11 @@ class Blocks:
         """
         return self._move(row, codes, self.allowed[row], key, bits, period, base)
 
+    def solve(self, row: int, codes: IntArray, key: int, bits: float) -> IntArray | None:
+        """(V,): the best labelling of all; None where tables of 2^bits entries do not suffice for the whole graph."""
+        after, whole = self._move(row, codes, self.allowed[row], key, bits, only_whole=True)
+        return after if whole else None
+
     def fuse(self, row: int, codes: IntArray, other: IntArray, key: int, bits: float) -> tuple[IntArray, bool]:
         """(V,): the best of what two labellings say, as far as it is found, and whether that is all of it."""
         allowed = np.zeros_like(self.allowed[row])
@@ -74,6 +79,7 @@ class Blocks:
         bits: float | None,
         period: int = 0,
         base: Array | None = None,
+        only_whole: bool = False,
     ) -> tuple[IntArray, bool]:
         offsets, compile = self.graph.state_offsets, self.landscape.setting.goes_on()
         allowed = allowed.copy()
@@ -87,18 +93,21 @@ class Blocks:
         else:
             limits = (min(bits, MOST_BITS), period, key)
             size = kernel_of(make_strips, compile=compile)(self.first, self.others, logs, *limits, order)
-        after = np.array(codes)
-        if size:
+        after, whole = np.array(codes), size == int((counts > 1).sum())
+        if size and (whole or not only_whole):
             base = self.landscape.soft_base(row) if base is None else base
-            self._solve(base, after, candidates, order[:size], compile)
-        return after, size == int((counts > 1).sum())
+            width = 2 if bits is None else int(min(bits, MOST_BITS)) + 2
+            self._solve(base, after, candidates, order[:size], width, compile)
+        return after, whole
 
-    def _solve(self, base: Array, codes: IntArray, candidates: Candidates, order: IntArray, compile: bool) -> None:
+    def _solve(
+        self, base: Array, codes: IntArray, candidates: Candidates, order: IntArray, width: int, compile: bool
+    ) -> None:
         m, ranks = len(order), np.full(len(codes), -1, np.int64)
         ranks[order] = np.arange(m)
         room = [np.empty(m, np.int64) for _ in range(3)]
         lengths, heads, nexts = room
-        scopes, offsets = np.empty((m, self._width(candidates)), np.int64), np.empty(m + 1, np.int64)
+        scopes, offsets = np.empty((m, width), np.int64), np.empty(m + 1, np.int64)
         buckets = BucketPlan(order, ranks, scopes, lengths, offsets, heads, nexts)
         given = (self.factors, self.landscape.axes, candidates)
         largest = kernel_of(make_plan, compile=compile)(*given, buckets)
@@ -106,7 +115,3 @@ class Blocks:
             return
         buckets = BucketPlan(*map(freeze, buckets))
         kernel_of(make_solve, compile=compile)(*given, buckets, largest, base, codes)
-
-    def _width(self, candidates: Candidates) -> int:
-        """Variables of a scope at the most, and one more."""
-        return int(MOST_BITS) + 2

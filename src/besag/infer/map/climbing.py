@@ -79,9 +79,9 @@ class Climber:
     def offer(self, codes: IntArray) -> bool:
         """A labelling, also fused with the best one; whether that is better than the best one was."""
         before = self.best_weight
-        self._note(codes, self.weigh(codes))
+        self.note(codes, self.weigh(codes))
         fused = self._fuse(self.best, codes)
-        self._note(fused, self.weigh(fused))
+        self.note(fused, self.weigh(fused))
         return self.best_weight > before + GAIN * (1.0 + abs(before))
 
     def _fuse(self, codes: IntArray, other: IntArray) -> IntArray:
@@ -111,7 +111,7 @@ class Climber:
             self._shake()
         else:
             self._climb()
-        self._note(self.codes, self.weight)
+        self.note(self.codes, self.weight)
         self.moves += 1
         took = time.perf_counter() - began
         self.seconds += took
@@ -197,7 +197,8 @@ class Climber:
         """Of the tables of strips at a level."""
         return min(self.blocks.least_bits + BITS_A_LEVEL * max(level - 2, 0), MOST_BITS)
 
-    def _note(self, codes: IntArray, weight: float) -> None:
+    def note(self, codes: IntArray, weight: float) -> None:
+        """Keeps a labelling of this weight where it is the best so far."""
         if weight > self.best_weight:
             self.best, self.best_weight = np.array(codes), weight
 

@@ -22,9 +22,11 @@ from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, Stopped, each_step, iterate
 from besag.infer.map.blocks import Blocks
 from besag.infer.map.climbing import Climber
+from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
+from besag.kernels.compile import kernel_of
 
 NO_GAIN, MOVES_IN_VAIN = 1.0, 100  # seconds, and moves, that bring nothing before a search gives up
 TOLERANCE = 0.5  # the residual is 0 where every row is proven to be optimal, and inf before
@@ -105,15 +107,25 @@ class Searching:
                 before = climber.best_weight
                 climber.step()
                 gained |= climber.best_weight > before
+                if climber.best_weight > before:
+                    self._settle(climber)
         self.best.offer(np.array([climber.best for climber in self.climbers]))
         self._note_proofs()
         now = time.perf_counter()
         self.gained = now if gained else self.gained
-        self.in_vain = 0 if gained else self.in_vain + 1
+        self.in_vain = 0 if gained else self.in_vain + len(self.climbers)
         waited = now - self.gained > max(NO_GAIN, self.gained - self.began)
         if not self.patient and waited and self.in_vain >= MOVES_IN_VAIN:
             self.ended = "no_progress"
         return 0.0 if all(climber.proven for climber in self.climbers) else math.inf
+
+    def _settle(self, climber: Climber) -> None:
+        """Iterated conditional modes from a row's best labelling: none that is shown is bettered by them."""
+        landscape, codes = self.landscape, np.array(climber.best)
+        kernel = kernel_of(make_sweep, compile=landscape.setting.goes_on())
+        while kernel(landscape.factors, landscape.axes, landscape.base(climber.row), codes):
+            pass
+        climber.note(codes, climber.weigh(codes))
 
     def _note_proofs(self) -> None:
         """What is proven to be optimal is its own bound."""
