@@ -17,7 +17,6 @@ from besag.infer.auto.approximate import estimator_of
 from besag.infer.auto.candidates import choose, sort_in_order
 from besag.infer.auto.engine import Auto
 from besag.infer.bounds import narrowing
-from besag.infer.bp.engine import BP
 from besag.infer.iterate import Limits, is_interrupt, iterate
 from besag.infer.join_graph.engine import JoinGraph, Propagation
 from besag.infer.junction import run as junction

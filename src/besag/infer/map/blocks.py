@@ -21,7 +21,7 @@ from besag.kernels.compile import kernel_of
 
 LEAST_BITS = 6.0  # of the tables of the least strips
 MOST_BITS = 22.0  # of a table
-MOST_ENTRIES = 1 << 26  # of all messages of a move
+ENTRIES = 1 << 26  # of all messages of a move
 
 
 class Blocks:
@@ -111,7 +111,7 @@ class Blocks:
         buckets = BucketPlan(order, ranks, scopes, lengths, offsets, heads, nexts)
         given = (self.factors, self.landscape.axes, candidates)
         largest = kernel_of(make_plan, compile=compile)(*given, buckets)
-        if offsets[m] > MOST_ENTRIES:
+        if offsets[m] > ENTRIES:
             return
         buckets = BucketPlan(*map(freeze, buckets))
         kernel_of(make_solve, compile=compile)(*given, buckets, largest, base, codes)

@@ -41,7 +41,6 @@ SHAKEN = 3  # the level of moves with noise
 CALMING, CALM = 0.8, 0.02  # noise from move to move, and where it ends
 POLISHED = 20  # climbs in vain, after which the best labelling climbs again
 GAIN = 1e-11  # relative: what is less is rounding
-FRESH, STIRRED = 0, 1  # where a climb begins
 
 
 class Climber:
@@ -57,7 +56,10 @@ class Climber:
         self.proven, self.seconds, self.climbs, self.moves = False, 0.0, 0, 0
         self.costs: dict[int, float] = {}  # seconds that the last move of each level took
         self.level, self.failures, self.polishes, self.noise, self.in_vain = 0, 0, True, 0.0, 0
-        self.kind, self.pays = FRESH, np.array([[1.0, 1.0], [1.0, 1.0]])  # successes and seconds of each kind
+        self.stirred, self.pays = (
+            0,
+            np.ones((2, 2)),
+        )  # successes and seconds of climbs from random labellings, and others
         self.scale, self.fusion_bits = self._typical_gain(), FUSION_BITS
         self.pool: list[IntArray] = []
 
@@ -67,8 +69,7 @@ class Climber:
         if not len(factors.table_of_factor):
             return 1.0
         values, starts = factors.log_potentials, factors.table_offsets[:-1]
-        spans = np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts)
-        spans = np.where(np.diff(factors.table_offsets) == 1, np.abs(values[starts]), spans)[factors.table_of_factor]
+        spans = (np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts))[factors.table_of_factor]
         return float(np.median(spans)) or float(spans.mean()) or 1.0
 
     def weigh(self, codes: IntArray) -> float:
@@ -115,7 +116,7 @@ class Climber:
         self.moves += 1
         took = time.perf_counter() - began
         self.seconds += took
-        self.pays[self.kind, 1] += 0.0 if self.polishes else took
+        self.pays[self.stirred, 1] += 0.0 if self.polishes else took
 
     def _shake(self) -> None:
         """A move of strips in a problem with noise on it."""
@@ -174,7 +175,7 @@ class Climber:
         gained = not self.polishes and self.offer(self._bred())
         self.climbs += not self.polishes
         self.in_vain = 0 if gained else self.in_vain + (not self.polishes)
-        self.pays[self.kind, 0] += gained
+        self.pays[self.stirred, 0] += gained
         self.polishes = gained or self.in_vain >= POLISHED
         if self.polishes:
             self.in_vain, self.level = 0, max(self.level - 1, 2)
@@ -184,9 +185,9 @@ class Climber:
 
     def _begin_elsewhere(self) -> None:
         worth = self.pays[:, 0] / self.pays[:, 1]
-        self.kind = FRESH if self.rng.random() * worth.sum() < worth[FRESH] else STIRRED
+        self.stirred = int(self.rng.random() * worth.sum() >= worth[0])
         self.level = 1 if self.climbs % 5 else 0
-        if self.kind == FRESH:
+        if not self.stirred:
             allowed = np.where(self.blocks.allowed[self.row], 0.0, -np.inf)
             self.codes = self.blocks.best_by(allowed - np.log(self.rng.standard_exponential(len(allowed))))
         else:

@@ -20,6 +20,7 @@ import numpy as np
 from besag.arrays import Array, IntArray, freeze, offsets_of
 from besag.graph.problem import Problem
 from besag.infer.bounds.kernels.diffusion import make_state_bounds
+from besag.infer.bounds.narrowing import ROUNDING
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
 from besag.infer.map.kernels.reweighted import make_decode, make_reweigh, make_terms
@@ -32,7 +33,6 @@ from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import TABLE, Factors
 
-ROUNDING = 1e-12  # of the sums in a bound, relative
 TABLES = frozenset({TABLE})
 
 

@@ -29,13 +29,12 @@ from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
 from besag.infer.map.flips import no_flips
 from besag.infer.map.kernels.descent import Flips, make_gains, make_greedy, make_sweep
-from besag.infer.map.labellings import BestLabellings
+from besag.infer.map.labellings import ENDED, BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
 
 AT_ONCE = 1 << 16  # flips between two looks at the clock
-ENDED = 0.5  # the tolerance of a search whose residual is 0 where it has ended, and inf before
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from besag.infer.map.landscape import Landscape
 from besag.infer.result import Diagnostics, Result
 
 CLOSED = 1e-9  # relative: a gap that is none
+ENDED = 0.5  # the tolerance of a search whose residual is 0 where it has ended, and inf before
 
 
 class BestLabellings:

@@ -23,13 +23,12 @@ from besag.infer.iterate import Limits, Stopped, each_step, iterate
 from besag.infer.map.blocks import Blocks
 from besag.infer.map.climbing import Climber
 from besag.infer.map.kernels.descent import make_sweep
-from besag.infer.map.labellings import BestLabellings
+from besag.infer.map.labellings import ENDED, BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
 
 NO_GAIN, MOVES_IN_VAIN = 1.0, 100  # seconds, and moves, that bring nothing before a search gives up
-TOLERANCE = 0.5  # the residual is 0 where every row is proven to be optimal, and inf before
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class LocalSearch:
 
     def limits(self, time_limit: float | None) -> Limits:
         """When to stop."""
-        return Limits(self.max_iterations, TOLERANCE, time_limit)
+        return Limits(self.max_iterations, ENDED, time_limit)
 
     def infer(
         self,

@@ -27,8 +27,8 @@ from besag.graph.problem import Problem
 from besag.infer.engine import OnStep, Want
 from besag.infer.iterate import Limits, iterate
 from besag.infer.map.dual import Bounder
+from besag.infer.map.labellings import ENDED
 from besag.infer.map.landscape import Landscape
-from besag.infer.map.local_search import TOLERANCE as ENDED
 from besag.infer.map.local_search import Searching
 from besag.infer.result import Result
 

@@ -26,7 +26,7 @@ from besag.arrays import Array, IntArray
 from besag.infer.map.kernels.scores import Axes
 from besag.kernels.compile import inlined
 from besag.kernels.factors import TABLE, Factors
-from besag.model.structured.kernels.rules import feature
+from besag.model.structured.kernels.rules import level
 
 
 class Candidates(NamedTuple):
@@ -160,7 +160,7 @@ def lay_out_factor(
             entry += axes.strides[e] * code
             one, other = other, code
         if structured:
-            part[start + row] = factors.log_potentials[table] * feature(factors.kinds[f], one, other)
+            part[start + row] = factors.log_potentials[table + level(factors.kinds[f], one, other)]
         else:
             part[start + row] = factors.log_potentials[entry]
     return int(start + size)

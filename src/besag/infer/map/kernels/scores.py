@@ -18,7 +18,7 @@ from typing import NamedTuple
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import inlined
 from besag.kernels.factors import TABLE, Factors
-from besag.model.structured.kernels.rules import add_given, feature
+from besag.model.structured.kernels.rules import add_given, level
 
 ROUNDING = 1e-14  # of two scores, which makes no difference between them
 
@@ -134,7 +134,7 @@ def make_weigh() -> Callable[..., float]:
                 total += factors.log_potentials[at]
             elif high - low >= 2:
                 one, other = codes[factors.scope_variables[low]], codes[factors.scope_variables[high - 1]]
-                total += factors.log_potentials[at] * feature(factors.kinds[f], one, other)
+                total += factors.log_potentials[at + level(factors.kinds[f], one, other)]
         return total
 
     return weigh
