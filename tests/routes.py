@@ -278,7 +278,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.junction.patterns": "PROBES",
     "infer.junction.run": "SECONDS_AN_ENTRY WORK_OF_STATE WORK_OF_VARIABLE",
     "infer.junction.shown": "OF_VALUE",
-    "infer.map.climbing": "BITS_A_LEVEL CALM CALMING FLIPS FUSION_BITS GAIN MOST_FLIPS PATIENCE POLISHED POOL QUICK SHAKEN SHARE",
+    "infer.map.climbing": "CALM CALMING FLIPS FUSION_BITS MOST_FLIPS PATIENCE POLISHED POOL QUICK SHAKEN SHARE STEP",
     "infer.map.blocks": "ENTRIES LEAST_BITS",
     "infer.map.labellings": "CLOSED ENDED",
     "infer.map.kernels.regions": "BORDER GONE HELD UNTOUCHED",

@@ -26,11 +26,12 @@ from besag.infer.map.blocks import MOST_BITS, Blocks
 from besag.infer.map.flips import no_flips
 from besag.infer.map.kernels.scores import make_weigh
 from besag.infer.map.kernels.tabu import make_tabu
+from besag.infer.map.labellings import CLOSED
 from besag.infer.map.landscape import Landscape
 from besag.kernels.compile import kernel_of
 
 PATIENCE = 3
-BITS_A_LEVEL = 2.0
+STEP = 2.0  # bits from level to level
 SHARE = 0.1  # of the time that has gone by, that one large move may take
 QUICK = 0.05  # seconds that any move may take
 POOL = 8  # labellings that climbs have come to
@@ -40,7 +41,6 @@ MOST_FLIPS = 100_000
 SHAKEN = 3  # the level of moves with noise
 CALMING, CALM = 0.8, 0.02  # noise from move to move, and where it ends
 POLISHED = 20  # climbs in vain, after which the best labelling climbs again
-GAIN = 1e-11  # relative: what is less is rounding
 
 
 class Climber:
@@ -59,7 +59,7 @@ class Climber:
         self.stirred, self.pays = (
             0,
             np.ones((2, 2)),
-        )  # successes and seconds of climbs from random labellings, and others
+        )  # successes and seconds of climbs, random and stirred
         self.scale, self.fusion_bits = self._typical_gain(), FUSION_BITS
         self.pool: list[IntArray] = []
 
@@ -83,7 +83,7 @@ class Climber:
         self.note(codes, self.weigh(codes))
         fused = self._fuse(self.best, codes)
         self.note(fused, self.weigh(fused))
-        return self.best_weight > before + GAIN * (1.0 + abs(before))
+        return self.best_weight > before + CLOSED * (1.0 + abs(before))
 
     def _fuse(self, codes: IntArray, other: IntArray) -> IntArray:
         """The best of both, with tables as large as there is time for."""
@@ -91,9 +91,9 @@ class Climber:
         fused, whole = self.blocks.fuse(self.row, codes, other, self._key(), self.fusion_bits)
         took = time.perf_counter() - began
         if not whole and took < QUICK:
-            self.fusion_bits = min(self.fusion_bits + BITS_A_LEVEL, MOST_BITS)
+            self.fusion_bits = min(self.fusion_bits + STEP, MOST_BITS)
         elif took > 4.0 * QUICK:
-            self.fusion_bits -= BITS_A_LEVEL
+            self.fusion_bits -= STEP
         return fused
 
     def _bred(self) -> IntArray:
@@ -131,7 +131,7 @@ class Climber:
         began, level = time.perf_counter(), self.level
         after = self._moved(level)
         weight = self.weigh(after)
-        gained = weight > self.weight + GAIN * (1.0 + abs(self.weight))
+        gained = weight > self.weight + CLOSED * (1.0 + abs(self.weight))
         if weight >= self.weight:
             self.codes, self.weight = after, weight
         self.costs[level] = time.perf_counter() - began
@@ -196,7 +196,7 @@ class Climber:
 
     def bits_of(self, level: int) -> float:
         """Of the tables of strips at a level."""
-        return min(self.blocks.least_bits + BITS_A_LEVEL * max(level - 2, 0), MOST_BITS)
+        return min(self.blocks.least_bits + STEP * max(level - 2, 0), MOST_BITS)
 
     def note(self, codes: IntArray, weight: float) -> None:
         """Keeps a labelling of this weight where it is the best so far."""
