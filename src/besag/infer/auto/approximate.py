@@ -303,7 +303,17 @@ def _within(answer: Result, interval: Interval) -> tuple[Result, list[float] | N
 def interval_text(result: Result) -> str:
     """How sure log Z is, in words."""
     if result.log_partitions is None:
-        return "the answer is an estimate"
+        return _gap_text(result)
     low, high = result.bound_arrays()
     width = float((high - low).max())
     return f"log Z is known to within {width:.3g}" if math.isfinite(width) else "log Z is an estimate"
+
+
+def _gap_text(result: Result) -> str:
+    """How far a labelling may be from the best one, in words."""
+    if result.energies is None or result.energy_bounds is None:
+        return "the answer is an estimate"
+    gap = float(np.max(result.energies[:, 0] - result.energy_bounds, initial=0.0))
+    known = f"the energy is within {gap:.3g} of the least" if math.isfinite(gap) else "the answer is an estimate"
+    ended = result.diagnostics.get("stopped") == "no_progress"
+    return known + (", and more of the same brought nothing: with a time_limit it goes on" if ended else "")
