@@ -90,7 +90,6 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.junction.run.SLAB_ENTRIES": (1, 50),
     "infer.junction.run.SUPPORT_ABOVE": (ALWAYS, 7.0),
     "infer.map.blocks.MOST_BITS": (3.0,),
-    "infer.map.portfolio.WHOLE_BITS": (1.0,),
     "infer.map.icm.AT_ONCE": (1, 3),
     "infer.mean_field.naive.FACTORS_PER_CHUNK": (2,),
     "infer.mean_field.naive.MAX_CONSTANT": (1,),
@@ -287,7 +286,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.map.labellings": "CLOSED ENDED",
     "infer.map.kernels.regions": "BORDER GONE HELD UNTOUCHED",
     "infer.map.landscape": "SEVERITY",
-    "infer.map.portfolio": "MARGIN SHARE TOLERANCE",
+    "infer.map.portfolio": "MARGIN SHARE TOLERANCE WHOLE_BITS",
     "infer.map.local_search": "MOVES_IN_VAIN NO_GAIN",
     "infer.map.kernels.scores": "ROUNDING",
     "infer.mean_field.engine": "RISEN SECONDS_A_LINK SECONDS_A_STATE SETTLED STIR TILT",
@@ -496,9 +495,6 @@ def imported() -> dict[str, frozenset[tuple[str, str]]]:
 @cache
 def trees() -> dict[str, ast.Module]:
     """The source of each module of the package, parsed."""
-    return {
-        ".".join(("besag", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): ast.parse(
-            path.read_text()
-        )
-        for path in PACKAGE.rglob("*.py")
-    }
+    files = {path: path.relative_to(PACKAGE).with_suffix("").parts for path in PACKAGE.rglob("*.py")}
+    named = {path: ".".join(("besag", *parts)).removesuffix(".__init__") for path, parts in files.items()}
+    return {name: ast.parse(path.read_text()) for path, name in named.items()}
