@@ -129,6 +129,7 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "io.shared.numbers.MANY": (0,),
     "io.shared.tokens.PIECE": (7,),
     "io.uai.tasks.MANY": (0,),
+    "graph.unfolded.LARGEST_TABLE": (1,),
     "infer.bp.passing.CHUNK": (1,),
     "infer.bp.passing.LOOK_EVERY": (1,),
     "infer.bp.passing.MAX_CHUNKS": (1, 1000),
