@@ -50,6 +50,7 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "data.tables.files.CHUNK_ROWS": (3,),
     "estimators.chain_crf.data.BLOCK": (3,),
     "estimators.chain_crf.data.DENSE_PAIRS": (0,),
+    "estimators.networks.bayesian.KEPT_PARTS": (2,),
     "estimators.networks.rows.LARGEST_KEY": (8,),
     "estimators.networks.rows.ROWS": (7,),
     "estimators.networks.table_model.AT_ONCE": (3,),
