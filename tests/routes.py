@@ -240,6 +240,7 @@ KERNELS: dict[str, tuple[Any, ...]] = {
 
 SETTLED: dict[str, str] = {  # names by module
     "arrays": "EXTENTS LARGEST",
+    "model.structured.counts": "BEYOND",
     "model.structured.kernels.distance": "SMALL",
     "cli.facts": "EXAMPLES",
     "cli.infer": "LAST_RESORT SETTING_UP",
