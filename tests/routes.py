@@ -134,6 +134,7 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "io.shared.numbers.MANY": (0,),
     "io.shared.tokens.PIECE": (7,),
     "io.uai.tasks.MANY": (0,),
+    "graph.unfolded.LARGEST_TABLE": (1,),
     "infer.bp.passing.CHUNK": (1,),
     "infer.bp.passing.LOOK_EVERY": (1,),
     "infer.bp.passing.MAX_CHUNKS": (1, 1000),
@@ -243,6 +244,7 @@ KERNELS: dict[str, tuple[Any, ...]] = {
 
 SETTLED: dict[str, str] = {  # names by module
     "arrays": "EXTENTS LARGEST",
+    "model.structured.counts": "BEYOND",
     "model.structured.kernels.distance": "SMALL",
     "cli.facts": "EXAMPLES",
     "cli.infer": "LAST_RESORT SETTING_UP",
