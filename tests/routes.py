@@ -219,6 +219,7 @@ TILES: dict[str, tuple[Any, ...]] = {
     "infer.mean_field.kernels.pairs.SHORT": (0,),
     "kernels.secants.BLOCK": (4,),
     "learn.rbm.kernels.partition.PRODUCT": (2,),
+    "model.structured.kernels.distance.NARROW": (1, 1000),
 }
 
 KERNELS: dict[str, tuple[Any, ...]] = {
@@ -236,7 +237,8 @@ KERNELS: dict[str, tuple[Any, ...]] = {
 }
 
 SETTLED: dict[str, str] = {  # names by module
-    "arrays": "LARGEST",
+    "arrays": "EXTENTS LARGEST",
+    "model.structured.kernels.distance": "SMALL",
     "cli.facts": "EXAMPLES",
     "cli.infer": "LAST_RESORT SETTING_UP",
     "cli.info": "LINES LONGEST",
@@ -343,6 +345,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.sampling.kernels.swendsen_wang": "LARGE",
     "infer.trw.kernels.messages": "TINY",
     "infer.sampling.kernels.forward": "BITS_63 HALF",
+    "estimators.networks.markov": "NEVER",
     "learn.networks.families": "COLUMNS",
     "learn.networks.kernels.count": "WAYS",
     "learn.networks.missing": "FLOOR",

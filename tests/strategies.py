@@ -23,6 +23,7 @@ import besag
 from besag.model.model import FactorGroup, Model
 from besag.model.structured.potts import Potts
 from besag.model.structured.scaled import Scaled
+from besag.model.structured.truncated import truncated_linear, truncated_quadratic
 from besag.model.template import Pattern, Template
 from besag.model.variable import Variables
 from tests.oracle import Enumeration
@@ -239,8 +240,13 @@ def bases(shape: tuple[int, ...], rng: np.random.Generator) -> st.SearchStrategy
     """None (a parameter for each entry), a dense basis, or a structured one."""
     kinds: list[Any] = [None, rng.normal(size=(int(rng.integers(1, 4)), *shape)), Scaled(rng.normal(size=shape))]
     if len(shape) == 2 and shape[0] == shape[1]:
-        kinds = [Potts(shape[0]), *kinds, Potts(shape[0])]
+        kinds = [Potts(shape[0]), *kinds, *truncated(shape[0], float(rng.choice([0.7, 1.0, 2.5, 9.0])))]
     return st.sampled_from(kinds)
+
+
+def truncated(n_states: int, limit: float) -> list[Any]:
+    """The costs of distances up to a limit."""
+    return [truncated_linear(n_states, limit), truncated_quadratic(n_states, limit)]
 
 
 def _pattern(n_inputs: int, n_basis: int, rng: np.random.Generator) -> Pattern:
@@ -298,7 +304,7 @@ def _unary_and_pairwise(draw: Any, plan: Plan, n: int, scopes: list[list[int]], 
     k = plan.cards[0]
     form = draw(st.sampled_from(["potts", "shared", "each"] if scopes else ["potts", "shared"]))
     if form == "potts":
-        return unary, besag.potts(k)
+        return unary, draw(st.sampled_from([besag.potts(k), *truncated(k, 1.5)]))
     if form == "each":
         return unary, _given(np.stack([plan.table(scope) for scope in scopes]), given)
     return unary, _given(plan.table(*(scopes or [[0, 1]])), given)
@@ -319,7 +325,8 @@ def _grid(draw: Any, plan: Plan, n: int, given: str) -> Model:
         tables = tuple(_given(rng.normal(size=(*size, k, k)), given) for size in sizes)
         return besag.grid((h, w), k, unary, tables, None, connectivity, given)
     weights = draw(st.sampled_from([None, 0.7, tuple(rng.normal(size=size) for size in sizes)]))
-    return besag.grid((h, w), k, unary, besag.potts(k) if form == "potts" else finite, weights, connectivity, given)
+    pairwise = draw(st.sampled_from([besag.potts(k), *truncated(k, 1.5)])) if form == "potts" else finite
+    return besag.grid((h, w), k, unary, pairwise, weights, connectivity, given)
 
 
 @st.composite

@@ -27,6 +27,7 @@ ORDER = (
     "text",
     "registry",
     "model",
+    "factors",
     "graph",
     "infer",
     "query",

@@ -106,6 +106,7 @@ def pyagrum_job(name: str, n_rows: int) -> Job:
     def prepare() -> Any:
         learner = gum.BNLearner(str(rows), template, ["?"])
         learner.setNumberOfThreads(1)
+        learner.useSmoothingPrior(1e-6)  # without a prior it refuses configurations that were never seen
         learner.useEM(EPSILON)
         return learner
 

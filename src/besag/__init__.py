@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from besag import data as data
     from besag import errors as errors
+    from besag import factors as factors
     from besag import infer as infer
     from besag import io as io
     from besag import metrics as metrics
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from besag.estimators.networks.classifier import BayesianNetworkClassifier as BayesianNetworkClassifier
     from besag.estimators.networks.dynamic import DynamicNetwork as DynamicNetwork
     from besag.estimators.networks.markov import MarkovNetwork as MarkovNetwork
+    from besag.estimators.networks.mixture import Mixture as Mixture
     from besag.estimators.rbm.estimator import RBM as RBM
     from besag.graph.compile import compile_graph as compile_graph
     from besag.graph.evidence import Evidence as Evidence
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from besag.model.model import Model as Model
     from besag.model.pattern import Pattern as Pattern
     from besag.model.structured.potts import potts as potts
+    from besag.model.structured.truncated import truncated_linear as truncated_linear
+    from besag.model.structured.truncated import truncated_quadratic as truncated_quadratic
     from besag.model.template import Template as Template
     from besag.model.variable import Variable as Variable
     from besag.query.compare import compare as compare
@@ -58,7 +62,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ["data", "errors", "infer", "io", "metrics", "plot"]
+_MODULES = ["data", "errors", "factors", "infer", "io", "metrics", "plot"]
 _WHERE = {
     "BayesianNetwork": "estimators.networks.bayesian",
     "BayesianNetworkClassifier": "estimators.networks.classifier",
@@ -73,6 +77,7 @@ _WHERE = {
     "GridCRF": "estimators.grid_crf",
     "HMM": "estimators.hmm.estimator",
     "MarkovNetwork": "estimators.networks.markov",
+    "Mixture": "estimators.networks.mixture",
     "Model": "model.model",
     "MultiLabelCRF": "estimators.multi_label_crf",
     "Pattern": "model.pattern",
@@ -99,6 +104,8 @@ _WHERE = {
     "potts": "model.structured.potts",
     "save": "io.save",
     "tree": "model.build",
+    "truncated_linear": "model.structured.truncated",
+    "truncated_quadratic": "model.structured.truncated",
     "unroll": "model.dynamic",
 }
 __all__ = [*_MODULES, *_WHERE]  # noqa: PLE0604

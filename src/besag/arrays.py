@@ -43,12 +43,20 @@ class Semiring(IntEnum):
 
 
 class Kind(IntEnum):
-    """What a factor stores: a table, or a few numbers of which its table is a formula (`besag.model.structured`)."""
+    """What a factor stores: a table, or a few numbers of which its table is a formula (`besag.model.structured`).
+
+    Kernels read kind + EXTENTS extent, where the extent is one whole number that the rules of the kind need.
+    """
 
     TABLE = 0
     POTTS = 1
     SCALED = 2
     BILINEAR = 7
+    TRUNCATED_LINEAR = 10
+    TRUNCATED_QUADRATIC = 11
+
+
+EXTENTS = 256  # kinds are below
 
 
 class Rebuilt:

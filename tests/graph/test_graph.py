@@ -233,7 +233,11 @@ def test_a_structured_block_becomes_tables_on_demand() -> None:
     block = dense.log_potentials.reshape(4, 3, 3)
     for f in range(4):
         assert_allclose(block[f], model.problem.table(f))
-    assert model.problem.expanded(frozenset({Kind.TABLE, Kind.POTTS}), memory_limit=0) is model.problem
+    levels = model.problem.expanded(frozenset({Kind.TABLE, Kind.POTTS}), memory_limit=0)
+    assert_array_equal(levels.log_potentials.reshape(4, 2), [[0, -1], [0, -1], [0, -2], [0, -2]])
+    for f in range(4):
+        assert_allclose(levels.table(f), model.problem.table(f))
+    assert levels.log_potentials is model.problem.expanded(frozenset({Kind.TABLE, Kind.POTTS}), 0).log_potentials
     with pytest.raises(
         TooLargeError, match="the 4 tables of 'pairwise' would take 288 bytes, more than memory_limit=287"
     ):

@@ -126,6 +126,18 @@ def test_answers_that_are_none(value: Any, slope: Any, match: str, optimizer: st
         besag.fit(model_of(data[0]), data, objective=3)  # type: ignore[arg-type]
 
 
+def test_a_method_that_takes_theta_only_002_1() -> None:
+    class Plain:
+        def value_and_grad(self, theta: Array) -> tuple[float, Array]:
+            return float(theta @ theta), 2.0 * theta
+
+    data = instances(3, 2)
+    for own in (Plain(), besag.objective("likelihood", model_of(data[0]), data)):
+        text = rf"objective {type(own).__name__} must have a method value_and_grad\(theta, batch, state\)"
+        with pytest.raises(CapabilityError, match=text):
+            besag.fit(model_of(data[0]), data, objective=own)  # type: ignore[arg-type]
+
+
 def test_an_answer_without_its_parts() -> None:
     class Odd:
         def value_and_grad(self, theta: Array, batch: Batch, state: Any) -> Any:

@@ -33,7 +33,7 @@ def fit() -> Fit:
     return besag.fit(model_of(data[0]), data, l2=1.0)
 
 
-def test_predict_is_the_least_energy_002_22(fit: Fit) -> None:
+def test_predict_is_the_least_energy_002_2_22(fit: Fit) -> None:
     """F(x; theta) of 004; labels do not matter, nor whether there are any."""
     data = fresh(6)
     found = fit.predict(data)

@@ -35,7 +35,7 @@ def true_kl(p: Model, q: Model) -> float:
 
 @examples(40)
 @given(data=st.data(), rng=generators())
-def test_kl(data: st.DataObject, rng: np.random.Generator) -> None:
+def test_004_kl_of_two_models(data: st.DataObject, rng: np.random.Generator) -> None:
     p = data.draw(models(max_labellings=200))
     q = shuffled(p, rng, rng.normal(size=p.n_factors))
     np.testing.assert_allclose(besag.kl(p, q), 0, atol=1e-9)
@@ -46,7 +46,7 @@ def test_kl(data: st.DataObject, rng: np.random.Generator) -> None:
 
 @examples(25)
 @given(model=models(max_labellings=200), rng=generators())
-def test_kl_of_models_with_other_numbers(model: Model, rng: np.random.Generator) -> None:
+def test_004_kl_of_models_with_other_numbers(model: Model, rng: np.random.Generator) -> None:
     free = np.ones(model.theta.shape, bool) if model.support is None else model.support
     q = model.with_theta(np.where(free, model.theta + rng.normal(size=model.theta.shape), 0.0))
     np.testing.assert_allclose(besag.kl(model, q), true_kl(model, q), rtol=1e-8, atol=1e-8)

@@ -104,6 +104,14 @@ def test_001_the_error_of_independent_samples_is_of_order_one_over_the_root_of_t
     assert few.bound == "estimate"
 
 
+@pytest.mark.parametrize("engine", ["exact", "gibbs"])
+def test_001_draws_that_agree_have_no_error(engine: str) -> None:
+    """Not that of rounding their mean."""
+    model = besag.markov_network([2, 2], [((0,), [0.0, -800.0]), ((1,), [0.0, -800.0])])
+    found = model.expect(lambda y: 0.1 if y["0"] == "0" else 2.0, n_samples=1000, engine=engine)
+    assert found.standard_error == 0.0
+
+
 def test_errors_of_chains_know_that_their_draws_depend() -> None:
     """On the same number of draws, a slow chain has the larger error."""
     slow = besag.ising((4, 4), 0.7, 0.0)

@@ -285,7 +285,7 @@ def test_moments_of_a_batch_add() -> None:
 
 @examples(80)
 @given(data=st.data())
-def test_entropy(data: st.DataObject) -> None:
+def test_003_entropy_is_minus_the_expected_log_probability(data: st.DataObject) -> None:
     model = data.draw(models())
     evidence = data.draw(evidence_for(model))
     assert_allclose(model.entropy(evidence), Enumeration(model, evidence).entropy(), **CLOSE)

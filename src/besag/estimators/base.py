@@ -6,7 +6,9 @@ an underscore. `clone`, `Pipeline`, `GridSearchCV` and `cross_val_score` need no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import signature
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +21,12 @@ class NotFittedError(ModelError, AttributeError):
 
 
 class Estimator:
-    """get_params, set_params, and a repr with the parameters that differ from the defaults."""
+    """get_params, set_params, and a repr with the parameters that differ from the defaults.
+
+    notes_: texts and numbers of a user that go along into files, such as how its input was made.
+    """
+
+    notes_: Mapping[str, Any] = MappingProxyType({})
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:

@@ -36,6 +36,7 @@ STORED = {
     "Discretizer": "besag.estimators.discretizer",
     "GridCRF": "besag.estimators.grid_crf",
     "MarkovNetwork": "besag.estimators.networks.markov",
+    "Mixture": "besag.estimators.networks.mixture",
     "MultiLabelCRF": "besag.estimators.multi_label_crf",
     "RBM": "besag.estimators.rbm.estimator",
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,18 +24,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Learner(Estimator):
-    """An estimator with the parameters optimizer, max_iter, tol, time_limit and verbose, and a history.
+COLUMN = "history."  # of the names of columns of a history, in files
 
-    notes_: texts and numbers of a user that go along into files, such as how its input was made.
-    """
+
+class Learner(Estimator):
+    """An estimator with the parameters optimizer, max_iter, tol, time_limit and verbose, and a history."""
 
     optimizer: str | Optimizer
     max_iter: int
     tol: float
     time_limit: float | None
     verbose: bool
-    notes_: Mapping[str, Any] = MappingProxyType({})
     _history: History
 
     def _learn(
@@ -77,12 +75,14 @@ class Learner(Estimator):
         history = self._history
         rows = np.array(history.rows, np.float64).reshape(-1, len(Iteration._fields))
         arrays = {"history": rows, "held_out": np.array(history.held_out, np.float64)}
+        arrays |= {COLUMN + name: np.array(values, np.float64) for name, values in history.columns.items()}
         return {"stopped": history.stopped, "went_back": history.went_back}, arrays
 
     def _restore_history(self, told: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         rows = [Iteration(int(number), *rest) for number, *rest in arrays["history"].tolist()]
         held_out = arrays["held_out"].tolist()
-        self._history = History(rows, told["stopped"], went_back=told["went_back"], held_out=held_out)
+        columns = {name.removeprefix(COLUMN): own.tolist() for name, own in arrays.items() if name.startswith(COLUMN)}
+        self._history = History(rows, told["stopped"], went_back=told["went_back"], held_out=held_out, columns=columns)
 
     @property
     def history_(self) -> pd.DataFrame:

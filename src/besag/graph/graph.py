@@ -3,7 +3,7 @@
 Factors are numbered block by block. A Block is all factors of one template:
 
     scope_offsets (F + 1,), scope_variables (E,)   the variables of factor f, in the order of its table's axes
-    kinds (F,) int8                                plain table or structured, see besag.model.structured
+    kinds (F,) int32                               plain table or structured, with its extent: `besag.arrays.Kind`
     instance_offsets (N + 1,)                      variables of instance n are [offsets[n], offsets[n + 1])
     factor_order (F,), factor_offsets (N + 1,)     the models' own numbering of factors -> number here
 
@@ -128,7 +128,7 @@ class Graph(Rebuilt):
     def __post_init__(self) -> None:
         counts = [len(b.scopes) for b in self.blocks]
         arities = repeat([b.scopes.shape[1] for b in self.blocks], counts)
-        kinds = np.repeat(np.array([b.template.kind for b in self.blocks], np.int8), counts)
+        kinds = np.repeat(np.array([b.template.kind for b in self.blocks], np.int32), counts)
         object.__setattr__(self, "scope_offsets", freeze(offsets_of(arities)))
         object.__setattr__(self, "scope_variables", join_views([b.scopes for b in self.blocks]))
         object.__setattr__(self, "kinds", freeze(kinds))

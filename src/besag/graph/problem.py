@@ -1,12 +1,14 @@
 """Problem: a Graph with numbers, what an engine gets.
 
     log_potentials (L,)      all tables one after the other, float64, in the log domain; a structured factor has its Q
-    weights table_of_factor (F,)     which of the T tables a factor reads: equal tables are stored once
+                             weights, or its levels in an expanded problem
+    table_of_factor (F,)     which of the T tables a factor reads: equal tables are stored once
     table_offsets (T + 1,)   where each table begins in log_potentials
     first_tables             the first table of each block, and T
     kinds (F,)               plain table or structured; an expanded problem has fewer structured ones than its Graph
     evidence                 observed codes and log-weights, B rows
     weights or None          of the instances (N,), or of the rows of evidence (B,); they multiply moments only
+    levelled                 whether structured factors have levels, see `expanded`
     children (F,) or None    the child of a factor that is a conditional distribution, so that its sum over the child is
                              one, else -1; None where there is none
 
@@ -20,11 +22,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, Kind, Rebuilt, concatenate, freeze, offsets_of, secure
+from besag.arrays import EXTENTS, Array, IntArray, Kind, Rebuilt, concatenate, freeze, offsets_of, secure
 from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
 from besag.kernels.factors import Factors
+from besag.model.structured.base import Levelled
 
 SLAB_ENTRIES = 2**20  # log-potentials that labellings are looked up in at a time
 
@@ -42,6 +45,7 @@ class Problem(Rebuilt):
     evidence: Evidence
     weights: Array | None = None
     children: IntArray | None = None
+    levelled: bool = False
 
     def __post_init__(self) -> None:
         self.evidence.check(self.graph.variables)
@@ -96,7 +100,7 @@ class Problem(Rebuilt):
         if evidence is self.evidence:
             return self
         shared = (self.graph, self.log_potentials, self.table_of_factor, self.table_offsets, self.first_tables)
-        return Problem(*shared, self.kinds, evidence, self.weights, self.children)
+        return Problem(*shared, self.kinds, evidence, self.weights, self.children, self.levelled)
 
     def block_tables(self, number: int) -> tuple[Array, IntArray]:
         """The tables of a block (T, *entry_shape) and which of them each of its factors reads (F,)."""
@@ -107,9 +111,12 @@ class Problem(Rebuilt):
         return flat.reshape(last - first, *self.entry_shape(block)), readers
 
     def entry_shape(self, block: Block) -> tuple[int, ...]:
-        """What one stored table of a block is: K1..Kn, or (Q,) where it is structured."""
-        stored = block.template.structured is None or self._is_expanded(block)
-        return block.template.shape if stored else block.template.entry_shape
+        """What one stored table of a block is: K1..Kn, or (Q,) or (L,) where it is structured."""
+        structured = block.template.structured
+        if structured is None or self._is_expanded(block):
+            return block.template.shape
+        levelled = self.levelled and block.start < block.stop
+        return (_levels(block).shape[1],) if levelled else block.template.entry_shape
 
     def _is_expanded(self, block: Block) -> bool:
         return block.start < block.stop and self.kinds[block.start] != block.template.kind
@@ -119,28 +126,45 @@ class Problem(Rebuilt):
         block = self.graph.block_of(factor)
         t = int(self.table_of_factor[factor])
         values = self.log_potentials[self.table_offsets[t] : self.table_offsets[t + 1]]
-        return values.reshape(block.template.shape) if self._is_expanded(block) else _dense(block, values[None])[0]
+        if self._is_expanded(block):
+            return values.reshape(block.template.shape)
+        if self.levelled and isinstance(block.template.structured, Levelled):
+            levels = block.template.structured.level_of(_all_labels(block))
+            return np.asarray(values[levels])
+        return np.asarray(_dense(block, values[None])[0])
 
     def expanded(self, kinds: frozenset[int], memory_limit: int) -> Problem:
-        """The same problem with every structured block whose kind is not in `kinds` turned into tables."""
-        graph = self.graph
-        dense = [block.template.kind not in kinds and block.start < block.stop for block in graph.blocks]
-        if not any(dense):
+        """The same problem with levels for weights of structured factors, and tables for those of other kinds."""
+        blocks = [b for b in enumerate(self.graph.blocks) if b[1].template.kind != Kind.TABLE and len(b[1].scopes)]
+        dense = [(number, block) for number, block in blocks if block.template.kind % EXTENTS not in kinds]
+        if not blocks:
             return self
+        for number, block in dense:
+            self._refuse(block, self.first_tables[number + 1] - self.first_tables[number], memory_limit)
+        if dense:
+            log_potentials, table_offsets, now = self._expand(kinds)
+        else:  # the same arrays for the same numbers: engines keep what they make of them
+            made = self.graph.plans.get_for("levels", self.log_potentials, lambda: self._expand(kinds))
+            log_potentials, table_offsets, now = made
+        return replace(self, log_potentials=log_potentials, table_offsets=table_offsets, kinds=now, levelled=True)
+
+    def _expand(self, kinds: frozenset[int]) -> tuple[Array, IntArray, IntArray]:
+        """log_potentials, table_offsets and kinds of `expanded`."""
         tables, sizes, now = [], [], np.array(self.kinds)
-        for number, block in enumerate(graph.blocks):
+        for number, block in enumerate(self.graph.blocks):
             values, _ = self.block_tables(number)
-            if dense[number]:
-                self._refuse(block, len(values), memory_limit)
+            structured = block.template.kind != Kind.TABLE and block.start < block.stop
+            if structured and block.template.kind % EXTENTS in kinds:
+                values = _finite(block, values, _levels(block))
+            elif structured:
                 values = _dense(block, values)
                 now[block.start : block.stop] = Kind.TABLE
             tables.append(values)
             sizes.append(np.full(len(values), values[0].size if len(values) else 0))
-        return replace(
-            self,
-            log_potentials=freeze(concatenate(tables, np.float64)),
-            table_offsets=freeze(offsets_of(concatenate(sizes, np.int64))),
-            kinds=freeze(now),
+        return (
+            freeze(concatenate(tables, np.float64)),
+            freeze(offsets_of(concatenate(sizes, np.int64))),
+            freeze(now),
         )
 
     def _refuse(self, block: Block, n_tables: int, memory_limit: int) -> None:
@@ -159,8 +183,10 @@ class Problem(Rebuilt):
         for number, block in enumerate(self.graph.blocks):
             first, last = (int(expanded.table_offsets[t]) for t in self.first_tables[number : number + 2])
             part = moments[first:last]
-            if expanded._is_expanded(block) and block.template.structured is not None:
-                basis = block.template.structured.dense().reshape(block.template.n_basis, -1)
+            structured = block.template.structured
+            if structured is not None and block.start < block.stop:
+                whole = expanded._is_expanded(block)
+                basis = structured.dense().reshape(structured.n_parameters, -1) if whole else _levels(block)
                 part = part.reshape(-1, basis.shape[1]) @ basis.T
             parts.append(part)
         return np.asarray(concatenate(parts, np.float64))
@@ -233,13 +259,31 @@ def block_values(block: Block, tables: Array, readers: IntArray, rows: IntArray)
     return np.asarray(tables.reshape(len(tables), math.prod(block.template.shape))[readers, config])
 
 
+def _levels(block: Block) -> Array:
+    """The levels of a structured block that are made of its weights, (Q, L)."""
+    structured = block.template.structured
+    levels = None if structured is None else structured.levels()
+    assert levels is not None, f"{block.template.name!r} has no levels"
+    return levels
+
+
+def _all_labels(block: Block) -> IntArray:
+    """(K1..Kn, n): the codes of each entry of a table."""
+    return np.asarray(np.moveaxis(np.indices(block.template.shape), 0, -1))
+
+
 def _dense(block: Block, values: Array) -> Array:
     structured = block.template.structured
     if structured is None:
         return values.reshape(-1, *block.template.shape)
-    basis = structured.dense().reshape(structured.n_parameters, -1)
+    tables = _finite(block, values, structured.dense().reshape(structured.n_parameters, -1))
+    return tables.reshape(-1, *block.template.shape)
+
+
+def _finite(block: Block, values: Array, basis: Array) -> Array:
+    """weights (T, Q) times a basis (Q, .); ModelError where that is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         tables = values @ basis
     if not np.isfinite(tables).all():
         raise ModelError(f"template {block.template.name!r}: its tables overflow; the weights are too large")
-    return tables.reshape(-1, *block.template.shape)
+    return np.asarray(tables)

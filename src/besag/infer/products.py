@@ -15,7 +15,8 @@ from besag.arrays import Array, BoolArray, IntArray
 from besag.graph.graph import Block
 from besag.graph.problem import Problem
 from besag.infer.result import factor_offsets
-from besag.model.structured.kernels.rules import EXPECTED
+from besag.kernels.factors import TABLE
+from besag.model.structured.kernels.rules import expected_levels
 
 SLAB_ENTRIES = 2**22  # of factor marginals made at a time
 
@@ -43,8 +44,8 @@ def add_product_moments(problem: Problem, probabilities: Array, kept: BoolArray,
             weights = of_row * of_factors
             vectors = [p[s] for s in states]
             kind = int(problem.kinds[block.start])
-            if kind in EXPECTED:
-                np.add.at(view, readers, (weights * EXPECTED[kind](vectors))[:, None])
+            if kind != TABLE:
+                np.add.at(view, readers, weights[:, None] * expected_levels(kind, vectors))
                 continue
             vectors[0] = vectors[0] * weights[:, None]
             if len(tables) == 1 and len(vectors) > 1:

@@ -15,7 +15,7 @@ class Factors(NamedTuple):
     state_offsets: IntArray  # (V + 1,) states of variable v on the flat axis S
     scope_offsets: IntArray  # (F + 1,)
     scope_variables: IntArray  # (E,) in the order of the table's axes
-    kinds: IntArray  # (F,) 0 a table, row-major; 1 Potts: one number c, log-potential c [i != j]
+    kinds: IntArray  # (F,) 0 a table, row-major; else structured: `besag.arrays.Kind`, and levels for entries
     table_of_factor: IntArray  # (F,)
     table_offsets: IntArray  # (T + 1,)
     log_potentials: Array  # (L,) -inf allowed, +inf and NaN not

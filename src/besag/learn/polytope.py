@@ -10,7 +10,8 @@ some direction of theta, beyond it without bound. Three tests, the first two of 
     sums     the entries of a table add up to the number of its factors, or to the sum of their inputs
     moving   other faces are found after learning: with a tolerance that is a thousandth, and a thousandth of that, an
              optimum does not move, but on the way to infinity log-potentials grow by log 1000 each time, or are
-             beyond FAR already
+             beyond FAR already; where rounding keeps it from growing, it begins as much further on as it came from a
+             coarser tolerance, and comes back from there where the optimum is finite
 """
 
 from __future__ import annotations
@@ -149,7 +150,10 @@ def still_moving(total: Total, theta: Array, tolerance: float) -> IntArray:
     while tolerance > finest and largest_change(graph, theta) < FAR:
         tolerance *= FINER
         before, absolute = theta, tolerance / max(1.0, norm(theta))
-        theta = LBFGS(tolerance=absolute, max_iterations=200).minimize(total, theta)[0]
+        theta, history, _ = LBFGS(tolerance=absolute, max_iterations=200).minimize(total, theta)
+        if history.stopped == "no_progress":
+            coarse = LBFGS(tolerance=tolerance / FINER**2).minimize(total, np.zeros_like(theta))[0]
+            theta = LBFGS(tolerance=absolute, max_iterations=200).minimize(total, 2 * before - coarse)[0]
         change = theta - before
         if largest_change(graph, change) < MOVED:
             return none

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Rebuilt, freeze, secure
+from besag.arrays import EXTENTS, AnyArray, Array, BoolArray, IntArray, Kind, Rebuilt, freeze, secure
 from besag.errors import ModelError
 from besag.model.pattern import Pattern
 from besag.model.structured.base import Structured
@@ -104,8 +104,8 @@ class Template(Rebuilt):
 
     @property
     def kind(self) -> int:
-        """The number that identifies the kind of its factors in kernels."""
-        return Kind.TABLE if self.structured is None else self.structured.kind
+        """The kind of its factors and its extent, as kernels read them."""
+        return Kind.TABLE if self.structured is None else self.structured.kind + EXTENTS * self.structured.extent
 
     @property
     def n_basis(self) -> int:

@@ -81,7 +81,8 @@ def error_of_mean(values: Array, result: Result) -> Array | None:
     """(Q,): the standard error of the mean of values (S, Q) at the draws of a Result; None where it is unknown."""
     n_chains = result.diagnostics.get("n_chains")
     if n_chains is None:
-        return np.asarray(values.std(axis=0, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+        moved = values - values[:1]  # exactly 0 where all draws agree
+        return np.asarray(moved.std(axis=0, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
     n = len(values) // n_chains
     by_chain = values[: n * n_chains].reshape(n, n_chains, values.shape[1])
     error = mean_error(by_chain.transpose(2, 1, 0))

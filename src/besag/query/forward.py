@@ -13,7 +13,7 @@ from besag.registry import is_whole
 if TYPE_CHECKING:
     from besag.model.model import Model
 
-FORWARD_CELLS = 1_000_000  # draws times variables from which it is worth other random numbers
+FORWARD_CELLS = 100_000  # draws times variables from which it is worth other random numbers
 HEEDED = {"engine", "seed", "n_threads", "memory_limit"}  # options
 
 

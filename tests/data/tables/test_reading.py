@@ -1,5 +1,6 @@
 """Tables of every kind as codes: the same codes, states and dtypes whatever holds them."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -230,3 +231,48 @@ def test_joined_tables_have_the_states_of_all() -> None:
     assert joined.types[0].states == ("x", "y", "z")
     assert joined.weights is not None
     assert joined.weights.tolist() == [1, 1, 2, 3]
+
+
+def test_texts_of_numbers_are_numbers_once_all_is_read(tmp_path: Any, forced: Any) -> None:
+    forced({"data.tables.files.CHUNK_ROWS": 2, "data.tables.files.CHUNK_BYTES": 16})
+    frame = pd.DataFrame({"a": [1.0, np.nan, 2.0, 1.0, 2.0, 0.0], "b": [0.5, 0.0, 0.5, 1.0, 1.0, 0.0]})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    read = joined_tables(list(read_chunks(tmp_path / "rows.csv"))).as_read()
+    assert cells(read) == cells(read_table(frame))
+    assert [kind.values.dtype for kind in read.types] == [np.float64, np.float64]
+
+
+def test_a_state_that_was_not_declared_is_named_with_its_row_in_the_file(tmp_path: Any, forced: Any) -> None:
+    forced({"data.tables.files.CHUNK_ROWS": 2})
+    pd.DataFrame({"a": ["x", "x", "y", "x", "q"]}).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(EvidenceError, match="row 4: 'a' has no state 'q'"):
+        list(read_chunks(tmp_path / "rows.parquet", {"a": ("x", "y")}))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint64])
+def test_codes_of_every_width(dtype: Any) -> None:
+    table = read_table(np.array([[0, 2], [1, 0]], dtype))
+    assert cells(table) == {"0": ["0", "1"], "1": ["2", "0"]}
+
+
+def test_one_column_is_no_table() -> None:
+    for column in (pd.Series([1, 2]), pl.Series([1, 2]), np.array([1, 2])):
+        with pytest.raises(DataError, match="Reshape your data"):
+            read_table(column)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.to_datetime(["2020-01-01", "2021-05-03"]),
+        pd.to_datetime(["2020-01-01", "2021-05-03"]).tz_localize("UTC"),
+        pd.to_timedelta([1, 2], "h"),
+        pd.array(["x", "y"], pd.ArrowDtype(pa.string())),
+        pd.array([1, 2], pd.ArrowDtype(pa.int32())),
+    ],
+)
+def test_types_survive_files(values: Any) -> None:
+    kind = read_table(pd.DataFrame({"a": values})).types[0]
+    again = ColumnType.from_told(json.loads(json.dumps(kind.told())))
+    assert again.states == kind.states
+    pd.testing.assert_index_equal(again.values, kind.values)

@@ -84,7 +84,7 @@ def test_files(tmp_path: Any) -> None:
     [
         ({}, Y[:5], "600 classes, one a row, got 5"),
         ({}, pd.Series(["no"] * 600), "two classes at least"),
-        ({}, Y.where(Y == "no"), "the class of every row"),
+        ({}, Y.where(Y == "no"), "the class of every row, and row"),
         ({"structure": "bushy"}, Y, "structure must be 'naive', 'tan' or a graph"),
     ],
 )

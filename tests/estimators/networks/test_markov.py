@@ -108,6 +108,20 @@ def test_given_moments() -> None:
         besag.MarkovNetwork().fit_moments(tables)
 
 
+def test_a_model_as_structure_and_scores() -> None:
+    """Of a ring of four binary variables 1 + 4 + 4 interactions less one are free."""
+    fitted = besag.MarkovNetwork(TRUE, prior_strength=1e-3).fit(ROWS)
+    ring = besag.MarkovNetwork(LOOP, prior_strength=1e-3).fit(ROWS)
+    assert fitted.log_likelihood_ == pytest.approx(ring.log_likelihood_, abs=1e-6)
+    value = ROWS.pipe(ring.model_.log_probability).sum()
+    assert ring.aic() == pytest.approx(value - 8, abs=1e-6)
+    assert ring.bic(ROWS) == pytest.approx(value - 4 * np.log(400), abs=1e-6)
+    with pytest.raises(ModelError, match="give the rows"):
+        besag.MarkovNetwork(LOOP).fit_moments(TRUE).bic()
+    with pytest.raises(DataError, match="'E' is no variable of the structure"):
+        besag.MarkovNetwork(TRUE).fit(ROWS.assign(E=1))
+
+
 def test_files(tmp_path: Any) -> None:
     fitted = besag.MarkovNetwork(LOOP).fit(ROWS)
     fitted.save(tmp_path / "markov.npz")

@@ -167,7 +167,7 @@ def test_each_node_of_the_factor_graph_sends_and_is_sent_messages_like_in_the_tr
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("paired", [True, False])
-def test_the_messages_of_every_iteration_are_those_of_as_many_iterations(
+def test_002_35_the_messages_of_every_iteration_are_those_of_as_many_iterations(
     schedule: str, paired: bool, forced: Forced
 ) -> None:
     set_worth(forced, 0 if paired else 2**30)
@@ -203,7 +203,7 @@ def test_the_messages_of_every_iteration_fit_or_are_refused_and_belong_to_one_ro
 
 @examples(60)
 @given(data=st.data())
-def test_a_fixed_point_given_back_converges_in_one_iteration(data: st.DataObject) -> None:
+def test_002_34_35_a_fixed_point_given_back_converges_in_one_iteration(data: st.DataObject) -> None:
     model = data.draw(forests())
     evidence = data.draw(st.none() | evidence_for(model))
     engine = f"bp[schedule={data.draw(st.sampled_from(SCHEDULES))}]"

@@ -123,7 +123,7 @@ def test_a_chain_goes_on_where_it_was() -> None:
 
 
 @pytest.mark.parametrize("scan", ["single", "systematic", "chromatic"])
-def test_a_start_is_given_by_names_by_codes_or_by_a_result(scan: str) -> None:
+def test_001_a_start_is_given_by_names_by_codes_or_by_a_result(scan: str) -> None:
     model, engine = mixed(), f"gibbs[scan={scan},n_samples=5,burn_in=0]"
     best = model.map()
     starts = (best, best.assignment, best.labels)

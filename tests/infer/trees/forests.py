@@ -12,15 +12,16 @@ from besag.kernels.factors import Factors
 
 
 def pack(cardinalities: list[int], factors: list[tuple[list[int], int]], tables: list[Array | float]) -> Factors:
-    """Factors as (scope, number of a table); a table that is one float is Potts."""
+    """Factors as (scope, number of a table); a table that is one float is Potts, and has levels 0 and that."""
+    entries = [np.array([0.0, table]) if isinstance(table, float) else np.ravel(table) for table in tables]
     return Factors(
         offsets_of(np.array(cardinalities, np.int64)),
         offsets_of(np.array([len(scope) for scope, _ in factors], np.int64)),
         np.array([v for scope, _ in factors for v in scope], np.int64),
         np.array([int(isinstance(tables[t], float)) for _, t in factors], np.int64),
         np.array([t for _, t in factors], np.int64),
-        offsets_of(np.array([np.size(table) for table in tables], np.int64)),
-        np.concatenate([np.ravel(table) for table in tables]) if tables else np.zeros(0),
+        offsets_of(np.array([len(own) for own in entries], np.int64)),
+        np.concatenate(entries) if tables else np.zeros(0),
     )
 
 
@@ -73,7 +74,7 @@ def dense(factors: Factors, f: int) -> Array:
     t = factors.table_of_factor[f]
     entries = factors.log_potentials[factors.table_offsets[t] : factors.table_offsets[t + 1]]
     if factors.kinds[f]:
-        return np.where(np.eye(shape[0], dtype=bool), 0.0, entries[0])
+        return np.where(np.eye(shape[0], dtype=bool), 0.0, entries[1])
     return entries.reshape(shape)
 
 
@@ -116,7 +117,7 @@ def enumerate_row(factors: Factors, base: Array) -> Truth:
             np.add.at(cell, tuple(labellings[:, scope].T), p)
             start = factors.table_offsets[factors.table_of_factor[f]]
             if factors.kinds[f]:
-                moments[start] += cell.sum() - np.trace(cell)
+                moments[start : start + 2] += np.trace(cell), cell.sum() - np.trace(cell)
             else:
                 moments[start : start + cell.size] += cell.ravel()
         cells.append(cell)

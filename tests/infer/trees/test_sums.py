@@ -165,7 +165,7 @@ def chain(n: int, table: np.ndarray | float, n_states: int) -> Factors:
     state_offsets = np.arange(n + 1) * n_states
     scopes = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     kinds = np.full(n - 1, int(isinstance(table, float)))
-    flat = np.ravel(np.asarray(table, np.float64))
+    flat = np.array([0.0, table]) if isinstance(table, float) else np.ravel(table)
     zeros = np.zeros(n - 1, np.int64)
     return Factors(state_offsets, np.arange(n) * 2, scopes.ravel(), kinds, zeros, np.array([0, flat.size]), flat)
 

@@ -98,10 +98,7 @@ class CodeTable:
         types = [
             own if own.declared else typed_text(name, own) for name, own in zip(self.names, self.types, strict=True)
         ]
-        places = [
-            np.array([new.states.index(state) for state in own.states], np.int64)
-            for new, own in zip(types, self.types, strict=True)
-        ]
+        places = [own.places_in(new) for own, new in zip(self.types, types, strict=True)]
         return self.with_types(types, places)
 
 

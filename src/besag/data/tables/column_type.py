@@ -7,7 +7,7 @@ a missing cell. States are in the order of the categories where a column has the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from besag.errors import DataError
 if TYPE_CHECKING:
     import pandas as pd
 
+ARROW_TEXT = "string of Arrow"
 MANY = 20  # distinct numbers with a fraction that are taken for states
 
 
@@ -63,6 +64,11 @@ class ColumnType:
         own, others = (np.array([at[state] for state in part.states], np.int64) for part in (self, other))
         return joined, own, others
 
+    def places_in(self, new: ColumnType) -> IntArray:
+        """(K,): where the states are among those of another type; texts of numbers by their number: "1.0" is "1"."""
+        at = {state: i for i, state in enumerate(new.states)}
+        return np.array([at[s] if s in at else at[state_name(float(s))] for s in self.states], np.int64)
+
     def told(self) -> dict[str, Any]:
         """The type as JSON can hold it."""
         import pandas as pd
@@ -71,9 +77,15 @@ class ColumnType:
         if isinstance(self.values, pd.IntervalIndex):
             ends = [self.values.left.tolist(), self.values.right.tolist()]
             return {**told, "dtype": "interval", "closed": self.values.closed, "values": ends}
-        plain = all(isinstance(value, (str, int, float, bool)) for value in self.values.tolist())
+        listed = self.values.tolist()
+        if self.values.dtype.kind in "mM":
+            return {**told, "dtype": str(self.values.dtype), "values": [str(value) for value in listed]}
+        plain = all(isinstance(value, (str, int, float, bool)) for value in listed)
         dtype = str(self.values.dtype) if plain else "str"
-        return {**told, "dtype": dtype, "values": self.values.tolist() if plain else list(self.states)}
+        arrow = isinstance(self.values.dtype, pd.ArrowDtype) and dtype.startswith(
+            "string"
+        )  # a name that two types have
+        return {**told, "dtype": ARROW_TEXT if arrow else dtype, "values": listed if plain else list(self.states)}
 
     @classmethod
     def from_told(cls, told: Mapping[str, Any]) -> ColumnType:
@@ -84,7 +96,8 @@ class ColumnType:
             left, right = told["values"]
             values: Any = pd.IntervalIndex.from_arrays(left, right, closed=told["closed"])
         else:
-            values = pd.Index(told["values"], dtype=told["dtype"])
+            dtype = told["dtype"]
+            values = pd.Index(told["values"], dtype=_arrow_text() if dtype == ARROW_TEXT else dtype)
         return cls(tuple(told["states"]), values, told["category"], told["declared"])
 
 
@@ -134,6 +147,13 @@ def _as_kind(dtype: Any, state: str) -> Any:
     return int(state) if kind in "iu" else float(state) if kind == "f" else state
 
 
+def _arrow_text() -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    return pd.ArrowDtype(pa.string())
+
+
 def _typed(states: Sequence[str]) -> pd.Index[Any]:
     import pandas as pd
 
@@ -145,11 +165,24 @@ def _typed(states: Sequence[str]) -> pd.Index[Any]:
 
 
 def typed_text(name: str, column: ColumnType) -> ColumnType:
-    """A column of text as it would have been read: whole numbers and truth values as such, and sorted as these."""
+    """A column of text as it would have been read: numbers and truth values as such, and sorted as these."""
     check_few(name, column.states)
     values = _typed(column.states)
+    if values.dtype == "str" and (numbers := _numbers(column.states)) is not None:
+        return replace(type_of_values(name, numbers), declared=column.declared)
     order = sorted_order(values)
     return ColumnType(tuple(column.states[i] for i in order), values.take(order), "", column.declared)
+
+
+def _numbers(states: Sequence[str]) -> pd.Index[Any] | None:
+    """The numbers that texts are, each once, sorted; None where one is no finite number."""
+    import pandas as pd
+
+    try:
+        numbers = np.unique(np.array(states, np.float64))
+    except ValueError:
+        return None
+    return pd.Index(numbers) if len(numbers) and np.isfinite(numbers).all() else None
 
 
 def check_few(name: str, states: Sequence[str]) -> None:

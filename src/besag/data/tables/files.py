@@ -43,9 +43,11 @@ def read_chunks(
     if not Path(path).exists():
         raise FileNotFoundError(f"no file {str(path)!r}")
     pieces = _text_pieces(Path(path)) if is_text else _parquet_pieces(Path(path))
+    n_rows = 0
     try:
         for piece in pieces:
-            table = read_table(piece, states, columns=columns)
+            table = read_table(piece, states, columns=columns, first_row=n_rows)
+            n_rows += table.n_rows
             yield _as_text(table) if is_text else table
     except (OSError, ArithmeticError) as error:
         raise ParseError(str(error), path=path) from None

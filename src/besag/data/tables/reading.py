@@ -24,11 +24,20 @@ from besag.text import did_you_mean
 
 
 def read_table(
-    data: Any, states: Mapping[str, Sequence[str]] | None = None, weights: Any = None, columns: Sequence[str] = ()
+    data: Any,
+    states: Mapping[str, Sequence[str]] | None = None,
+    weights: Any = None,
+    columns: Sequence[str] = (),
+    first_row: int = 0,
 ) -> CodeTable:
-    """A table as codes. states: declared ones, by name. columns: those to be read, in this order; () = all of them."""
+    """A table as codes. states: declared ones, by name. columns: those to be read, in this order; () = all of them.
+
+    first_row: the number of the first row, for errors, where the table is a part of another one.
+    """
     if isinstance(data, CodeTable):
         return data if weights is None else _weighted(data, weights)
+    if len(getattr(data, "shape", "NV")) == 1 and getattr(data.dtype, "names", None) is None:
+        raise DataError("data must have two axes, rows and columns, got one. Reshape your data: frame[[name]] has two")
     names, read, n_rows, index = _columns(data)
     wanted = list(columns) or names
     absent = [name for name in wanted if name not in names]
@@ -38,7 +47,9 @@ def read_table(
     found = [read(names.index(name)) for name in wanted]
     for i, name in enumerate(wanted):
         if states is not None and name in states:
-            found[i] = _declared(name, found[i], tuple(states[name]), index)
+            found[i] = _declared(
+                name, found[i], tuple(states[name]), range(first_row, first_row + n_rows) if index is None else index
+            )
     codes, types = tuple(codes for codes, _ in found), tuple(kind for _, kind in found)
     table = CodeTable(tuple(wanted), types, codes, n_rows, None, index)
     return table if weights is None else _weighted(table, weights)
@@ -79,7 +90,7 @@ def _of_array(data: AnyArray) -> tuple[list[str], Any, int, Any]:
     if data.dtype.kind == "c":
         raise DataError("Complex data not supported: a state is a text or a number")
     if data.dtype.kind not in "biuf":
-        return _columns(_frame(data).convert_dtypes(convert_integer=False, convert_floating=False))
+        return _columns(_frame(data).infer_objects())
     names = list(number_states(data.shape[1]))
     if data.dtype.kind in "iu":
         return names, lambda i: _of_codes(data[:, i]), len(data), None
@@ -88,7 +99,7 @@ def _of_array(data: AnyArray) -> tuple[list[str], Any, int, Any]:
 
 def _of_codes(codes: AnyArray) -> Column:
     """Codes as a user gives them: below 0 is missing, and the states are 0 to the largest."""
-    n_states = int(codes.max(initial=-1)) + 1
+    n_states = int(codes.max()) + 1 if len(codes) else 0
     kind = code_type(n_states)
     short = codes.astype(kind)
     if codes.dtype.kind == "i":
@@ -104,7 +115,7 @@ def _declared(name: str, column: Column, states: tuple[str, ...], index: Any) ->
     places = [cell_code(variables, 0, value) for value in found.values.tolist()]
     for at, place in enumerate(places):
         if place is None and (hit := np.flatnonzero(codes == at)).size:
-            row = int(hit[0]) if index is None else index[int(hit[0])]
+            row = index[int(hit[0])]
             raise EvidenceError(f"{row_name(row)}: {no_state(variables, 0, found.values[at])}", row=row)
     kind = code_type(len(states))
     unknown = np.iinfo(kind).max

@@ -23,7 +23,7 @@ from besag.estimators.hmm.start import allowed_transitions, read_prior_counts
 from besag.estimators.hmm.training import ChainTask, learn_chain
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
 from besag.estimators.progress import FitProgress, ended
-from besag.learn.hidden.baum_welch import LIKELIHOOD, METHODS, BaumWelch
+from besag.learn.hidden.baum_welch import METHODS, BaumWelch
 from besag.learn.hidden.chains import HiddenSequences, refuse_impossible
 from besag.learn.hidden.rounds import EM
 from besag.learn.history import History, OnIteration
@@ -309,8 +309,7 @@ class HMM(Learner):
         told, arrays = self._stored_history()
         told |= {"state_names": list(model.states), "symbol_names": list(model.symbols)}
         parameters = self.get_params() | {"init": None, "prior": _plain_prior(self.prior)}
-        likelihoods = np.array(self._history.columns.get(LIKELIHOOD, []))
-        return told | {"parameters": parameters}, {**arrays, **model.parameters._asdict(), "likelihoods": likelihoods}
+        return told | {"parameters": parameters}, {**arrays, **model.parameters._asdict()}
 
     @classmethod
     def _restored(cls, parameters: Mapping[str, Any], told: Mapping[str, Any], arrays: Mapping[str, Any]) -> HMM:
@@ -321,8 +320,6 @@ class HMM(Learner):
             arrays["start"], arrays["transition"], emission, told["state_names"], told["symbol_names"]
         )
         hmm._restore_history(told, arrays)
-        if len(arrays["likelihoods"]):
-            hmm._history.columns[LIKELIHOOD] = arrays["likelihoods"].tolist()
         return hmm
 
 

@@ -252,7 +252,7 @@ class BayesianNetwork(TableModel):
             n_threads=self.n_jobs,
         )
         self.fit_ = fit
-        return fit.model  # type: ignore[no-any-return]
+        return fit.model
 
     def _warn_of_unseen(self) -> None:
         unseen = self.unseen_

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from besag.arrays import AnyArray, Array
-from besag.data.tables.code_table import CodeTable
+from besag.data.tables.code_table import CodeTable, missing_code
 from besag.data.tables.columns import column_of_series
 from besag.data.tables.reading import read_table
 from besag.errors import DataError, ModelError
@@ -157,8 +157,12 @@ def _with_class(features: CodeTable, y: Any) -> tuple[CodeTable, str]:
     if len(column) != features.n_rows:
         raise DataError(f"y must have {features.n_rows} classes, one a row, got {len(column)}")
     codes, kind = column_of_series(name, column)
-    if len(kind.states) < 2 or bool(column.isna().any()):
-        raise DataError(f"y must name the class of every row, and two classes at least; it has {list(kind.states)}")
+    if (codes == missing_code(codes)).any():
+        at = int(np.argmax(codes == missing_code(codes)))
+        row = at if features.index is None else features.index[at]
+        raise DataError(f"y must give the class of every row, and row {row!r} has none; drop such rows", row=row)
+    if len(kind.states) < 2:
+        raise DataError(f"y must have two classes at least; it has {list(kind.states)}")
     names, types = (*features.names, name), (*features.types, kind)
     weights, index = features.weights, features.index
     return CodeTable(names, types, (*features.codes, codes), features.n_rows, weights, index), name

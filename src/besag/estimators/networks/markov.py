@@ -3,11 +3,13 @@
     p(y) = exp(sum_C log-potential_C(y_C)) / Z,   E_p[y_C = c] = share of the rows with y_C = c, for every factor C
 
 in closed form where the graph is decomposable and its cliques are the factors, else by L-BFGS, see
-`besag.learn.networks.moments`.
+`besag.learn.networks.moments`. Where cells are missing, or variables have no column, the shares are those that the
+model itself expects: EM, or with l2 the likelihood directly.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -24,9 +26,10 @@ from besag.estimators.base import check_choice
 from besag.estimators.networks import stored
 from besag.estimators.networks.rows import distinct_rows
 from besag.estimators.networks.structures import learned_graph
-from besag.estimators.networks.table_model import TableModel
+from besag.estimators.networks.table_model import TableModel, with_hidden
 from besag.learn.networks.cliques import maximal_cliques, neighbours_of
 from besag.learn.networks.families import count_families
+from besag.learn.networks.missing import expected_moments, fit_incomplete_network
 from besag.learn.networks.moments import Scope, closed_form, match_moments
 from besag.model.model import Model
 from besag.model.variable import Variables, states_from, variables_from
@@ -36,13 +39,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+NEVER = 1e-3  # rows that are expected to have some states, where none does
+
+
 class MarkovNetwork(TableModel):
     """The log-potentials of a Markov network from the marginals that it shall have.
 
-    structure: edges [(a, b), ...], cliques [(a, b, c), ...] or an undirected networkx graph; "chow_liu", the tree that
-    fits best; None: no two variables are tied. factors: "cliques", a table for each maximal clique of the edges, or
-    "edges", a table for each edge. l2: a penalty on all parameters. prior_strength: as if so many rows were uniform,
-    which leaves no state out.
+    structure: edges [(a, b), ...], cliques [(a, b, c), ...], an undirected networkx graph or a Model, whose scopes are
+    taken; "chow_liu", the tree that fits best; None: no two variables are tied. factors: "cliques", a table for each
+    maximal clique of the edges, or "edges", a table for each edge. l2: a penalty on all parameters. prior_strength: as
+    if so many rows were uniform, which leaves no state out. states: {name: states or cardinality} that are declared;
+    a variable of the structure that has no column is hidden, and random_state is where it begins.
 
     >>> import besag
     >>> rows = besag.data.bundled("misconception").sample(1000, seed=1)
@@ -63,6 +70,7 @@ class MarkovNetwork(TableModel):
         max_iter: int = 1000,
         tol: float = 1e-8,
         time_limit: float | None = None,
+        random_state: int = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.structure = structure
@@ -74,6 +82,7 @@ class MarkovNetwork(TableModel):
         self.max_iter = max_iter
         self.tol = tol
         self.time_limit = time_limit
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
     # Learning --------------------------------------------------------------------------------------------------------
@@ -81,23 +90,21 @@ class MarkovNetwork(TableModel):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a table, or from the path of one; y is not looked at. Rows with missing cells: by EM."""
         self._check_parameters()
-        table = self._table(X, sample_weight)
+        table = self._with_hidden(self._table(X, sample_weight))
         refuse_no_rows(table)
         check_known(table.names, table.types)
         warn_of_constants(table.names, table.types)
-        variables = table.variables
-        scopes = self._scopes(table.names, table)
-        unknown = table.incomplete()
-        complete = table.take(~unknown) if unknown.any() else table
-        moments, total = self._moments(complete, scopes)
-        self._match(variables, scopes, moments, total)
-        self._types = table.types
+        scopes, unknown = self._scopes(table.names, table), table.incomplete()
         if unknown.any():
-            self._learn_missing(table)
+            self._learn_missing(table, table.take(~unknown), scopes)
+        else:
+            self._match(table.variables, scopes, *self._moments(table, scopes, self.prior_strength))
+        self._types = table.types
         scores = self.score_samples(table)
         weights = np.ones(table.n_rows) if table.weights is None else table.weights
+        self._total = float(weights.sum())
         self.log_likelihood_: float | None = float((scores * weights)[weights > 0].sum())
-        mean = self.log_likelihood_ / float(weights.sum())
+        mean = self.log_likelihood_ / self._total
         self.kl_ = None if unknown.any() else _negative_entropy(table, weights) - mean
         return self
 
@@ -121,7 +128,7 @@ class MarkovNetwork(TableModel):
             tables = [_probabilities(variables, scope, table) for scope, (_, table) in zip(scopes, given, strict=True)]
         self._types = tuple(type_of_states(variable.states) for variable in variables)
         self._match(variables, scopes, tables, 1.0)
-        self.log_likelihood_ = self.kl_ = None
+        self.log_likelihood_, self.kl_, self._total = None, None, 1.0
         return self
 
     def _check_parameters(self) -> None:
@@ -131,8 +138,23 @@ class MarkovNetwork(TableModel):
             if not (is_number(value) and 0 <= value < np.inf):
                 raise ModelError(f"{name} must be a number of at least 0, got {value!r}")
 
+    def _declared(self) -> dict[str, tuple[str, ...]]:
+        own = {v.name: v.states for v in self.structure.variables} if isinstance(self.structure, Model) else {}
+        return own | {str(name): states_from(given, str(name)) for name, given in (self.states or {}).items()}
+
+    def _with_hidden(self, table: CodeTable) -> CodeTable:
+        """The table with columns of missing cells for the variables that are declared and have none."""
+        declared = self._declared()
+        names = [*table.names, *(name for name in declared if name not in table.names)]
+        if isinstance(self.structure, Model):
+            for name in table.names:
+                if name not in declared:
+                    raise DataError(f"column {name!r} is no variable of the structure; drop it", column=name)
+            names = list(declared)
+        return with_hidden(table, names, [type_of_states(declared.get(name, ())) for name in names])
+
     def _table(self, X: Any, weights: Any) -> CodeTable:
-        declared = {str(name): states_from(given, str(name)) for name, given in (self.states or {}).items()}
+        declared = self._declared()
         if not is_path(X):
             return read_table(X, declared, weights)
         if weights is not None:
@@ -150,7 +172,11 @@ class MarkovNetwork(TableModel):
         for scope in given:
             for name in scope:
                 if name not in at:
-                    raise DataError(f"the structure names {name!r}, and the table has no such column", column=name)
+                    raise DataError(
+                        f"the structure names {name!r}, and the table has no such column. If it is hidden, declare its "
+                        f"states: states={{{name!r}: 2}}",
+                        column=name,
+                    )
         numbered = [tuple(at[name] for name in scope) for scope in given]
         if any(len(set(scope)) < len(scope) for scope in numbered):
             raise ModelError("an edge or a clique of the structure names a variable twice")
@@ -174,18 +200,19 @@ class MarkovNetwork(TableModel):
             rows = table.take(~table.incomplete())
             self.structure_ = learned_graph(structure, rows, {})
             return [(names[p], names[v]) for v, above in enumerate(self.structure_.parents) for p in above]
+        if isinstance(structure, Model):
+            own = (structure.variables.names_at(scope) for group in structure.groups for scope in group.scopes)
+            return [tuple(scope) for scope in dict.fromkeys(map(tuple, own)) if len(scope) > 1]
         if hasattr(structure, "edges"):
             return [(str(a), str(b)) for a, b in structure.edges()]
         return [tuple(str(name) for name in scope) for scope in structure if len(scope) > 1]
 
-    def _moments(self, table: CodeTable, scopes: Sequence[Scope]) -> tuple[list[Array], float]:
-        """p of each factor's states, and the weight of the rows."""
+    def _moments(self, table: CodeTable, scopes: Sequence[Scope], strength: float) -> tuple[list[Array], float]:
+        """p of each factor's states, and the weight of the rows, uniform ones of this strength among them."""
         counts = count_families(table.codes, table.cardinalities, scopes, table.weights, self.n_jobs)
         total = float(table.n_rows if table.weights is None else table.weights.sum())
-        mass = total + self.prior_strength
-        if mass == 0:
-            return [np.full(count.shape, 1 / count.size) for count in counts], 1.0
-        return [(count + self.prior_strength / count.size) / mass for count in counts], mass
+        mass = total + strength
+        return [(count + strength / count.size) / mass for count in counts], mass
 
     def _match(self, variables: Variables, scopes: list[Scope], moments: list[Array], total: float) -> None:
         model = closed_form(variables, scopes, moments) if self.l2 == 0 else None
@@ -202,38 +229,49 @@ class MarkovNetwork(TableModel):
                 n_threads=self.n_jobs,
             )
             model = self.fit_.model
-        self.model_, self._moments_of = model, dict(zip(scopes, moments, strict=True))
-        self.n_features_in_ = len(variables)
-        self.feature_names_in_ = np.array(self._names(), object)
+        self._tell(model, dict(zip(scopes, moments, strict=True)))
         self._warn_of_zeros()
 
-    def _learn_missing(self, table: CodeTable) -> None:
-        from besag.learn.hidden.em import em  # type: ignore[import-not-found, unused-ignore]
+    def _tell(self, model: Model, moments: dict[Scope, Array]) -> None:
+        self.model_, self._moments_of = model, moments
+        self.n_features_in_ = len(model.variables)
+        self.feature_names_in_ = np.array(self._names(), object)
 
-        start = self.model_ if self.model_.support is None else self.model_.with_numbers(self.model_.theta, None)
-        self.fit_ = em(
+    def _learn_missing(self, table: CodeTable, complete: CodeTable, scopes: list[Scope]) -> None:
+        if self.prior_strength:
+            raise ModelError(
+                "prior_strength= counts complete rows, and cells are missing; l2= leaves no state out either"
+            )
+        start = match_moments(table.variables, scopes, self._moments(complete, scopes, 1.0)[0], 1e-3).model
+        self.fit_ = fit_incomplete_network(
             start,
-            table.observed(),
-            weights=table.weights,
+            table,
+            self.l2,
+            engine=self.engine,
             max_iterations=self.max_iter,
             tolerance=self.tol,
+            seed=self.random_state,
             time_limit=self.time_limit,
             n_threads=self.n_jobs,
         )
-        self.model_, self.is_closed_form_ = self.fit_.model, False
+        self.is_closed_form_ = False
+        self._tell(self.fit_.model, expected_moments(self.fit_.model, table, self.engine))
+        self._warn_of_zeros(NEVER / table.n_rows)
 
-    def _warn_of_zeros(self) -> None:
-        zeros = sum(int((table == 0).sum()) for table in self._moments_of.values())
+    def _warn_of_zeros(self, limit: float = 0.0) -> None:
+        """A DataWarning that names a moment that is 0, or with missing cells up to a limit, as EM never gets to 0."""
+        zeros = sum(int((table <= limit).sum()) for table in self._moments_of.values())
         if zeros and self.l2 == 0:
-            scope, table = next((scope, table) for scope, table in self._moments_of.items() if (table == 0).any())
-            variables, cell = self.model_.variables, np.argwhere(table == 0)[0].tolist()
+            scope, table = next((scope, table) for scope, table in self._moments_of.items() if (table <= limit).any())
+            variables, cell = self.model_.variables, np.argwhere(table <= limit)[0].tolist()
             where = ", ".join(
                 f"{variables.names[v]}={variables.states(v)[k]}" for v, k in zip(scope, cell, strict=True)
             )
+            what = "the model all but rules these states out" if limit else "the model rules these states out"
             warn(
                 DataWarning(
-                    f"{zeros} moments are 0, such as that of ({where}): their optimum is at infinity, and the model "
-                    "rules these states out; prior_strength= or l2= leaves none out"
+                    f"{zeros} moments are 0, such as that of ({where}): their optimum is at infinity, and {what}; "
+                    f"{'' if limit else 'prior_strength= or '}l2= leaves none out"
                 )
             )
 
@@ -259,6 +297,35 @@ class MarkovNetwork(TableModel):
         """The largest of residuals_."""
         return float(self.residuals_["residual"].max())
 
+    # Scores: higher is better ----------------------------------------------------------------------------------------
+
+    def aic(self, X: Any = None) -> float:
+        """log-likelihood of the model - free parameters; None: the rows of `fit`."""
+        return self._rows(X)[0] - self._n_free()
+
+    def bic(self, X: Any = None) -> float:
+        """log-likelihood of the model - log(N) / 2 for each free parameter: minus half of what others call BIC."""
+        value, total = self._rows(X)
+        return value - 0.5 * math.log(total) * self._n_free()
+
+    def _rows(self, X: Any) -> tuple[float, float]:
+        """The log-likelihood of rows, and how many they are."""
+        self._check_fitted()
+        if X is not None:
+            scores = self.score_samples(X)
+            return float(scores.sum()), float(len(scores))
+        if self.log_likelihood_ is None:
+            raise ModelError("the model was learnt from moments; give the rows that are to be scored")
+        return self.log_likelihood_, self._total
+
+    def _n_free(self) -> int:
+        """The interactions of the factors: prod (K - 1) for each set of variables that a factor has."""
+        sizes = self.model_.variables.cardinalities
+        sets = {
+            part for scope in self._moments_of for n in range(len(scope)) for part in combinations(sorted(scope), n + 1)
+        }
+        return sum(math.prod(int(sizes[v]) - 1 for v in part) for part in sets)
+
     # Files -----------------------------------------------------------------------------------------------------------
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -270,6 +337,7 @@ class MarkovNetwork(TableModel):
             "scopes": [list(scope) for scope in scopes],
             "types": [column.told() for column in self._types],
             "log_likelihood": self.log_likelihood_,
+            "total": self._total,
             "kl": self.kl_,
             "is_closed_form": self.is_closed_form_,
         }
@@ -282,7 +350,7 @@ class MarkovNetwork(TableModel):
         made._types = tuple(ColumnType.from_told(column) for column in told["types"])
         made._moments_of = {tuple(scope): arrays[f"moments/{i}"] for i, scope in enumerate(told["scopes"])}
         made.log_likelihood_, made.kl_ = told["log_likelihood"], told["kl"]
-        made.is_closed_form_ = told["is_closed_form"]
+        made.is_closed_form_, made._total = told["is_closed_form"], told["total"]
         return made
 
 

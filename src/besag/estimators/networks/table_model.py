@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from besag.arrays import AnyArray, Array
-from besag.data.tables.code_table import CodeTable, missing_code
+from besag.data.tables.code_table import CodeTable, joined_tables, missing_code
 from besag.data.tables.column_type import ColumnType
+from besag.data.tables.files import is_path, read_chunks
 from besag.data.tables.reading import read_table
 from besag.errors import DataError, EvidenceError, ModelError
 from besag.estimators.base import Estimator, check_choice
@@ -44,7 +45,7 @@ class TableModel(Estimator):
         self._check_fitted()
         names = self._names()
         states = {name: self.model_.variables.states(v) for v, name in enumerate(names)}
-        table = read_table(X, states)
+        table = joined_tables(list(read_chunks(X, states))) if is_path(X) else read_table(X, states)
         for name in table.names:
             if name not in states:
                 raise DataError(
@@ -102,7 +103,7 @@ class TableModel(Estimator):
         return self._probabilities(table, self._targets(X, table, target)[0])
 
     def predict(self, X: Any, target: str | Sequence[str] | None = None) -> Any:
-        """The most probable state of each target by itself: an array for one target, a DataFrame for several.
+        """The most probable state of each target by itself: a Series for one target, a DataFrame for several.
 
         target: variables, known cells of which are not looked at; None for all that have no column.
         """
@@ -115,9 +116,9 @@ class TableModel(Estimator):
         for v in targets:
             codes = self._probabilities(hidden, v).argmax(axis=1)
             answers[table.names[v]] = self._types[v].restored(codes)
-        if isinstance(target, str) or (target is None and len(targets) == 1):
-            return np.asarray(answers[table.names[targets[0]]])
-        return pd.DataFrame(answers, index=table.index)
+        frame = pd.DataFrame(answers, index=table.index)
+        is_one = isinstance(target, str) or (target is None and len(targets) == 1)
+        return frame[table.names[targets[0]]] if is_one else frame
 
     def _targets(self, X: Any, table: CodeTable, target: Any) -> list[int]:
         if target is not None:

@@ -48,7 +48,7 @@ from besag.infer.result import Result, factor_offsets
 from besag.infer.trees.engine import forest_of
 from besag.infer.zeros.starts import draw_starts
 from besag.kernels.threads import run_chunks
-from besag.model.structured.kernels.rules import KINDS, spread_levels
+from besag.model.structured.kernels.rules import KINDS
 from besag.registry import is_number
 from besag.views import count_up
 
@@ -342,7 +342,7 @@ class MessagePassing:
         """More than any log message of a forest of these tables could favour a state by."""
         total = float(np.log(self.setting.graph.variables.cardinalities).sum())
         for values, count in (
-            (spread_levels(self.setting.factors)[0], self.setting.graph.n_factors),
+            (self.setting.factors.log_potentials, self.setting.graph.n_factors),
             (self.setting.base, len(self.links.variables)),
         ):
             finite = values[np.isfinite(values)]

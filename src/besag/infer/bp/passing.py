@@ -22,6 +22,7 @@ import numpy as np
 from besag import recycled
 from besag.arrays import AnyArray, Array, BoolArray, IntArray, Kind, Semiring, freeze, index_type
 from besag.infer.bp.kernels import binary, general, schedules
+from besag.infer.bp.kernels import levels as bp_levels
 from besag.infer.bp.kernels import pairs as bp_pairs
 from besag.infer.bp.kernels import ratios as bp_ratios
 from besag.infer.bp.kernels.beliefs import make_factors, make_least, make_variables
@@ -31,10 +32,9 @@ from besag.infer.bp.kernels.links import MessageLinks, make_places
 from besag.infer.bp.kernels.ratios import Ratios
 from besag.kernels.compile import kernel_of
 from besag.kernels.domain import make_weights
-from besag.kernels.factors import Factors
+from besag.kernels.factors import POTTS, Factors
 from besag.kernels.semiring import one_of
 from besag.kernels.threads import run_chunks
-from besag.model.structured.kernels.rules import spread_levels
 from besag.views import counts_up, take
 
 RANGE = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 500.0}  # nats that weights of a type may lie apart
@@ -57,7 +57,7 @@ class Domain:
         self.state_offsets = factors.state_offsets
         self.kinds = take(factors.kinds, links.factors)
         tables_read = take(factors.table_of_factor, links.factors)
-        logs, self.table_offsets = spread_levels(factors)
+        logs, self.table_offsets = factors.log_potentials, factors.table_offsets
         self.starts = take(self.table_offsets, tables_read)
         self.shifts, self.narrow = np.zeros(len(links.factors)), False
         self.tables = self._weights(logs, tables_read) if semiring == Semiring.SUM else freeze(logs.astype(dtype))
@@ -66,7 +66,8 @@ class Domain:
         sizes = np.diff(factors.state_offsets)
         self.n_states = int(sizes.max(initial=0))
         self.arity = int(np.diff(links.link_offsets).max(initial=0))
-        pairs = self._pairs() if self._may_be_paired(sizes) else None
+        self.only = self._one_kind(sizes)
+        pairs = self._pairs() if self.only == Kind.TABLE and self._may_be_paired() else None
         self.is_paired = pairs is not None
         if pairs is not None:
             self.pair_tables, self.pairs_read = pairs
@@ -92,18 +93,21 @@ class Domain:
         fine = kernel(freeze(logs), freeze(offsets), RANGE[self.dtype], shifts, out)
         return shifts, not fine, freeze(out)
 
-    def _may_be_paired(self, sizes: IntArray) -> bool:
-        """Whether the kernels for tables on two variables of K states pay, and serve if these lie well in memory."""
+    def _one_kind(self, sizes: IntArray) -> int:
+        """The kind of all factors, where these are on two variables of K states and kernels for them pay; else -1."""
         n = self.n_states
-        return (
+        pays = (
             self.semiring != Semiring.LOG_SUM
             and self.compile
             and self.arity == 2
             and len(self.links.variables) * n * n >= (WORTH_PAIRS if n == 2 else WORTH_A_KERNEL)
-            and n <= MAX_CONSTANT
             and bool((sizes == n).all() and (np.diff(self.links.link_offsets) == 2).all())
-            and bool((self.kinds == Kind.TABLE).all())
         )
+        return int(self.kinds[0]) if pays and bool((self.kinds == self.kinds[0]).all()) else -1
+
+    def _may_be_paired(self) -> bool:
+        """Whether the kernels for tables serve if these lie well in memory."""
+        return self.n_states <= MAX_CONSTANT
 
     def _pairs(self) -> tuple[AnyArray, IntArray] | None:
         """The tables (T, K, K), and which of them each factor reads; None where they are not all whole tables apart."""
@@ -214,7 +218,7 @@ class Passing:
             change = self._by_ratios()
             if change is not None:
                 return change
-        if self.domain.is_paired:
+        if self.domain.is_paired or self.domain.only > Kind.TABLE:
             return self._paired(damping)
         if not self.gather():
             self.narrow = True
@@ -281,23 +285,33 @@ class Passing:
         return self._over(len(domain.pairs_read), len(domain.tables), distribute)
 
     def _paired(self, damping: float) -> float:
-        n, links = self.domain.n_states, self.domain.pair_links
+        """All messages at once, where factors of one kind are on two variables of K states."""
+        domain, n = self.domain, self.domain.n_states
         gather, send = self._pair_kernels(n, int(damping > 0.0))
         base, gathered, messages = (array.reshape(-1, n) for array in (self.numbers.base, self.gathered, self.messages))
-        tables, read = self.domain.pair_tables, self.domain.pairs_read
         received, sent = freeze(messages), freeze(gathered)
+        if domain.is_paired:
+            read: tuple[Any, ...] = (domain.pair_tables, domain.pairs_read, sent)
+            work = len(domain.tables)
+        else:
+            read = (domain.tables, domain.starts, domain.only, n, freeze(self.gathered))
+            work = len(self.messages)
 
         def collect(start: int, stop: int) -> float:
-            fine = gather(base, *links, received, start, stop, gathered)
+            fine = gather(base, self.links.first, self.links.links_of_variable, received, start, stop, gathered)
             return 0.0 if fine else math.inf
 
         def distribute(start: int, stop: int) -> float:
-            return float(send(tables, read, sent, damping, start, stop, messages))
+            return float(send(*read, damping, start, stop, messages if domain.is_paired else self.messages))
 
         lost = self._over(len(base), len(self.messages), collect)
-        return self._checked(max(lost, self._over(len(read), len(self.domain.tables), distribute)))
+        return self._checked(max(lost, self._over(len(domain.starts), work, distribute)))
 
     def _pair_kernels(self, n: int, damped: int) -> tuple[Callable[..., bool], Callable[..., float]]:
+        if not self.domain.is_paired:
+            gather = kernel_of(bp_levels.make_gather, self.semiring, compile=True)
+            known = (POTTS, n) if self.domain.only == POTTS and n <= MAX_CONSTANT else (-1, 0)
+            return gather, kernel_of(bp_levels.make_send, self.semiring, damped, *known, compile=True)
         if n == 2:
             gather = kernel_of(binary.make_gather, self.semiring, compile=True)
             return gather, kernel_of(binary.make_send, self.semiring, damped, compile=True)
@@ -399,7 +413,8 @@ class Passing:
         log_z, gathered = np.zeros(len(self.links.factors)), self.gathered_now()
         kernel = kernel_of(make_factors, self.semiring, int(stored), compile=self.domain.compile)
         messages, digits = freeze(self.messages), np.zeros(self.domain.arity, np.int64)
-        kernel(self.links, self.numbers, messages, gathered, out_starts, weights, log_z, out, digits)
+        room = np.empty(self.domain.n_states)
+        kernel(self.links, self.numbers, messages, gathered, out_starts, weights, log_z, out, digits, room)
         return log_z + self.domain.shifts
 
     def decode(self, order: IntArray) -> IntArray:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from besag import recycled
 from besag.arrays import Array, IntArray, freeze
 from besag.infer.chains.kernels.k_best import make_best
-from besag.infer.chains.kernels.viterbi import make_viterbi
+from besag.infer.chains.kernels.viterbi import make_viterbi, pad_labels
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
 
@@ -41,9 +42,13 @@ def best_chains(
     codes, begin = np.empty(n_tokens, np.int64), np.zeros(n_states) if initial is None else initial
     unary, row, begin = freeze(unary), freeze(row), freeze(begin)
     transition, offsets = freeze(transition), freeze(offsets)
-    run_chains(
-        lambda start, stop: kernel(unary, row, begin, transition, offsets, start, stop, codes), offsets, n_threads
-    )
+    lengths, width = np.diff(offsets), pad_labels(n_states)
+
+    def some(start: int, stop: int) -> None:
+        scores = recycled.empty((int(lengths[start:stop].max(initial=0)), width))
+        kernel(unary, row, begin, transition, offsets, start, stop, scores, codes)
+
+    run_chains(some, offsets, n_threads)
     return codes
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from besag import recycled
 from besag.arrays import Array, BoolArray, IntArray, freeze
 from besag.infer.chains.kernels.expectations import BY_ROW, BY_TOKEN, FAINTEST, SMALLEST, make_expectations
 from besag.infer.chains.kernels.gradient import pad_columns
@@ -118,16 +119,18 @@ def _run(
     tables[1] = tables[0].T
     row, offsets = freeze(tokens.row), freeze(tokens.offsets)
     log_z, lost = np.zeros(len(tokens)), _lost_before(weights, dynamics, tokens)
-    cuts = _cuts(offsets)
+    cuts, lengths = _cuts(offsets), np.diff(offsets)
     n_counts = {0: 0, BY_ROW: n_rows, BY_TOKEN: n_tokens}[marginals]
-    counts = np.zeros((len(cuts) - 1 if marginals == BY_ROW else 1, n_counts, width))
+    counts = recycled.empty((len(cuts) - 1 if marginals == BY_ROW else 1, n_counts, width))
+    counts[...] = 0.0
     begun, pairs = np.zeros((len(cuts) - 1, 1, width)), np.zeros((2, len(cuts) - 1, width, width))
     given, logs = (freeze(initial), freeze(tables)), (freeze(dynamics.start[None]), freeze(dynamics.transition))
 
     def some(i: int) -> None:
         own, bounds = counts[i if marginals == BY_ROW else 0], (offsets, int(cuts[i]), int(cuts[i + 1]))
-        first = (own, begun[i], pairs[0, i], log_z, lost)
-        if linear(weights.linear, weights.taken, row, *given, *bounds, *first):
+        longest = int(lengths[cuts[i] : cuts[i + 1]].max()) if marginals + paired else 1
+        room = recycled.empty((longest, width))
+        if linear(weights.linear, weights.taken, row, *given, *bounds, room, own, begun[i], pairs[0, i], log_z, lost):
             again = kernel_of(make_log_expectations, n_states, marginals, paired, compile=compile)
             again(weights.logs, row, *logs, *bounds, own, begun[i], pairs[1, i], log_z, lost)
 

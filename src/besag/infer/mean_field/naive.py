@@ -215,7 +215,8 @@ class Naive:
         """Where the states of the other variable begin, and twice the place of the table plus the variable's axis."""
         factors, plan = self.setting.factors, self.schedule
         other = factors.scope_variables[factors.scope_offsets[plan.factor] + 1 - plan.axis]
-        table = 2 * factors.table_offsets[factors.table_of_factor[plan.factor]] + plan.axis
+        starts = factors.table_offsets[factors.table_of_factor[plan.factor]]
+        table = 2 * (starts + 1 if self._is_potts else starts) + plan.axis  # c is the second of two levels
         dtype = index_type(max(2 * len(factors.log_potentials), int(factors.state_offsets[-1])))
         return freeze(factors.state_offsets[other].astype(dtype)), freeze(table.astype(dtype))
 

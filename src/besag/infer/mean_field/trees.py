@@ -35,7 +35,6 @@ from besag.kernels.colouring import colours_of
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
 from besag.kernels.threads import run_chunks
-from besag.model.structured.kernels.rules import spread_levels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +78,7 @@ def cover_of(setting: Prepared) -> Cover:
 
 def _strengths(factors: Factors) -> Array:
     """(F,): how far the log-potentials of a factor lie apart, inf where it has hard zeros."""
-    values, offsets = spread_levels(factors)
+    values, offsets = factors.log_potentials, factors.table_offsets
     if len(offsets) == 1:
         return np.zeros(0)
     highest, lowest = np.maximum.reduceat(values, offsets[:-1]), np.minimum.reduceat(values, offsets[:-1])

@@ -192,7 +192,7 @@ def agreeing(setting: Prepared) -> tuple[Array, Array]:
     cards = np.diff(graph.state_offsets)[ends]
     potts = factors.kinds[pairs] == POTTS
     coupling = np.zeros(len(pairs))
-    coupling[potts] = -factors.log_potentials[starts[potts]]
+    coupling[potts] = -factors.log_potentials[starts[potts] + 1]
     for k, m in np.unique(cards[~potts], axis=0).tolist():
         if k != m:
             raise _refusal(f"a table has {k} by {m} states")

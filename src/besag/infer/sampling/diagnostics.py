@@ -43,6 +43,7 @@ def mean_error(x: Array) -> Array:
     """(T,): the standard error of the mean of all draws, s / sqrt(ESS) of the halves as they are; inf if unknown."""
     if x.shape[2] < FEWEST:
         return np.full(len(x), np.inf)
+    x = x - x[:, :1, :1]  # exactly 0 where all draws agree
     sizes = np.array([_effective(one) for one in _halves(x)])
     return np.asarray(x.std(axis=(1, 2), ddof=1) / np.sqrt(sizes))
 

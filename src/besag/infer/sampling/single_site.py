@@ -30,7 +30,7 @@ from besag.infer.sampling.kernels.single_site import Neighbourhood, links_of, ma
 from besag.infer.sampling.scan import Scan
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.factors import POTTS, TABLE
-from besag.model.structured.kernels.rules import KINDS, level, spread_levels
+from besag.model.structured.kernels.rules import KINDS, level
 
 MOST_STATES = 64  # up to so many, a kernel is compiled for the number of states
 LANES = 4  # chains of binary variables side by side, if there are so many
@@ -297,7 +297,7 @@ def _oriented(setting: Prepared, n_states: int) -> tuple[PairTables, IntArray]:
     transposed[entries] = entries.swapaxes(1, 2)
     owner = np.repeat(np.arange(graph.n_variables), np.diff(neighbours.first))
     leads = ends_of(graph)[edge, 0] == owner  # on the first axis: it reads columns of the table
-    table = np.where(potts[edge], -1 - start[edge], start[edge] + n_entries * leads)
+    table = np.where(potts[edge], -2 - start[edge], start[edge] + n_entries * leads)
     return PairTables(neighbours.first, neighbours.other, freeze(table)), freeze(transposed)
 
 
@@ -309,9 +309,9 @@ def pairs_of(graph: Graph) -> IntArray:
 def _pair_values(setting: Prepared) -> Array:
     """(M, 4): t(0, 0), t(0, 1), t(1, 0), t(1, 1) of every pairwise factor of binary variables."""
     factors, pairs = setting.factors, pairs_of(setting.graph)
-    logs, offsets = spread_levels(factors)
+    logs, offsets = factors.log_potentials, factors.table_offsets
     kinds, entries = factors.kinds[pairs], np.tile(np.arange(4), (len(pairs), 1))
-    for kind in KINDS - {TABLE}:
+    for kind in set(kinds.tolist()) - {TABLE}:
         entries[kinds == kind] = [level(kind, i, j) for i in range(2) for j in range(2)]
     return np.asarray(logs[offsets[factors.table_of_factor[pairs]][:, None] + entries])
 

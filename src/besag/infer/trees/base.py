@@ -15,14 +15,13 @@ from besag.arrays import Array, BoolArray, IntArray, Semiring, freeze
 from besag.infer.trees.plan import Forest
 from besag.kernels.factors import Factors
 from besag.kernels.semiring import limits
-from besag.model.structured.kernels.rules import spread_levels
 
 SAFE_RANGE = 150.0  # nats
 BENIGN = 60.0  # |base| up to which exp needs no shift
 
 
 class DomainTables(NamedTuple):
-    """Tables in the domain of a semiring, with the levels of structured factors in the place of their numbers."""
+    """Tables in the domain of a semiring, and levels of structured factors."""
 
     values: Array  # (L',)
     offsets: IntArray  # (T + 1,)
@@ -42,7 +41,7 @@ class Base(NamedTuple):
 
 def prepare_tables(factors: Factors, forest: Forest, semiring: Semiring) -> DomainTables:
     """Tables in the domain of the semiring."""
-    logs, offsets = spread_levels(factors)
+    logs, offsets = factors.log_potentials, factors.table_offsets
     n_tables = len(offsets) - 1
     if semiring != Semiring.SUM or len(forest.order) == 0:
         return DomainTables(freeze(logs), freeze(offsets), freeze(np.zeros(n_tables)), 0.0, 1.0, False)

@@ -29,7 +29,6 @@ from besag.kernels.compile import kernel_of
 from besag.kernels.domain import make_linear
 from besag.kernels.factors import Factors
 from besag.kernels.threads import run_chunks
-from besag.model.structured.kernels.rules import spread_levels
 
 CHUNK_WORK = 2**20
 MAX_CHUNKS = 16
@@ -164,7 +163,7 @@ def reweigh_tables(
     levels, level = np.unique(rho, return_inverse=True)
     keys, pair = np.unique(factors.table_of_factor[order] * max(len(levels), 1) + level, return_inverse=True)
     table, of_pair = keys // max(len(levels), 1), levels[keys % max(len(levels), 1)]
-    logs, offsets = spread_levels(factors)
+    logs, offsets = factors.log_potentials, factors.table_offsets
     weights = offsets_of(offsets[table + 1] - offsets[table])
     highs, linear = np.empty(len(table)), recycled.empty((int(weights[-1]),))
     kernel, n_chunks = kernel_of(make_linear, compile=compile), max(1, int(weights[-1]) // ENTRIES_OF_CHUNK)

@@ -10,6 +10,7 @@ the log-likelihood never falls. Hidden is what the data do not give: a column th
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -78,7 +79,7 @@ def em(
     threads = thread_count(n_threads)
     first = E_STEPS.read(e_step, engine=engine), M_STEPS.read(m_step, engine=engine)
     prior = read_counts(model, prior_counts)
-    refuse_symmetry(visible, restarts)
+    refuse_symmetry(visible, restarts, prior_counts if isinstance(prior_counts, Mapping) else ())
     shown = ProgressLine() if progress else None
     clock, best = Clock(time_limit), None
     for number in range(1 + restarts):

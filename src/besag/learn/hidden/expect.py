@@ -2,7 +2,8 @@
 
 All rows go to the engine at once. Where nothing hidden meets in a factor, as in a bipartite graph whose one side is
 visible, p(s | x) is a product over the hidden variables: observed variables are no axes of any table, so that the exact
-engines find single variables left, and their answer is that product.
+engines find single variables left, and their answer is that product. One hidden parent of all others is so common
+that it has an E-step of its own (`latent_class`), which "auto" takes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from besag.errors import ApproximationWarning
 from besag.graph.evidence import Evidence
 from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.result import Result
+from besag.learn.hidden.latent_class import LatentClass, hidden_root
 from besag.learn.hidden.steps import EStep, Expected, Numbers, Visible
 from besag.learn.losses.likelihood import Likelihood
 
@@ -32,6 +34,9 @@ class ExactExpectation:
 
     def at_work(self, visible: Visible, n_threads: int | None) -> EStep:
         """On some data."""
+        root = hidden_root(visible) if self.engine == "auto" else None
+        if root is not None:
+            return LatentClass(visible, root)
         return Posterior(visible, ENGINES.read(self.engine, n_threads=n_threads))
 
 

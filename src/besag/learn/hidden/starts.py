@@ -6,6 +6,8 @@ both, so are all posteriors, and so is the next model. That is said before the f
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from besag.arrays import BoolArray, IntArray
@@ -32,9 +34,13 @@ def random_start(model: Model, number: int, seed: int) -> Numbers:
     return Tables(model).maximise(Numbers(model.theta, model.support), weights, rng)
 
 
-def refuse_symmetry(visible: Visible, restarts: int) -> None:
-    """ModelError where EM would never tell two states of a hidden variable apart, unless it begins again with noise."""
-    hidden, graph, model = visible.never_seen, visible.batch.graph, visible.model
+def refuse_symmetry(visible: Visible, restarts: int, counted: Collection[str] = ()) -> None:
+    """ModelError where EM would never tell two states of a hidden variable apart, unless it begins again with noise.
+
+    counted: variables that are not hidden, because other rows have been counted.
+    """
+    graph, model = visible.batch.graph, visible.model
+    hidden = np.array([v for v in visible.never_seen.tolist() if graph.variables.names[v] not in counted], np.int64)
     if restarts or not len(hidden):
         return
     same = same_states(graph.bind(model.theta, support=model.support), hidden)

@@ -15,6 +15,7 @@ Loss, whose values are assumed where it has none.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -156,11 +157,20 @@ def read_objective(
     """The loss for data of a model, from text or an object; engine: for objectives that take one and name none."""
     if not isinstance(given, (str, type)) and callable(getattr(given, "value_and_grad", None)):
         _refuse_engine(type(given).__name__, engine)
+        _check_call(given)
         return given if isinstance(given, Loss) else OwnLoss(given)
     options = OBJECTIVES.read(given, engine=engine)
     if not hasattr(options, "engine"):
         _refuse_engine(OBJECTIVES.name_of(options), engine)
     return options.at_work(support, n_threads)
+
+
+def _check_call(given: Any) -> None:
+    try:
+        inspect.signature(given.value_and_grad).bind("theta", "batch", "state")
+    except TypeError:
+        name = type(given).__name__
+        raise CapabilityError(f"objective {name} must have a method value_and_grad(theta, batch, state)") from None
 
 
 def _refuse_engine(name: str, engine: Any) -> None:

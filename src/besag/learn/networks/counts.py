@@ -65,10 +65,7 @@ class FamilyCounts:
     def with_types(self, change: Callable[[str, ColumnType], ColumnType]) -> FamilyCounts:
         """The same counts with the states of each column in another order."""
         types = tuple(change(name, column) for name, column in zip(self.names, self.types, strict=True))
-        places = [
-            np.array([new.states.index(state) for state in own.states], np.int64)
-            for new, own in zip(types, self.types, strict=True)
-        ]
+        places = [own.places_in(new) for own, new in zip(self.types, types, strict=True)]
         return replace(self, types=types, tables=tuple(self._moved(types, places)))
 
     def _moved(self, types: Sequence[ColumnType], places: Sequence[IntArray]) -> Iterator[AnyArray]:
@@ -79,7 +76,7 @@ class FamilyCounts:
                 yield table
                 continue
             larger = np.zeros([len(types[v].states) for v in scope], table.dtype)
-            larger[np.ix_(*(places[v] for v in scope))] = table
+            np.add.at(larger, np.ix_(*(places[v] for v in scope)), table)
             yield larger
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from besag.data.tables.code_table import CodeTable, joined_tables
 from besag.data.tables.column_type import ColumnType
 from besag.learn.networks.counts import FamilyCounts, Parents, merged_counts
@@ -54,8 +52,4 @@ def _gathered(part: CodeTable, parents: Parents, n_threads: int | None) -> Gathe
 def _moved(table: CodeTable | None, types: Sequence[ColumnType]) -> CodeTable | None:
     if table is None:
         return None
-    places = [
-        np.array([new.states.index(state) for state in own.states], np.int64)
-        for new, own in zip(types, table.types, strict=True)
-    ]
-    return table.with_types(types, places)
+    return table.with_types(types, [own.places_in(new) for own, new in zip(table.types, types, strict=True)])

@@ -1,8 +1,8 @@
-"""Structured factors: tables that are formulas of a number, and how their messages are sent without the table.
+"""Structured factors: tables that are formulas of a few weights, and how their messages are sent without the table.
 
-A kind is a file here, what the model knows of it (`base` is the interface), and one of the same name in `kernels`, its
-rules: messages in each semiring, expectations, moments. `kernels/rules` chooses a rule by the number of the kind: it is
-all that engines see; a kind without rules (`scaled`) is turned into tables before inference. To add a kind: its number
+A kind is a file here, what the model knows of it (`base` is the interface), and one in `kernels`, its rules: messages
+in each semiring, expectations, moments. `kernels/rules` chooses a rule by the number of the kind: it is all that
+engines see; a kind without levels (`scaled`) is turned into tables before inference. To add a kind: its number
 in `besag.arrays.Kind`, the two files, its name in `kinds`, and a line in each function of `rules`. Builders, files and
 engines do not change, except that a few engines and losses have fast kernels for one kind alone, which say so at their
 top.

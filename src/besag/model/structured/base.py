@@ -4,8 +4,14 @@ A Structured takes the place of a Template's basis. Its energy is still linear i
 
     h(y) = sum_q weights_q basis_q(y),        basis (Q, K1..Kn),
 
-but only the weights (T, Q) are stored, and engines that know its `kind` send its messages without the table. `dense()`
-gives the basis to engines that do not.
+but only the weights (T, Q) are stored. Most tables have few different entries: `levels` (Q, L) are those of the basis,
+and `level_of` says which of them an entry is,
+
+    basis_q(y) = levels[q, level_of(y)].
+
+Engines get the L levels of a factor in the place of its numbers (`Problem.expanded`), which they shift, divide and
+bring into the domain of a semiring as they do with the entries of tables; the rules of the kind do the rest. A kind
+without levels is turned into tables.
 
 A kind is a frozen dataclass, whose fields are numbers and arrays: that is what files keep of it, under its `name`.
 """
@@ -14,6 +20,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
+
+import numpy as np
 
 from besag.arrays import Array, IntArray
 
@@ -28,6 +36,11 @@ class Structured(ABC):
 
     name: ClassVar[str]
     """The word for it in files and messages."""
+
+    @property
+    def extent(self) -> int:
+        """A whole number that its rules need besides levels and states."""
+        return 0
 
     @property
     @abstractmethod
@@ -46,3 +59,34 @@ class Structured(ABC):
     @abstractmethod
     def features(self, labels: IntArray) -> Array:
         """The basis at labellings of the scope: (..., n) codes -> (..., Q)."""
+
+    def levels(self) -> Array | None:
+        """The different entries of the basis, (Q, L); None for a kind without rules."""
+        return None
+
+
+class Levelled(Structured):
+    """A structured factor with few different entries."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def levels(self) -> Array:
+        """The different entries of the basis, (Q, L)."""
+
+    @abstractmethod
+    def level_of(self, labels: IntArray) -> IntArray:
+        """Which level the entries at labellings of the scope are: (..., n) codes -> (...)."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Q, one where the kind does not say otherwise: the weight."""
+        return 1
+
+    def dense(self) -> Array:
+        """The basis, (Q, K1..Kn)."""
+        return np.asarray(self.levels()[:, self.level_of(np.moveaxis(np.indices(self.shape), 0, -1))])
+
+    def features(self, labels: IntArray) -> Array:
+        """The basis at labellings of the scope: (..., n) codes -> (..., Q)."""
+        return np.asarray(np.moveaxis(self.levels()[:, self.level_of(labels)], 0, -1))

@@ -6,5 +6,7 @@ from besag.model.structured.base import Structured
 from besag.model.structured.bilinear import Bilinear
 from besag.model.structured.potts import Potts
 from besag.model.structured.scaled import Scaled
+from besag.model.structured.truncated import TruncatedLinear, TruncatedQuadratic
 
-STRUCTURED: dict[str, type[Structured]] = {kind.name: kind for kind in (Potts, Scaled, Bilinear)}
+KINDS: tuple[type[Structured], ...] = (Potts, Scaled, Bilinear, TruncatedLinear, TruncatedQuadratic)
+STRUCTURED: dict[str, type[Structured]] = {kind.name: kind for kind in KINDS}

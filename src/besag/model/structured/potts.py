@@ -12,11 +12,11 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Kind
 from besag.errors import ModelError
-from besag.model.structured.base import Structured
+from besag.model.structured.base import Levelled
 
 
 @dataclass(frozen=True, slots=True)
-class Potts(Structured):
+class Potts(Levelled):
     """The Potts term: one weight, energy weight * [i != j]; a positive weight makes neighbours agree.
 
     >>> Potts(2).dense()
@@ -37,18 +37,13 @@ class Potts(Structured):
         """(K, K)."""
         return (self.n_states, self.n_states)
 
-    @property
-    def n_parameters(self) -> int:
-        """One: the weight."""
-        return 1
+    def levels(self) -> Array:
+        """0 where the states agree, 1 where they differ."""
+        return np.array([[0.0, 1.0]])
 
-    def dense(self) -> Array:
-        """[i != j], (1, K, K)."""
-        return 1.0 - np.eye(self.n_states)[None]
-
-    def features(self, labels: IntArray) -> Array:
-        """(..., 2) codes -> (..., 1)."""
-        return np.asarray((labels[..., 0] != labels[..., 1])[..., None], np.float64)
+    def level_of(self, labels: IntArray) -> IntArray:
+        """[i != j]."""
+        return np.asarray(labels[..., 0] != labels[..., 1], np.int64)
 
 
 def potts(n_states: int) -> Potts:

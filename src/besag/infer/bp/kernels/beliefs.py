@@ -20,7 +20,7 @@ from besag.kernels.compile import at, inlined
 from besag.kernels.factors import TABLE
 from besag.kernels.semiring import SUM, one_of, times, zero_of
 from besag.kernels.sums import add_term, log_of, share_of
-from besag.model.structured.kernels.rules import feature, level
+from besag.model.structured.kernels.rules import add_shares, level, weigh_structured
 
 SMALL = 1e-50  # a product of messages below this is scaled up: one more message takes it to 1e-267 at worst
 
@@ -134,11 +134,22 @@ def outer_of(semiring: int, links: MessageLinks, gathered: Array, g: int, digits
 
 @inlined
 def weight_of(
-    semiring: int, links: MessageLinks, numbers: MessageNumbers, gathered: Array, g: int, n_rows: int, digits: IntArray
+    semiring: int,
+    links: MessageLinks,
+    numbers: MessageNumbers,
+    gathered: Array,
+    g: int,
+    n_rows: int,
+    digits: IntArray,
+    room: Array,
 ) -> tuple[float, float]:
     """Z_f, as a sum: see `add_term`."""
     last = links.link_offsets[g + 1] - 1
     inner, n = links.message_offsets[last], links.message_offsets[last + 1] - links.message_offsets[last]
+    if numbers.kinds[g] != TABLE:
+        first = links.message_offsets[last - 1]
+        kind, tables = numbers.kinds[g], numbers.tables
+        return weigh_structured(semiring, kind, n, tables, numbers.starts[g], gathered, first, inner, room)
     highest, total, entry = zero_of(semiring), 0.0, numbers.starts[g]
     for _ in range(n_rows):
         outer = outer_of(semiring, links, gathered, g, digits)
@@ -167,7 +178,7 @@ def along_links(semiring: int, links: MessageLinks, messages: Array, gathered: A
 def make_factors(semiring: int, stored: int) -> Callable[..., None]:
     """log Z_f - sum of log Z_e, (G,), and, added to out at out_starts[g], `weights[g]` times the belief.
 
-    Of a structured factor the whole belief where it is stored, else the features expected of it.
+    Of a structured factor the whole belief where it is stored, else those of its levels. room (K,).
     """
 
     def factors(
@@ -180,13 +191,14 @@ def make_factors(semiring: int, stored: int) -> Callable[..., None]:
         log_z: Array,
         out: Array,
         digits: IntArray,
+        room: Array,
     ) -> None:
         for g in range(len(links.factors)):
             last, n_rows = links.link_offsets[g + 1] - 1, 1
             for e in range(links.link_offsets[g], last):
                 n_rows *= links.message_offsets[e + 1] - links.message_offsets[e]
                 digits[e - links.link_offsets[g]] = 0
-            highest, total = weight_of(semiring, links, numbers, gathered, g, n_rows, digits)
+            highest, total = weight_of(semiring, links, numbers, gathered, g, n_rows, digits, room)
             log_z[g] = log_of(semiring, highest, total)
             if not total > 0.0:
                 continue
@@ -194,6 +206,13 @@ def make_factors(semiring: int, stored: int) -> Callable[..., None]:
             if len(out) == 0:
                 continue
             inner, n = links.message_offsets[last], links.message_offsets[last + 1] - links.message_offsets[last]
+            if not stored and numbers.kinds[g] != TABLE:
+                first, kind = links.message_offsets[last - 1], numbers.kinds[g]
+                add_shares(
+                    semiring, kind, n, numbers.tables, numbers.starts[g], gathered, first, inner, highest, total,
+                    weights[g], out, out_starts[g],
+                )  # fmt: skip
+                continue
             entry = 0
             for _ in range(n_rows):
                 outer = outer_of(semiring, links, gathered, g, digits)
@@ -201,10 +220,7 @@ def make_factors(semiring: int, stored: int) -> Callable[..., None]:
                     value = entry_of(numbers, g, numbers.starts[g] + entry + j, digits[0], j)
                     value = times(semiring, times(semiring, value, outer), gathered[inner + j])
                     p = weights[g] * share_of(semiring, value, highest, total)
-                    if stored or numbers.kinds[g] == TABLE:
-                        out[out_starts[g] + entry + j] += p
-                    else:
-                        out[out_starts[g]] += p * feature(numbers.kinds[g], digits[0], j)
+                    out[out_starts[g] + entry + j] += p
                 entry += n
                 next_row(links, g, digits)
 

@@ -28,7 +28,6 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
 from besag.infer.chains.kernels.gradient import pad_columns
-from besag.infer.chains.kernels.marginals import longest_of
 from besag.infer.trees.kernels.pair_passes import DELTA, assign, spread_outwards
 from besag.kernels.compile import inlined
 
@@ -113,7 +112,8 @@ def add_pair(n: int, a: Array, t: int, u: Array, i: int, pairs: Array) -> None:
 def make_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
     """The kernel for K states: sequences [start, stop) -> log Z, and what is asked for; the number that were lost.
 
-    marginals: 0, BY_ROW or BY_TOKEN, what counts are of; paired: whether `begun` (W,) and `pairs` (W, W) are added to.
+    marginals: 0, BY_ROW or BY_TOKEN, what counts are of; paired: whether begun (1, W) and pairs (W, W) are added to.
+    a (L, W) is room for the longest sequence, or (1, W) where nothing is added up.
     """
     width = pad_columns(n_states)
 
@@ -126,6 +126,7 @@ def make_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
         offsets: IntArray,
         start: int,
         stop: int,
+        a: Array,
         counts: Array,
         begun: Array,
         pairs: Array,
@@ -134,8 +135,7 @@ def make_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
     ) -> int:
         n, n_lost = width, 0
         backward = marginals > 0 or paired > 0
-        length = longest_of(offsets, start, stop) if backward else 1
-        a, share = np.empty((length + 3, n)), np.empty(length + 3)
+        share = np.empty(len(a))
         x, y, b, lowest, u = np.empty((1, n)), np.empty((1, n)), np.empty((1, n)), np.empty((1, n)), np.empty((4, n))
         for s in range(start, stop):
             first, length = offsets[s], offsets[s + 1] - offsets[s]

@@ -7,7 +7,7 @@ transition (K, K) are log-potentials, -inf where a label or a transition is rule
 to offsets[n + 1]. Ties go to the lower label. A sequence without a possible labelling gets -1.
 
 Scores are kept, predecessors are not: on the way back they are found again for the one label that is asked for, so that
-the way forward is nothing but sums and maxima, two of which are under way at a time.
+the way forward is nothing but sums and maxima.
 """
 
 from __future__ import annotations
@@ -19,42 +19,54 @@ import numpy as np
 
 from besag.arrays import Array, IntArray
 from besag.infer.chains.kernels.gradient import pad_columns
-from besag.infer.chains.kernels.marginals import longest_of
 from besag.kernels.compile import inlined
 
-Kernel: TypeAlias = Callable[[Array, IntArray, Array, Array, IntArray, int, int, IntArray], None]
+Kernel: TypeAlias = Callable[[Array, IntArray, Array, Array, IntArray, int, int, Array, IntArray], None]
 
 
 @inlined
 def raise_scores(n: int, tables: Array, scores: Array, t: int, best: Array) -> None:
-    """best_0 = the largest over j of scores_t(j) + table(j, k); n is even."""
+    """best = the largest over j of scores_t(j) + table(j, k), of two j at a time; n is even."""
     for k in range(n):
-        best[0, k] = scores[t, 0] + tables[0, k]
-        best[1, k] = scores[t, 1] + tables[1, k]
-    for j in range(1, n // 2):
+        value, other = scores[t, 0] + tables[0, k], scores[t, 1] + tables[1, k]
+        best[0, k] = value if value > other else other
+    for i in range(1, n // 2):
+        one, two = scores[t, 2 * i], scores[t, 2 * i + 1]
         for k in range(n):
-            even = scores[t, 2 * j] + tables[2 * j, k]
-            odd = scores[t, 2 * j + 1] + tables[2 * j + 1, k]
-            best[0, k] = even if even > best[0, k] else best[0, k]
-            best[1, k] = odd if odd > best[1, k] else best[1, k]
-    for k in range(n):
-        best[0, k] = best[1, k] if best[1, k] > best[0, k] else best[0, k]
+            value, other = one + tables[2 * i, k], two + tables[2 * i + 1, k]
+            value = value if value > other else other
+            best[0, k] = value if value > best[0, k] else best[0, k]
 
 
 @inlined
-def best_before(n: int, tables: Array, scores: Array, t: int, label: int) -> int:
-    """The first j where scores_t(j) + table(j, label) is largest."""
-    largest, best = scores[t, 0] + tables[0, label], 0
-    for j in range(1, n):
-        value = scores[t, j] + tables[j, label]
-        best = j if value > largest else best
-        largest = value if value > largest else largest
-    return best
+def add_unary(n: int, best: Array, unary: Array, r: int, scores: Array, t: int) -> None:
+    """scores_t = best + unary_r."""
+    for k in range(n):
+        scores[t, k] = best[0, k] + unary[r, k]
+
+
+@inlined
+def best_before(n: int, transposed: Array, scores: Array, t: int, label: int) -> int:
+    """The first j where scores_t(j) + table(j, label) is largest: among even ones and odd ones, then of the two."""
+    even, first = scores[t, 0] + transposed[label, 0], 0
+    odd, second = scores[t, 1] + transposed[label, 1], 1
+    for i in range(1, n // 2):
+        value, other = scores[t, 2 * i] + transposed[label, 2 * i], scores[t, 2 * i + 1] + transposed[label, 2 * i + 1]
+        first = 2 * i if value > even else first
+        even = value if value > even else even
+        second = 2 * i + 1 if other > odd else second
+        odd = other if other > odd else odd
+    return second if odd > even or (odd == even and second < first) else first
+
+
+def pad_labels(n_states: int) -> int:
+    """W: an even number of columns for K labels."""
+    return (pad_columns(n_states) + 1) // 2 * 2
 
 
 def make_viterbi(n_states: int) -> Kernel:
-    """The kernel for K labels: sequences [start, stop) -> codes (T,)."""
-    width = max(2, (pad_columns(n_states) + 1) // 2 * 2)
+    """The kernel for K labels: sequences [start, stop) -> codes (T,), by way of scores (longest sequence, W)."""
+    width = pad_labels(n_states)
 
     def kernel(
         unary: Array,
@@ -64,14 +76,17 @@ def make_viterbi(n_states: int) -> Kernel:
         offsets: IntArray,
         start: int,
         stop: int,
+        scores: Array,
         codes: IntArray,
     ) -> None:
         n = width
-        scores = np.full((max(longest_of(offsets, start, stop), 1), n), -np.inf)
-        tables, best = np.full((n, n), -np.inf), np.empty((2, n))
+        for k in range(n_states, n):
+            scores[:, k] = -np.inf
+        tables, transposed, best = np.full((n, n), -np.inf), np.full((n, n), -np.inf), np.empty((1, n))
         for j in range(n_states):
             for k in range(n_states):
                 tables[j, k] = transition[j, k]
+                transposed[k, j] = transition[j, k]
         for s in range(start, stop):
             first, length = offsets[s], offsets[s + 1] - offsets[s]
             for t in range(length):
@@ -81,8 +96,7 @@ def make_viterbi(n_states: int) -> Kernel:
                         scores[0, k] = initial[k] + unary[r, k]
                 else:
                     raise_scores(n, tables, scores, t - 1, best)
-                    for k in range(n_states):
-                        scores[t, k] = best[0, k] + unary[r, k]
+                    add_unary(n_states, best, unary, r, scores, t)
             last = 0
             for k in range(1, n_states):
                 last = k if length > 0 and scores[length - 1, k] > scores[length - 1, last] else last
@@ -91,6 +105,6 @@ def make_viterbi(n_states: int) -> Kernel:
                 t = length - 1 - i
                 codes[first + t] = last if possible else -1
                 if t > 0 and possible:
-                    last = best_before(n, tables, scores, t - 1, last)
+                    last = best_before(n, transposed, scores, t - 1, last)
 
     return kernel

@@ -30,7 +30,7 @@ class PairTables(NamedTuple):
 
     first: IntArray  # (V + 1,)
     other: IntArray  # (I,)
-    table: IntArray  # (I,) where the table begins in rows; -1 minus the place of its one number if it is Potts
+    table: IntArray  # (I,) where the table begins in rows; -1 minus the place of its second level if it is Potts
 
 
 @inlined

@@ -27,7 +27,7 @@ from besag.arrays import Array, IntArray, freeze
 from besag.kernels.compile import inlined, kernel_of
 from besag.kernels.factors import TABLE, Factors
 from besag.kernels.random import pick, stream, uniform
-from besag.model.structured.kernels.rules import add_given, feature
+from besag.model.structured.kernels.rules import add_given, level
 
 
 class Neighbourhood(NamedTuple):
@@ -161,7 +161,8 @@ def make_sweep() -> Callable[..., None]:
                     f, entry = links.factor[j], entries[j]
                     cell, low, high = starts[factors.table_of_factor[f]], scope_offsets[f], scope_offsets[f + 1]
                     if kinds[f] != TABLE:
-                        add_given(kinds[f], log_potentials, cell, mine[scope_variables[low + high - 1 - entry]], logits)
+                        other = mine[scope_variables[low + high - 1 - entry]]
+                        add_given(kinds[f], n, log_potentials, cell, other, logits)
                     else:
                         add_table(
                             cell, low, high, entry, scope_variables, links.strides, log_potentials, mine, logits, n
@@ -186,8 +187,8 @@ def make_counts() -> Callable[..., None]:
     """Kernel: for all units, add the weights of its row (R,) and of its instance (F,) at each factor's table entry.
 
     cells (., n): row u // n_chains, or the only row, gets what unit u adds, at starts[f] + entry. Factors of one
-    variable, and rows of weight 0, are left out. If `closed` is true, a structured factor adds its feature
-    to its one number.
+    variable, and rows of weight 0, are left out. If `closed` is true, a structured factor counts
+    the level of its entry.
     """
 
     def counts(
@@ -212,7 +213,7 @@ def make_counts() -> Callable[..., None]:
                     continue
                 if closed and factors.kinds[f] != TABLE:
                     one, other = mine[factors.scope_variables[first]], mine[factors.scope_variables[first + 1]]
-                    row[starts[f]] += weight * factor_weights[f] * feature(factors.kinds[f], one, other)
+                    row[starts[f] + level(factors.kinds[f], one, other)] += weight * factor_weights[f]
                     continue
                 entry = 0
                 for e in range(first, last):
@@ -247,7 +248,7 @@ def make_totals() -> Callable[..., None]:
                 cell = factors.table_offsets[factors.table_of_factor[f]]
                 if factors.kinds[f] != TABLE:
                     one, other = mine[factors.scope_variables[first]], mine[factors.scope_variables[first + 1]]
-                    value = factors.log_potentials[cell] * feature(factors.kinds[f], one, other)
+                    value = factors.log_potentials[cell + level(factors.kinds[f], one, other)]
                 else:
                     for e in range(first, last):
                         cell += strides[e] * mine[factors.scope_variables[e]]

@@ -18,7 +18,7 @@ from besag.arrays import Array, IntArray
 from besag.kernels.compile import at, inlined
 from besag.kernels.semiring import LOG_SUM, MAX, SUM, one_of, plus, times, zero_of
 from besag.kernels.sums import add_term, share_of
-from besag.model.structured.kernels.rules import add_moments, level
+from besag.model.structured.kernels.rules import add_shares, level, send_lanes
 
 
 @inlined
@@ -198,16 +198,16 @@ def weigh(
 
 @inlined
 def weigh_structured(
-    kind: int, lanes: int, n: int, values: Array, start: int, incoming: Array, high: Array, z: Array
-) -> None:
-    """The same for a structured factor."""
+    kind: int, lanes: int, n: int, values: Array, start: int, incoming: Array, room: Array, outgoing: Array,
+    high: Array, z: Array,
+) -> None:  # fmt: skip
+    """The same for a structured factor; room (2, lanes), outgoing (n, lanes)."""
     for r in range(lanes):
         high[r], z[r] = -math.inf, 0.0
+    send_lanes(LOG_SUM, kind, lanes, n, values, start, incoming, n, room, outgoing)
     for i in range(n):
-        for j in range(n):
-            value = values[at(start + level(kind, i, j))]
-            for r in range(lanes):
-                high[r], z[r] = add_term(LOG_SUM, high[r], z[r], incoming[i, r] + incoming[n + j, r] + value)
+        for r in range(lanes):
+            high[r], z[r] = add_term(LOG_SUM, high[r], z[r], incoming[i, r] + outgoing[i, r])
 
 
 @inlined
@@ -259,16 +259,16 @@ def emit(
 
 @inlined
 def emit_structured(
-    semiring: int, kind: int, lanes: int, values: Array, start: int, n: int, incoming: Array, partial: Array,
-    outgoing: Array, high: Array, z: Array, weights: Array, moments: Array, moments_start: int, factors: Array,
-    n_rows: int, factors_start: int,
+    semiring: int, kind: int, lanes: int, values: Array, start: int, n: int, incoming: Array, high: Array, z: Array,
+    weights: Array, moments: Array, moments_start: int, factors: Array, n_rows: int, factors_start: int,
 ) -> None:  # fmt: skip
-    """As emit: moments get the feature expected, factors the whole table. The vectors are at rows 0 and n."""
+    """As emit: moments get the levels, factors the whole table. The vectors are at rows 0 and n."""
     if len(moments) > 0:
-        add_moments(
-            semiring, kind, lanes, n, values, start, incoming, partial, outgoing, high, z, weights, moments,
-            moments_start,
-        )  # fmt: skip
+        for r in range(n_rows):
+            add_shares(
+                semiring, kind, n, values, start, incoming[:, r], 0, n, high[r], z[r], weights[r], moments,
+                moments_start,
+            )  # fmt: skip
     if len(factors) > 0:
         for i in range(n):
             for j in range(n):

@@ -423,10 +423,12 @@ def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
                         kind = graph.kinds[f]
                         if kind != TABLE:
                             if semiring == LOG_SUM:
-                                weigh_structured(kind, lanes, sizes[0], graph.values, start, incoming, high, z)
+                                weigh_structured(
+                                    kind, lanes, sizes[0], graph.values, start, incoming, partial, outgoing, high, z
+                                )
                             emit_structured(
-                                semiring, kind, lanes, graph.values, start, sizes[0], incoming, partial, outgoing,
-                                high, z, lane_weights, moments, slots[k], rows, n_rows, out,
+                                semiring, kind, lanes, graph.values, start, sizes[0], incoming, high, z,
+                                lane_weights, moments, slots[k], rows, n_rows, out,
                             )  # fmt: skip
                         else:
                             if semiring == LOG_SUM:

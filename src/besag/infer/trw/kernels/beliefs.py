@@ -3,8 +3,7 @@
     b_f(y_f) = exp(lp_f(y_f) / rho_f + sum_{v in f} q_{v->f}(y_v)) / Z_f
 
 They are written to `cells` (R, C), added to `moments` (L,), and averaged over: `expected` (G,) = sum over rows of
-E[lp_f]. The moment of a structured factor is the feature expected of it; its table is made only where cells are
-wanted.
+E[lp_f]. The moments of a structured factor are those of its levels; its table is made only where cells are wanted.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ from besag.infer.trw.kernels.messages import (
 )
 from besag.kernels.compile import at, inlined
 from besag.kernels.factors import TABLE
-from besag.model.structured.kernels.rules import feature, level, weigh_structured
+from besag.kernels.semiring import SUM
+from besag.model.structured.kernels.rules import add_shares, level, weigh_structured
 
 
 class Averages(NamedTuple):
@@ -96,13 +96,22 @@ def add_table(links: SweepLinks, tables: SweepTables, g: int, belief: Array, wei
 
 
 @inlined
-def expect_feature(kind: int, n: int, belief: Array) -> float:
-    """The feature expected of a structured factor, from its belief as a table."""
-    total = 0.0
+def sum_levels(kind: int, n: int, belief: Array, shares: Array) -> None:
+    """shares = the belief of each level, from that of each entry."""
     for i in range(n):
         for k in range(n):
-            total += belief[at(i * n + k)] * feature(kind, i, k)
-    return total
+            shares[level(kind, i, k)] += belief[at(i * n + k)]
+
+
+@inlined
+def add_levels(shares: Array, tables: SweepTables, g: int, weight: float, moments: Array) -> float:
+    """Adds the beliefs of levels to their moments; E[lp]."""
+    expected, start = 0.0, tables.logs[g]
+    for index in range(len(shares)):
+        if shares[index] > 0.0:
+            expected += shares[index] * tables.log_potentials[start + index]
+            moments[start + index] += weight * shares[index]
+    return expected
 
 
 def make_beliefs() -> Callable[..., None]:
@@ -120,6 +129,7 @@ def make_beliefs() -> Callable[..., None]:
     ) -> None:
         q, x, s = np.empty(links.max_states), np.empty(links.max_states), np.empty(links.max_states)
         belief, digits = np.empty(max_size), np.empty(links.max_arity, np.int64)
+        shares = np.empty(links.max_states)  # of levels, no more than states
         for r in range(len(totals)):
             of_row, sent = totals[r], messages[r]
             for g in range(len(links.starts) - 1):
@@ -130,18 +140,22 @@ def make_beliefs() -> Callable[..., None]:
                     n += links.sizes[e]
                 if void:
                     continue
-                kind, total, part = tables.kinds[g], 0.0, 0.0
+                kind, total = tables.kinds[g], 0.0
                 weight = averages.row_weights[r] * averages.factor_weights[g]
                 if kind != TABLE:
-                    total, part = weigh_structured(kind, n // 2, tables.linear, tables.weights[g], x, s)
+                    linear, w = tables.linear, tables.weights[g]
+                    _, total = weigh_structured(SUM, kind, n // 2, linear, w, x, 0, n // 2, s)
                 if len(starts) > 0 or total < TINY:
                     fill_belief(links, tables, g, q, x, belief, digits)
                 if kind == TABLE:
                     averages.expected[g] += add_table(links, tables, g, belief, weight, averages.moments)
                 else:
-                    part = part / total if total >= TINY else expect_feature(kind, n // 2, belief)
-                    averages.moments[tables.logs[g]] += weight * part
-                    averages.expected[g] += part * tables.log_potentials[tables.logs[g]]
+                    shares[:] = 0.0
+                    if total >= TINY:
+                        add_shares(SUM, kind, n // 2, linear, w, x, 0, n // 2, 0.0, total, 1.0, shares, 0)
+                    else:
+                        sum_levels(kind, n // 2, belief, shares)
+                    averages.expected[g] += add_levels(shares, tables, g, weight, averages.moments)
                 if len(starts) > 0:
                     for index in range(table_size(links, g)):
                         cells[r, at(starts[g] + index)] = belief[index]

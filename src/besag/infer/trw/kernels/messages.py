@@ -30,7 +30,7 @@ from besag.arrays import AnyArray, Array, BoolArray, IntArray
 from besag.kernels.compile import at, inlined
 from besag.kernels.factors import TABLE
 from besag.kernels.semiring import LOG_SUM, SUM, plus
-from besag.model.structured.kernels.rules import feature, send_structured
+from besag.model.structured.kernels.rules import level, send_structured
 
 TINY = 1e-280
 
@@ -135,11 +135,8 @@ def send_table(
 @inlined
 def entry(tables: SweepTables, g: int, index: int, digits: IntArray) -> float:
     """lp / rho - high of one entry of a table."""
-    if tables.kinds[g] == TABLE:
-        value = tables.log_potentials[tables.logs[g] + index]
-    else:
-        value = tables.log_potentials[tables.logs[g]] * feature(tables.kinds[g], digits[0], digits[1])
-    return value / tables.rho[g] - tables.highs[g]  # type: ignore[no-any-return]
+    place = index if tables.kinds[g] == TABLE else level(tables.kinds[g], digits[0], digits[1])
+    return tables.log_potentials[tables.logs[g] + place] / tables.rho[g] - tables.highs[g]  # type: ignore[no-any-return]
 
 
 @inlined

@@ -1,32 +1,20 @@
-"""The rules of a Potts factor, c [i != j], whose two levels are 0 where its states agree and c where they differ.
+"""The rules of a Potts factor, whose two levels are 0 where its states agree and c where they differ.
 
     m(i) = w_0 (x) x(i)  (+)  w_1 (x) (+)_{j != i} x(j)        w the levels in the domain of the semiring
 
-in O(K). The sums over j != i are made without subtracting anything large: of a vector alone, from its largest entry and
-the sum of the rest; of vectors in lanes, by running sums from both ends.
+in O(K). Where w_0 >= w_1, that is w_1 times the sum of all, and (w_0 - w_1) x(i). Else the sums over j != i are made
+without subtracting anything large: of a vector alone, from its largest entry and the sum of the rest; of vectors in
+lanes, by running sums from both ends. What is no message goes by the rules of
+distances with D = 1.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-
-import numpy as np
 
 from besag.arrays import AnyArray, Array
 from besag.kernels.compile import at, inlined
-from besag.kernels.semiring import MAX, SUM, plus, times, zero_of
-from besag.kernels.sums import share_of
-
-
-def levels_of(numbers: Array) -> Array:
-    """0 and c: (T, 1) -> (T, 2)."""
-    return np.hstack([np.zeros_like(numbers), numbers])
-
-
-def expected_of(marginals: Sequence[Array]) -> Array:
-    """P(i != j) of independent variables: (F, K) for each -> (F,)."""
-    return np.asarray(1.0 - (marginals[0] * marginals[1]).sum(axis=1))
+from besag.kernels.semiring import LOG_SUM, MAX, SUM, plus, times, zero_of
 
 
 @inlined
@@ -36,36 +24,31 @@ def level(i: int, j: int) -> int:
 
 
 @inlined
-def feature(i: int, j: int) -> float:
-    """[i != j]."""
-    return 1.0 if i != j else 0.0
-
-
-@inlined
-def add_given(numbers: Array, start: int, other: int, logits: Array) -> None:
+def add_given(levels: AnyArray, start: int, other: int, logits: AnyArray) -> None:
     """c [i != j] is the constant c, minus c where they agree."""
-    logits[other] -= numbers[start]
+    logits[other] -= levels[start + 1]
 
 
 @inlined
-def add_expected(n: int, numbers: AnyArray, start: int, p: AnyArray, other: int, logits: Array) -> None:
-    """c times the probability of another state."""
-    for k in range(n):
-        logits[k] += numbers[start] * (1.0 - p[other + k])
-
-
-@inlined
-def expect(n: int, numbers: AnyArray, start: int, p: AnyArray, first: int, second: int) -> float:
-    """c P(i != j)."""
-    total = 0.0
-    for k in range(n):
-        total += numbers[start] * p[second + k] * (1.0 - p[first + k])
-    return total
+def mix_alike(
+    semiring: int, n: int, same: float, other: float, x: AnyArray, source: int, out: AnyArray, target: int
+) -> None:
+    """As `mix` where same >= other, in SUM or MAX: all states may stand for the others, and loops are vectors."""
+    whole, more = x[source], same - other if semiring == SUM else same
+    for i in range(1, n):
+        whole = whole + x[at(source + i)] if semiring == SUM else max(whole, x[at(source + i)])
+    rest = other * whole if semiring == SUM else other + whole
+    for i in range(n):
+        q = x[at(source + i)]
+        out[at(target + i)] = rest + more * q if semiring == SUM else max(rest, more + q)
 
 
 @inlined
 def mix(semiring: int, n: int, same: float, other: float, x: AnyArray, source: int, out: AnyArray, target: int) -> None:
     """out(i) = same (x) x(i)  (+)  other (x) (+)_{j != i} x(j), of n entries of x at source and of out at target."""
+    if semiring != LOG_SUM and same >= other:
+        mix_alike(semiring, n, same, other, x, source, out, target)
+        return
     best, second, where = zero_of(semiring), zero_of(semiring), 0
     for i in range(n):
         q = x[at(source + i)]
@@ -104,17 +87,6 @@ def send(
 
 
 @inlined
-def weigh(n: int, weights: AnyArray, start: int, x: Array, room: Array) -> tuple[float, float]:
-    """sum_ij w(i, j) x(i) y(j), and the part of it where i and j differ; x and y at 0 and n of x, room (n,)."""
-    same, equal, unequal = weights[start], 0.0, 0.0
-    mix(SUM, n, 0.0, weights[start + 1], x, n, room, 0)
-    for i in range(n):
-        equal += same * x[at(i)] * x[at(n + i)]
-        unequal += x[at(i)] * room[at(i)]
-    return equal + unequal, unequal
-
-
-@inlined
 def sum_others(semiring: int, lanes: int, n: int, x: Array, source: int, room: Array, out: Array) -> None:
     """out(i) = (+)_{j != i} x(j), (n, lanes), by running sums from both ends; room (2, lanes)."""
     for r in range(lanes):
@@ -141,18 +113,3 @@ def send_lanes(
         for r in range(lanes):
             equal = times(semiring, same, x[at(source + i), r])
             out[i, r] = plus(semiring, equal, times(semiring, other, out[i, r]))
-
-
-@inlined
-def add_moments(
-    semiring: int, lanes: int, n: int, weights: Array, start: int, x: Array, room: Array, rest: Array,
-    high: Array, z: Array, shares: Array, moments: Array, slot: int,
-) -> None:  # fmt: skip
-    """moments[slot] += the sum over lanes of shares (x) P(i != j), given both vectors, at rows 0 and n of x."""
-    other, expected = weights[start + 1], 0.0
-    sum_others(semiring, lanes, n, x, n, room, rest)
-    for i in range(n):
-        for r in range(lanes):
-            term = times(semiring, times(semiring, other, rest[i, r]), x[i, r])
-            expected += shares[r] * share_of(semiring, term, high[r], z[r])
-    moments[slot] += expected

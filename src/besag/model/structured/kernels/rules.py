@@ -1,11 +1,9 @@
-"""What engines ask of a structured factor, by the number of its kind.
+"""What engines ask of a structured factor, by the number of its kind and its extent.
 
-    number     what is stored of a factor; a log-potential is the number times a feature of the states
-    levels     the few log-potentials that its table consists of; `level` says which of them an entry is
-
-Engines that pass messages read levels where tables have entries, so that levels are brought into the domain of a
-semiring, shifted and divided as entries are; those that read log-potentials only read the number. `kind` is that of a
-structured factor: a table's own rules differ from engine to engine, and stay there.
+A factor has L levels, the log-potentials that its table consists of; `level` says which of them an entry is. Engines
+read levels where tables have entries: levels are brought into the domain of a semiring, shifted and divided as entries
+are. `kind` is what a Problem keeps of a factor, EXTENTS times the extent and the number of the kind; it is that of a
+structured factor, since a table's own rules differ from engine to engine, and stay there.
 
 All kinds are on two variables of n states each, i and j their states, and symmetric.
 """
@@ -14,61 +12,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from besag.arrays import AnyArray, Array, IntArray, freeze, offsets_of
+from besag.arrays import EXTENTS, AnyArray, Array, Kind
 from besag.kernels.compile import inlined
-from besag.kernels.factors import POTTS, TABLE, Factors
-from besag.model.structured.kernels import potts
+from besag.kernels.factors import POTTS, TABLE
+from besag.kernels.semiring import times, zero_of
+from besag.kernels.sums import add_term
+from besag.model.structured.kernels import distance, potts
 
-# numbers (T, 1) -> levels (T, .)
-LEVELS: dict[int, Callable[[Array], Array]] = {POTTS: potts.levels_of}
-# marginals of independent variables, (F, n) each -> the feature expected of them, (F,)
-EXPECTED: dict[int, Callable[[Sequence[Array]], Array]] = {POTTS: potts.expected_of}
-KINDS = frozenset({TABLE, *LEVELS})  # those that need not be turned into tables
+LINEAR, QUADRATIC = int(Kind.TRUNCATED_LINEAR), int(Kind.TRUNCATED_QUADRATIC)
+
+# extent, marginals of independent variables, (F, n) each -> the probability of each level, (F, L)
+EXPECTED: dict[int, Callable[[int, Sequence[Array]], Array]] = {
+    POTTS: lambda _, marginals: distance.expected_of(1, marginals),
+    LINEAR: distance.expected_of,
+    QUADRATIC: distance.expected_of,
+}
+KINDS = frozenset({TABLE, *EXPECTED})  # those that need not be turned into tables
 
 
-def spread_levels(factors: Factors) -> tuple[Array, IntArray]:
-    """Log-potentials and table offsets with the levels of structured factors in the place of their numbers."""
-    numbers, offsets = factors.log_potentials, factors.table_offsets
-    structured = factors.kinds != TABLE
-    if not structured.any():
-        return numbers, offsets
-    kinds = np.full(len(offsets) - 1, TABLE)
-    kinds[factors.table_of_factor[structured]] = factors.kinds[structured]
-    sizes, found = np.diff(offsets), []
-    for kind, levels_of in LEVELS.items():
-        tables = np.flatnonzero(kinds == kind)
-        if len(tables):
-            levels = levels_of(numbers[offsets[tables]][:, None])
-            found.append((tables, levels))
-    stored = np.repeat(kinds == TABLE, sizes)
-    for tables, levels in found:
-        sizes[tables] = levels.shape[1]
-    spread = offsets_of(sizes)
-    values = np.empty(int(spread[-1]))
-    values[np.repeat(kinds == TABLE, sizes)] = numbers[stored]
-    for tables, levels in found:
-        values[spread[tables][:, None] + np.arange(levels.shape[1])] = levels
-    return freeze(values), freeze(spread)
+def expected_levels(kind: int, marginals: Sequence[Array]) -> Array:
+    """The probability of each level of factors on independent variables: (F, n) each -> (F, L)."""
+    return EXPECTED[kind % EXTENTS](kind // EXTENTS, marginals)
+
+
+@inlined
+def extent_of(kind: int) -> int:
+    """The least distance of the last level."""
+    return 1 if kind == POTTS else kind // EXTENTS
 
 
 @inlined
 def level(kind: int, i: int, j: int) -> int:
     """Which of its levels an entry of the table is."""
-    value = 0
     if kind == POTTS:
-        value = potts.level(i, j)
-    return value
-
-
-@inlined
-def feature(kind: int, i: int, j: int) -> float:
-    """What an entry of the table multiplies the number by."""
-    value = 0.0
-    if kind == POTTS:
-        value = potts.feature(i, j)
-    return value
+        return potts.level(i, j)
+    return distance.level(kind // EXTENTS, i, j)
 
 
 @inlined
@@ -86,15 +64,42 @@ def send_structured(
     """The message from n entries of x at source to n entries of out at target; weights: the levels in the domain."""
     if kind == POTTS:
         potts.send(semiring, n, weights, start, x, source, out, target)
+    elif kind % EXTENTS == LINEAR:
+        distance.send_linear(semiring, kind // EXTENTS, n, weights, start, x, source, out, target)
+    else:
+        distance.send_quadratic(semiring, kind // EXTENTS, n, weights, start, x, source, out, target)
 
 
 @inlined
-def weigh_structured(kind: int, n: int, weights: AnyArray, start: int, x: Array, room: Array) -> tuple[float, float]:
-    """In SUM: the sum of the factor's marginal, and the sum of the features times it; vectors at 0 and n of x."""
-    total, part = 0.0, 0.0
-    if kind == POTTS:
-        total, part = potts.weigh(n, weights, start, x, room)
-    return total, part
+def weigh_structured(
+    semiring: int, kind: int, n: int, weights: AnyArray, start: int, x: AnyArray, first: int, second: int, room: Array
+) -> tuple[float, float]:
+    """The sum of the factor's marginal, as of `add_term`; vectors of n entries of x at first and second, room (n,)."""
+    highest, total = zero_of(semiring), 0.0
+    send_structured(semiring, kind, n, weights, start, x, second, room, 0)
+    for i in range(n):
+        highest, total = add_term(semiring, highest, total, times(semiring, x[first + i], room[i]))
+    return highest, total
+
+
+@inlined
+def add_shares(
+    semiring: int,
+    kind: int,
+    n: int,
+    weights: AnyArray,
+    start: int,
+    x: AnyArray,
+    first: int,
+    second: int,
+    high: float,
+    z: float,
+    weight: float,
+    moments: Array,
+    slot: int,
+) -> None:
+    """moments[slot + l] += weight times the probability of level l; high and z: the sum of the factor's marginal."""
+    distance.add_shares(semiring, extent_of(kind), n, weights, start, x, first, second, high, z, weight, moments, slot)
 
 
 @inlined
@@ -113,53 +118,40 @@ def send_lanes(
     """The message from n rows of x at source to the first n rows of out, lane by lane; room (2, lanes)."""
     if kind == POTTS:
         potts.send_lanes(semiring, lanes, n, weights, start, x, source, room, out)
+    else:
+        for r in range(lanes):
+            send_structured(semiring, kind, n, weights, start, x[:, r], source, out[:, r], 0)
 
 
 @inlined
-def add_moments(
-    semiring: int,
-    kind: int,
-    lanes: int,
-    n: int,
-    weights: Array,
-    start: int,
-    x: Array,
-    room: Array,
-    rest: Array,
-    high: Array,
-    z: Array,
-    shares: Array,
-    moments: Array,
-    slot: int,
-) -> None:
-    """moments[slot] += the feature expected of the vectors at rows 0 and n of x, lanes added up by their shares.
-
-    high and z (lanes,): the sum of the factor's marginal, as of `besag.kernels.sums`. room (2, lanes), rest (n, lanes).
-    """
-    if kind == POTTS:
-        potts.add_moments(semiring, lanes, n, weights, start, x, room, rest, high, z, shares, moments, slot)
-
-
-@inlined
-def add_given(kind: int, numbers: Array, start: int, other: int, logits: Array) -> None:
+def add_given(kind: int, n: int, levels: AnyArray, start: int, other: int, logits: AnyArray) -> None:
     """logits += the log-potentials given the other state, up to a constant."""
     if kind == POTTS:
-        potts.add_given(numbers, start, other, logits)
+        potts.add_given(levels, start, other, logits)
+    else:
+        distance.add_given(kind // EXTENTS, n, levels, start, other, logits)
 
 
 @inlined
 def add_expected_structured(
-    kind: int, n: int, numbers: AnyArray, start: int, p: AnyArray, other: int, logits: Array
+    kind: int, n: int, levels: AnyArray, start: int, p: AnyArray, other: int, logits: Array
 ) -> None:
     """logits += the log-potentials expected under the probabilities of the other variable, n entries of p at other."""
     if kind == POTTS:
-        potts.add_expected(n, numbers, start, p, other, logits)
+        for i in range(n):
+            logits[i] += levels[start + 1] * (1.0 - p[other + i])
+    else:
+        for i in range(n):
+            logits[i] += distance.expected_at(kind // EXTENTS, n, levels, start, p, other, i)
 
 
 @inlined
-def expect_structured(kind: int, n: int, numbers: AnyArray, start: int, p: AnyArray, first: int, second: int) -> float:
+def expect_structured(kind: int, n: int, levels: AnyArray, start: int, p: AnyArray, first: int, second: int) -> float:
     """The log-potential expected of independent variables, whose probabilities are at first and second."""
     value = 0.0
-    if kind == POTTS:
-        value = potts.expect(n, numbers, start, p, first, second)
+    for i in range(n):
+        if kind == POTTS:
+            value += p[second + i] * levels[start + 1] * (1.0 - p[first + i])
+        else:
+            value += p[first + i] * distance.expected_at(kind // EXTENTS, n, levels, start, p, second, i)
     return value

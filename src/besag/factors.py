@@ -1,0 +1,17 @@
+"""Structured factors: kinds of factors whose messages have a cheaper rule than their table.
+
+    on label values     potts, truncated_linear, truncated_quadratic          O(K) a message instead of O(K^2)
+
+A kind stands where a table may stand: `pairwise` of a builder, a factor of `markov_network`, the basis of a Template.
+Only its weights are stored. docs/factors.md says how to write another one.
+
+>>> import besag
+>>> model = besag.grid((2, 2), 8, pairwise=besag.factors.truncated_linear(8, 3), weights=0.5)
+>>> float(model.energy({"0,0": "0", "0,1": "1", "1,0": "7", "1,1": "7"}))
+3.5
+"""
+
+from besag.model.structured.potts import potts
+from besag.model.structured.truncated import truncated_linear, truncated_quadratic
+
+__all__ = ["potts", "truncated_linear", "truncated_quadratic"]
