@@ -18,7 +18,8 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 def test_demo_prints_and_draws(tmp_path: Path) -> None:
     done = run("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    told = [line for line in done.stderr.splitlines() if not line.startswith(("besag compiles", "besag has compiled"))]
+    assert told == []
     lines = done.stdout.splitlines()
     assert "either    no, yes  tub, lung" in lines  # the network
     assert "bronc     no      0.5500  0.1886  -0.3614  ####" in lines  # the marginals

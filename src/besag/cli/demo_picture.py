@@ -18,7 +18,7 @@ from besag.errors import require
 from besag.text import table
 
 NOISE, CUTS = 1.0, (0.35, 0.6, 0.85)  # quantiles between shades
-SHADES = np.array(["black", "dark", "grey", "bright"])
+SHADES = ("black", "dark", "grey", "bright")
 
 
 def read_brain() -> IntArray:
@@ -44,7 +44,7 @@ def show_picture(folder: Path) -> str:
 
     require("matplotlib", "plot", "a picture")
     shades = read_brain()
-    truth, half = SHADES[shades], shades.shape[1] // 2
+    truth, half = np.array(SHADES)[shades], shades.shape[1] // 2
     seen = shades + NOISE * np.random.default_rng(0).standard_normal(shades.shape)
     features = make_features(seen)
     left, labels = features[:, :half], truth[:, :half]
@@ -60,7 +60,7 @@ def show_picture(folder: Path) -> str:
     wrong = {name: f"{(labels != truth)[:, half:].mean():.1%}" for name, labels in found.items()}
     titled = {f"{name}: {wrong[name]} wrong": labels for name, labels in found.items()}
     folder.mkdir(parents=True, exist_ok=True)
-    draw_segmentation(seen, {"truth": truth, **titled}, folder / "segmentation.png", classes=SHADES.tolist())
+    draw_segmentation(seen, {"truth": truth, **titled}, folder / "segmentation.png", classes=SHADES)
     draw_heat_map(p.max(axis=2), folder / "certainty.png", titles=["how sure: the probability of the label found"])
     rows = table(("labelled by", "wrong pixels"), list(wrong.items()))
     return (
