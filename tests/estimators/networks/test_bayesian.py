@@ -133,7 +133,8 @@ def test_unseen_configurations_are_uniform_and_reported() -> None:
 
 
 def test_parts_add_up(network: besag.BayesianNetwork, tmp_path: Path, forced: Any) -> None:
-    forced({"data.tables.files.CHUNK_ROWS": 100, "data.tables.files.CHUNK_BYTES": 3000})
+    chunks = {"data.tables.files.CHUNK_ROWS": 100, "data.tables.files.CHUNK_BYTES": 3000}
+    forced({**chunks, "estimators.networks.bayesian.KEPT_PARTS": 2})
     parts = besag.BayesianNetwork(TEXT)
     for start in range(0, 500, 120):
         parts.partial_fit(ROWS.iloc[start : start + 120])

@@ -85,12 +85,14 @@ def test_files(tmp_path: Any) -> None:
         ({}, Y[:5], "600 classes, one a row, got 5"),
         ({}, pd.Series(["no"] * 600), "two classes at least"),
         ({}, Y.where(Y == "no"), "the class of every row, and row"),
+        ({"structure": "tan"}, Y, "every row has a missing cell"),
         ({"structure": "bushy"}, Y, "structure must be 'naive', 'tan' or a graph"),
     ],
 )
 def test_bad_input(options: Any, y: Any, match: str) -> None:
+    rows = X.assign(asia=None) if options.get("structure") == "tan" else X
     with pytest.raises((DataError, ModelError), match=match):
-        besag.BayesianNetworkClassifier(**options).fit(X, y)
+        besag.BayesianNetworkClassifier(states={"asia": ["no", "yes"]}, **options).fit(rows, y)
 
 
 def test_scikit_learns_checks() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,8 +26,8 @@ from besag.estimators.networks.table_model import TableModel, with_hidden
 from besag.estimators.networks.uncertainty import CredibleInterval, Query, credible_interval, read_query
 from besag.learn.networks import parameters
 from besag.learn.networks.counts import FamilyCounts
-from besag.learn.networks.gathering import Gathered, gather
-from besag.learn.networks.missing import fit_incomplete
+from besag.learn.networks.gathering import Gathered, gather, merge_parts
+from besag.learn.networks.missing import completed_counts, fit_incomplete
 from besag.learn.networks.priors import BDeuPrior, K2Prior, Prior, read_prior
 from besag.model.model import Model
 from besag.model.variable import states_from
@@ -34,6 +35,8 @@ from besag.registry import is_whole
 
 if TYPE_CHECKING:
     import pandas as pd
+
+KEPT_PARTS = 64  # of a file, whose counts are then merged
 
 
 class BayesianNetwork(TableModel):
@@ -44,6 +47,7 @@ class BayesianNetwork(TableModel):
     `required`, `forbidden`, `tiers` and `max_parents`. prior: None, or "laplace", "k2", "bdeu", "dirichlet[count=0.5]",
     or a Model that is worth `prior_strength` rows. states: {name: states or cardinality} that are declared; others are
     those of the data. max_iter, tol, restarts, time_limit and random_state are of EM, where cells are missing.
+    verbose: tell on stderr how far EM, or the search for edges, has come.
 
     >>> import besag
     >>> rows = besag.data.bundled("sprinkler").sample(1000, seed=1)
@@ -71,6 +75,7 @@ class BayesianNetwork(TableModel):
         time_limit: float | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.structure = structure
         self.prior = prior
@@ -87,6 +92,7 @@ class BayesianNetwork(TableModel):
         self.time_limit = time_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     # Learning --------------------------------------------------------------------------------------------------------
 
@@ -175,6 +181,7 @@ class BayesianNetwork(TableModel):
             "time_limit": self.time_limit,
             "random_state": self.random_state,
             "n_threads": self.n_jobs,
+            "progress": self.verbose,
         }
         self.structure_ = learned_graph(self.structure, table, options)
         parents = {
@@ -193,11 +200,11 @@ class BayesianNetwork(TableModel):
                 names = self._order(part.names)
                 parents = self._graph.numbered(names)
             ready.append(gather([with_hidden(part, names, self._hidden(names))], parents, self.n_jobs))
+            if len(ready) == KEPT_PARTS:
+                ready = [merge_parts(ready)]
         if not ready:
             raise DataError("the table has no rows; there is nothing to learn from")
-        gathered = ready[0]
-        for more in ready[1:]:
-            gathered = gathered.merged(more)
+        gathered = merge_parts(ready)
         n_rows = gathered.counts.n_rows + (0 if gathered.incomplete is None else gathered.incomplete.n_rows)
         if n_rows == 0:
             raise DataError("the table has no rows; there is nothing to learn from")
@@ -223,19 +230,19 @@ class BayesianNetwork(TableModel):
         variables, prior = parameters.variables_of(counts), self._read_prior()
         pseudo = parameters.pseudo_counts(variables, counts, prior)
         if gathered.incomplete is None:
-            model = parameters.model_of_counts(counts, pseudo)
-            self._log_likelihood = parameters.log_likelihood(counts, model)
+            model, self._completed = parameters.model_of_counts(counts, pseudo), counts
         else:
             model = self._learn_missing(gathered, pseudo, start)
+            self._completed = completed_counts(gathered, self.fit_)
+        self._log_likelihood = parameters.log_likelihood(counts, model)
         self.model_, self._types, self._gathered_ = model, counts.types, gathered
         self.n_features_in_ = len(counts.names)
         self.feature_names_in_ = np.array(counts.names, object)
         if gathered.incomplete is not None:
             rows = gathered.incomplete
-            scores = self.score_samples(rows)
-            weighted = scores if rows.weights is None else scores * rows.weights
-            self._log_likelihood = parameters.log_likelihood(counts, model) + float(weighted.sum())
-        elif prior is None:
+            weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+            self._log_likelihood += float((self.score_samples(rows) * weights)[weights > 0].sum())
+        if prior is None:
             self._warn_of_unseen()
         return self
 
@@ -250,6 +257,7 @@ class BayesianNetwork(TableModel):
             seed=self.random_state,
             time_limit=self.time_limit,
             n_threads=self.n_jobs,
+            progress=self.verbose,
         )
         self.fit_ = fit
         return fit.model
@@ -270,9 +278,9 @@ class BayesianNetwork(TableModel):
 
     @property
     def counts_(self) -> dict[str, AnyArray]:
-        """The counts of each family, axes (parents..., child); those of complete rows, where cells are missing."""
+        """The counts of each family, axes (parents..., child); expected ones, where cells are missing."""
         self._check_fitted()
-        counts = self._gathered_.counts
+        counts = self._completed
         return dict(zip(counts.names, counts.tables, strict=True))
 
     @property
@@ -285,7 +293,7 @@ class BayesianNetwork(TableModel):
     def unseen_(self) -> pd.DataFrame:
         """The variables some of whose parents' configurations no row has: columns configurations, unseen, first."""
         self._check_fitted()
-        return parameters.unseen_configurations(self._gathered_.counts)
+        return parameters.unseen_configurations(self._completed)
 
     @property
     def edges_(self) -> list[tuple[str, str]]:
@@ -367,12 +375,14 @@ class BayesianNetwork(TableModel):
     def _stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         edges = [list(edge) for edge in self.edges_]
         told, arrays = stored.store_counts(self._gathered_.counts)
+        arrays |= {f"completed/{v}": table for v, table in enumerate(self._completed.tables)}
         arrays |= stored.store_model(self.model_, "model") | stored.store_rows(self._gathered_.incomplete)
         if isinstance(self.prior, Model):
             arrays |= stored.store_model(self.prior, "prior")
         states = {name: list(own) for name, own in self._graph.states.items()}
         told |= {"graph": {name: list(above) for name, above in self._graph.parents.items()}, "declared": states}
         told |= {"ordered": self._graph.ordered, "log_likelihood": self._log_likelihood}
+        told |= {"completed": self._completed.total}
         return {**told, "parameters": stored.plain_parameters(self.get_params(), edges)}, arrays
 
     @classmethod
@@ -385,6 +395,8 @@ class BayesianNetwork(TableModel):
         states = {name: tuple(own) for name, own in told["declared"].items()}
         made._graph = GivenGraph(parents, states, told["ordered"])
         made._gathered_ = Gathered(counts, stored.restore_rows(arrays, counts))
+        tables = tuple(arrays[f"completed/{v}"] for v in range(len(counts.names)))
+        made._completed = replace(counts, tables=tables, total=told["completed"])
         made.model_, made._types = stored.restore_model(arrays, "model"), counts.types
         made._log_likelihood = told["log_likelihood"]
         made.n_features_in_ = len(counts.names)

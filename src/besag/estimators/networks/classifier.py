@@ -95,6 +95,11 @@ class BayesianNetworkClassifier(Estimator):
         if self.structure != "tan":
             raise ModelError(f"structure must be 'naive', 'tan' or a graph with the class, got {self.structure!r}")
         known = table.take(~table.incomplete())
+        if known.n_rows == 0:
+            raise DataError(
+                "every row has a missing cell, and structure='tan' is found in complete rows; give edges, or "
+                "structure='naive'"
+            )
         parents = learned_graph("tan", known, {"target": self._class}).parents
         return [(table.names[p], table.names[v]) for v, above in enumerate(parents) for p in above]
 

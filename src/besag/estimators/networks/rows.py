@@ -14,6 +14,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray
 from besag.errors import EvidenceError
 from besag.graph.evidence import row_name
+from besag.learn.networks.moments import by_factor
 from besag.model.model import Model
 
 ROWS = 1 << 16  # at a time
@@ -44,17 +45,10 @@ def _renumbered(key: IntArray) -> tuple[IntArray, int]:
     return which.astype(np.int64), len(values)
 
 
-def tables_of(model: Model) -> Iterator[tuple[list[int], Array]]:
+def tables_of(model: Model) -> Iterator[tuple[tuple[int, ...], Array]]:
     """(scope, log-potentials) of every factor; the model has tables only."""
-    theta = model.theta
-    for group in model.groups:
-        template, where = group.template, model.layout[group.template.name]
-        logs = -theta[where].reshape(-1, *template.shape)
-        if model.support is not None:
-            logs = np.where(model.support[where].reshape(logs.shape), logs, -np.inf)
-        rows = np.zeros(len(group), np.int64) if group.inputs is None else np.asarray(group.inputs)
-        for scope, row in zip(group.scopes.tolist(), rows.tolist(), strict=True):
-            yield scope, logs[row]
+    logs = -model.theta if model.support is None else np.where(model.support, -model.theta, -np.inf)
+    return by_factor(model, logs)
 
 
 def log_potentials_of_rows(model: Model, codes: Sequence[AnyArray]) -> Array:

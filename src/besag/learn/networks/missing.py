@@ -10,6 +10,7 @@ A Markov network begins at the moments of its complete rows. With a penalty its 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from besag.learn.hidden.steps import Numbers, Visible
 from besag.learn.losses.likelihood import Likelihood
 from besag.learn.networks.counts import FamilyCounts
 from besag.learn.networks.gathering import Gathered
+from besag.learn.networks.moments import by_factor
 from besag.learn.networks.parameters import normalised, variables_of
 from besag.model.bayes import from_parents
 from besag.model.model import Model
@@ -41,6 +43,19 @@ def fit_incomplete(gathered: Gathered, pseudo: list[Array] | None, start: Model 
         for v, (name, table) in enumerate(zip(counts.names, counts.tables, strict=True))
     }
     return em(begin, rows.observed(), weights=rows.weights, prior_counts=known, **options)
+
+
+def completed_counts(gathered: Gathered, found: Fit) -> FamilyCounts:
+    """The counts of all rows, what is missing in them as the model expects it."""
+    rows = gathered.incomplete
+    assert rows is not None
+    shares = dict(by_factor(found.model, np.asarray(found.checkpoint.kept["moments"])))
+    tables = [
+        table + shares[(*above, child)]
+        for child, (above, table) in enumerate(zip(gathered.counts.parents, gathered.counts.tables, strict=True))
+    ]
+    total = gathered.counts.total + float(rows.n_rows if rows.weights is None else rows.weights.sum())
+    return replace(gathered.counts, tables=tuple(tables), n_rows=gathered.counts.n_rows + rows.n_rows, total=total)
 
 
 def fit_incomplete_network(
@@ -63,8 +78,7 @@ def expected_moments(model: Model, table: CodeTable, engine: Any) -> dict[tuple[
     engine = ENGINES.read(engine)
     visible = Visible(model, read_data(model, table.observed(), table.weights).all, Likelihood(engine, model.support))
     found = Posterior(visible, engine).expect(Numbers(model.theta, model.support), np.random.default_rng(0))
-    means = model.with_theta(-found.moments / visible.weight).problem  # as log-potentials, factor by factor
-    return {tuple(means.graph.scope(f)): means.table(f) for f in range(model.n_factors)}
+    return dict(by_factor(model, found.moments / visible.weight))
 
 
 def start_of(gathered: Gathered, pseudo: list[Array] | None, seed: int) -> Model:

@@ -9,7 +9,7 @@ marginal polytope where the other cells have a finite optimum, unless that lies 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,16 @@ def network(variables: Variables, scopes: Sequence[Scope], tables: Sequence[Arra
     named = {variable.name: variable.states for variable in variables}
     factors = [(tuple(variables.names_at(scope)), table) for scope, table in zip(scopes, tables, strict=True)]
     return markov_network(named, factors, given)
+
+
+def by_factor(model: Model, values: Array) -> Iterator[tuple[Scope, Array]]:
+    """(scope, table) of every factor from numbers (P,) in the layout of theta; the model has tables only."""
+    for group in model.groups:
+        template = group.template
+        tables = values[model.layout[template.name]].reshape(-1, *template.shape)
+        rows = np.zeros(len(group), np.int64) if group.inputs is None else np.asarray(group.inputs)
+        for scope, row in zip(group.scopes.tolist(), rows.tolist(), strict=True):
+            yield tuple(scope), tables[row]
 
 
 def match_moments(
