@@ -144,9 +144,9 @@ def test_files_and_going_on(tmp_path: Any) -> None:
 
 def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path: Any) -> None:
     path = tmp_path / "fit.npz"
-    whole = rbm(max_iter=6, momentum=0.5).fit(X)
-    rbm(max_iter=2, momentum=0.5).fit(X, checkpoint=path)
-    parts = rbm(max_iter=6, momentum=0.5).fit(X, checkpoint=path)
+    whole = rbm(max_iter=6, momentum=0.5, schedule="constant").fit(X)
+    rbm(max_iter=2, momentum=0.5, schedule="constant").fit(X, checkpoint=path)
+    parts = rbm(max_iter=6, momentum=0.5, schedule="constant").fit(X, checkpoint=path)
     assert_array_equal(parts.components_, whole.components_)
     columns = ["iteration", "pseudo_likelihood", "energy_gap"]
     pd.testing.assert_frame_equal(parts.history_[columns], whole.history_[columns])

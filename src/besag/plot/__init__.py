@@ -15,6 +15,7 @@ from besag.plot.history import draw_history as draw_history
 from besag.plot.marginals import compare_marginals as compare_marginals
 from besag.plot.network import draw_network as draw_network
 from besag.plot.segmentation import draw_segmentation as draw_segmentation
+from besag.plot.tiles import draw_tiles as draw_tiles
 
 __all__ = [
     "compare_marginals",
@@ -25,4 +26,5 @@ __all__ = [
     "draw_history",
     "draw_network",
     "draw_segmentation",
+    "draw_tiles",
 ]

@@ -1,4 +1,4 @@
-"""How a fit went: the objective, the loss on other data, the norm of the gradient."""
+"""How a fit went: the objective, the loss on other data, the norm of the gradient, and the monitors of chains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-SHOWN = {"value": "objective", "held_out": "loss on held-out data", "grad_norm": "norm of the gradient"}
+SHOWN = {
+    "value": "objective",
+    "held_out": "loss on held-out data",
+    "grad_norm": "norm of the gradient",
+    "log_likelihood": "log-likelihood",
+    "held_out_log_likelihood": "log-likelihood, held out",
+    "pseudo_likelihood": "pseudo-likelihood",
+    "reconstruction": "reconstruction error",
+    "energy_gap": "energy gap of the chains",
+    "free_energy_gap": "free energy, held out - data",
+}
 
 
 def draw_history(

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import besag
 from besag.data.dataset import Dataset
-from besag.errors import CapabilityError
+from besag.errors import CapabilityError, EvidenceError
 from besag.infer.engine import ENGINES
 from besag.learn.hidden.completions import draw_hidden
 from besag.learn.hidden.steps import Numbers, Visible
@@ -46,6 +46,8 @@ ROUTES = [
     ("exact", "pcd[n_chains=1000,max_steps=20]", 25, 0.1),
     ("exact", "contrastive_divergence[k=5,n_chains=1000,max_steps=20]", 25, 0.1),
     ("exact", "pseudolikelihood", 15, 0.1),
+    ("mean_field", "exact", 20, 0.05),  # s1 and s2 meet in a factor
+    ("gibbs[n_samples=20]", "pcd[n_chains=4000,max_steps=20]", 15, 0.1),
 ]
 
 
@@ -127,6 +129,19 @@ def test_where_hidden_variables_do_not_meet_the_posterior_is_a_product_found_by_
     found = ENGINES.read("exact").infer(machine.problem.with_evidence(rows), frozenset({"log_partition", "moments"}))
     assert found.diagnostics["entries"] == 12 * 2
     assert len(apart.variables) == 5
+
+
+def test_samplers_that_find_no_start_say_so() -> None:
+    """x = 1 rules out both states of s."""
+    zero = -np.inf
+    tables = [(("s", "x"), [[0.1, zero], [0.3, zero]]), (("s", "t"), [[0.0, 1.0], [1.0, 0.5]])]
+    model = besag.markov_network({"s": 2, "t": 2, "x": 2}, tables)
+    data = pd.DataFrame({"x": [0, 1]})
+    with pytest.raises(EvidenceError, match="the sampler found no labelling of instance 1"):
+        besag.em(model, data, "gibbs", max_iterations=2)
+    for objective in ("pcd", "contrastive_divergence"):
+        with pytest.raises(EvidenceError, match="the sampler found no labelling of instance 1"):
+            besag.fit(model, data, objective=objective, optimizer="sgd[max_iterations=1,step=0.1]", theta=model.theta)
 
 
 @pytest.mark.parametrize("step", ["gibbs[n_samples=0]", "pcd[k=0]", "gibbs[step=-1]", "bp[max_steps=0]"])

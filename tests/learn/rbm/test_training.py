@@ -67,7 +67,7 @@ def test_persistent_chains_follow_the_likelihood_in_expectation(binary: bool) ->
     training = Trainer(m, replace(USUAL, n_chains=N, learning_rate=1e-30))
     for _ in range(30):
         training.one_epoch(rows[:10], Clock())
-    training.descent = replace(training.descent, learning_rate=1.0)
+    training.options = replace(training.options, learning_rate=1.0)
     found = change(m, training, rows)
     free = statistics(m, known, joint(m).sum(axis=1))
     for one, data_part, model_part in zip(found, statistics(m, known, law), free, strict=True):

@@ -42,8 +42,8 @@ class RBM(Estimator):
 
     visible: "binary", numbers from 0 to 1, or "categorical", states of any kind. objective: "pcd[k=1,n_chains=...]", as
     many chains as rows in a batch unless said otherwise, or "contrastive_divergence[k=1]". schedule, decay: how the
-    learning rate shrinks, as for optimisers. weight_decay: W shrinks by learning_rate * weight_decay each update.
-    max_iter: epochs. monitor_every, likelihood_every: epochs between two looks at the monitors, and at the
+    learning rate shrinks over the epochs, as for optimisers. weight_decay: W shrinks by learning_rate * weight_decay
+    each update. max_iter: epochs. monitor_every, likelihood_every: epochs between two looks at the monitors, and at the
     log-likelihood; None for never. random_state: a whole number, or None for another fit each time.
 
     >>> import numpy as np
@@ -65,8 +65,8 @@ class RBM(Estimator):
         objective: str = "pcd",
         batch_size: int = 100,
         max_iter: int = 10,
-        learning_rate: float = 0.05,
-        schedule: str = "constant",
+        learning_rate: float = 0.1,
+        schedule: str = "cosine",
         decay: float = 1.0,
         momentum: float = 0.0,
         weight_decay: float = 0.0,
@@ -108,7 +108,7 @@ class RBM(Estimator):
         others = None if held_out is None else layer.encode(held_out)
         training = self._begin(layer, units)
         watch = Watch(
-            Monitors.of(units, others, len(layer.names), training.descent.seed),
+            Monitors.of(units, others, len(layer.names), training.options.seed),
             self.monitor_every,
             self.likelihood_every,
             self.n_jobs,
@@ -125,7 +125,7 @@ class RBM(Estimator):
         return self._keep(layer, training, course.rows, stopped)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """One epoch on these rows, from where the last call or fit ended; the first call begins anew."""
+        """One epoch on these rows at the full learning rate, from where the last call or fit ended."""
         self._check_parameters()
         if not self.__sklearn_is_fitted__():
             layer: VisibleLayer = (BinaryLayer if self.visible == "binary" else CategoricalLayer).of(X)
@@ -142,11 +142,11 @@ class RBM(Estimator):
     def _begin(self, layer: VisibleLayer, units: AnyArray) -> Trainer:
         seed = self._seed()
         k, n_chains = read_objective(self.objective, self.batch_size)
-        descent = UpdateOptions(
+        options = UpdateOptions(
             k, n_chains, self.batch_size, float(self.learning_rate), self.schedule, float(self.decay),
             float(self.momentum), float(self.weight_decay), self.max_iter, seed,
         )  # fmt: skip
-        return Trainer(first_machine(units, layer.offsets, layer.is_binary, self.n_hidden, seed), descent)
+        return Trainer(first_machine(units, layer.offsets, layer.is_binary, self.n_hidden, seed), options)
 
     def _keep(self, layer: VisibleLayer, training: Trainer, rows: list[Row], stopped: str | None) -> Self:
         self._layer, self._training, self._rows, self.stopped_ = layer, training, rows, stopped
@@ -334,14 +334,14 @@ class RBM(Estimator):
         save_estimator(self, path)
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        told = {"layer": self._layer.told(), "descent": asdict(self._training.descent), "rows": self._rows}
+        told = {"layer": self._layer.told(), "options": asdict(self._training.options), "rows": self._rows}
         return {**told, "stopped": self.stopped_}, {**self._training.kept(), "base": self._machine.base}
 
     @classmethod
     def _restored(cls, given: dict[str, Any], told: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Self:
         layer = layer_from(told["layer"])
         parts = arrays["weights"], arrays["visible"], arrays["hidden"], arrays["base"]
-        training = Trainer(Machine(*parts, layer.offsets, layer.is_binary), UpdateOptions(**told["descent"]))
+        training = Trainer(Machine(*parts, layer.offsets, layer.is_binary), UpdateOptions(**told["options"]))
         training.restore(dict(arrays))
         return cls(**given)._keep(layer, training, told["rows"], told["stopped"])
 

@@ -44,6 +44,7 @@ from besag.infer.memory import refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.sampling.kernels.single_site import make_totals
+from besag.infer.sampling.layers import Layers
 from besag.infer.sampling.single_site import LANES, links_in, prepare_sampling, sampler_bytes, single_site
 from besag.infer.zeros.starts import count_drawn, draw_codes
 from besag.kernels.compile import kernel_of
@@ -171,6 +172,9 @@ class Annealing:
 
     def _totals(self) -> tuple[Array, Array]:
         """F and N of every chain, (R, C, N)."""
+        if isinstance(self.sampler, Layers):
+            finite = self.sampler.pair_totals()[:, :, None]
+            return finite, np.zeros_like(finite)
         setting, graph = self.setting, self.setting.graph
         states = freeze(self.sampler.codes().reshape(-1, graph.n_variables))
         finite, violated = (np.zeros((len(states), graph.n_instances)) for _ in range(2))

@@ -6,6 +6,7 @@ counts the numbers that are summed, and `of_states` turns means (R, Q) into the 
     SingleSite       any factors: the conditional of every state, Q = S
     PairwiseStates   the same for pairwise factors of variables that all have K states
     Binary           pairwise factors of binary variables without hard zeros: p(y = 1), Q = V
+    Layers           the same where two layers are tied by one matrix (`besag.infer.sampling.layers`)
 
 The numbers that they read, log-potentials or couplings, have the dtype asked for; conditionals and sums are float64.
 
@@ -27,6 +28,7 @@ from besag.infer.prepared import Prepared
 from besag.infer.sampling.kernels.binary import BLOCK, Neighbours, make_binary_sweep
 from besag.infer.sampling.kernels.pairs import PairTables, make_pairs_sweep
 from besag.infer.sampling.kernels.single_site import Neighbourhood, links_of, make_sweep
+from besag.infer.sampling.layers import LEAST_FACTORS, Layers, layers_in
 from besag.infer.sampling.scan import Scan
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.factors import POTTS, TABLE
@@ -273,8 +275,11 @@ class Binary:
 
 def single_site(
     setting: Prepared, n_chains: int, scan: str, n_threads: int | None, dtype: str = "float64"
-) -> SingleSite | Binary:
+) -> SingleSite | Binary | Layers:
     """The sampler that suits the factors."""
+    pair = layers_in(setting.graph) if scan == "chromatic" else None
+    if pair is not None and setting.graph.n_factors >= LEAST_FACTORS:
+        return Layers(setting, pair, n_chains, n_threads, dtype, _own_odds(setting))
     cards = np.diff(setting.graph.state_offsets)
     paired = bool((cards == cards[0]).all() and (np.diff(setting.graph.scope_offsets) <= 2).all())
     fast = paired and bool(np.isin(setting.factors.kinds, (TABLE, POTTS)).all())
@@ -342,6 +347,13 @@ def _visited(graph: Graph, visits: IntArray, places: IntArray) -> tuple[Neighbou
     return Neighbours(freeze(ends.astype(index)), freeze(places[other[taken]].astype(index))), edge[taken]
 
 
+def _own_odds(setting: Prepared) -> Array:
+    """(R, V): the log-odds of base, of binary variables."""
+    with np.errstate(invalid="ignore"):
+        own = setting.base[:, 1::2] - setting.base[:, 0::2]
+    return np.where(np.isnan(own), 0.0, own)  # a row without a labelling
+
+
 def _linear(setting: Prepared) -> tuple[Array, Array, Array]:
     """Log-odds of base (R, V), the fields that pairwise factors add to it (V,), and their couplings (M,)."""
     values, ends = _pair_values(setting), ends_of(setting.graph)
@@ -349,7 +361,4 @@ def _linear(setting: Prepared) -> tuple[Array, Array, Array]:
     shift = np.zeros(n_variables)
     shift += np.bincount(ends[:, 0], weights=values[:, 2] - values[:, 0], minlength=n_variables)
     shift += np.bincount(ends[:, 1], weights=values[:, 1] - values[:, 0], minlength=n_variables)
-    with np.errstate(invalid="ignore"):
-        own = setting.base[:, 1::2] - setting.base[:, 0::2]
-    own = np.where(np.isnan(own), 0.0, own)  # a row without a labelling
-    return own, shift, values[:, 0] + values[:, 3] - values[:, 1] - values[:, 2]
+    return _own_odds(setting), shift, values[:, 0] + values[:, 3] - values[:, 1] - values[:, 2]

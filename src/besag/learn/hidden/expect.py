@@ -21,6 +21,7 @@ from besag.infer.engine import ENGINES, Engine, Want
 from besag.infer.result import Result
 from besag.learn.hidden.latent_class import LatentClass, hidden_root
 from besag.learn.hidden.steps import EStep, Expected, Numbers, Visible
+from besag.learn.losses.contrastive import refuse_impossible_chains
 from besag.learn.losses.likelihood import Likelihood
 
 MOMENTS: frozenset[Want] = frozenset({"moments"})
@@ -123,5 +124,7 @@ class SampledPosterior:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ApproximationWarning)  # EM says it once
             result = self.engine.infer(problem, MOMENTS, warm=self.warm, rng=rng)
+        assert result.state is not None
+        refuse_impossible_chains(problem, np.asarray(result.state["codes"]))
         self.warm = replace(result, table_moments=None)
         return hidden.graph.moments(result.moments)

@@ -27,8 +27,10 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, dot
 from besag.data.dataset import Batch
+from besag.errors import EvidenceError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
+from besag.graph.problem import Problem
 from besag.infer.engine import Want
 from besag.infer.result import Diagnostics, Result
 from besag.infer.sampling.gibbs import Gibbs
@@ -70,6 +72,20 @@ class PCDOptions:
         return Contrastive(self.k, self.n_chains, support, n_threads)
 
 
+def refuse_impossible_chains(problem: Problem, codes: IntArray) -> None:
+    """EvidenceError where chains (R, C, V) stand at labellings that hard zeros rule out: they found no start."""
+    if (problem.log_potentials > -np.inf).all():
+        return
+    for c in range(codes.shape[1]):
+        energies = problem.energy(codes[:, c] if problem.graph.n_instances == 1 else codes[0, c])
+        if (energies == np.inf).any():
+            n = int(np.argmax(energies == np.inf))
+            raise EvidenceError(
+                f"the sampler found no labelling of instance {n} that hard zeros allow; look at its labels, or take an "
+                "exact engine, which tells whether there is one"
+            )
+
+
 class Chains:
     """Labellings (C, V) on one graph, moved by sweeps."""
 
@@ -95,6 +111,7 @@ class Chains:
         result = engine.infer(problem, MOMENTS, warm=warm, rng=rng)
         assert result.state is not None
         found = np.asarray(result.state["codes"])
+        refuse_impossible_chains(problem, found)
         return found.reshape(-1, self.graph.n_variables), self.graph.moments(result.moments)
 
     def moments(self, codes: IntArray, weights: Array | None = None) -> Array:

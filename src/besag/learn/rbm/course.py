@@ -46,7 +46,7 @@ class Watch:
         if self.every and epoch % self.every == 0:
             found |= self.monitors.look(machine, training.chains)
         if self.likelihood_every and epoch % self.likelihood_every == 0:
-            rng, clock = np.random.default_rng([training.descent.seed, 4, epoch]), Clock()
+            rng, clock = np.random.default_rng([training.options.seed, 4, epoch]), Clock()
             log_z = log_partition(machine, "auto", CHAINS, TEMPERATURES, 0.95, rng, clock, self.n_threads)
             found["log_likelihood"] = -float(machine.free_energy(self.monitors.units).mean()) - log_z
             if self.monitors.held_out is not None:
@@ -77,7 +77,7 @@ class TrainingRun:
             self._add()
 
         def advance() -> Stopped | None:
-            if self.n_epochs >= self.training.descent.max_epochs:
+            if self.n_epochs >= self.training.options.max_epochs:
                 return "max_iterations"
             if not self.training.epoch(self.units, self.clock):
                 return "time_limit"

@@ -77,16 +77,16 @@ class Trainer:
     velocities: of the parts, (0, 0) of weights without momentum. chains (C, H): hidden units. n_updates: so far.
     """
 
-    def __init__(self, machine: Machine, descent: UpdateOptions) -> None:
-        self.descent, self.base = descent, machine.base
+    def __init__(self, machine: Machine, options: UpdateOptions) -> None:
+        self.options, self.base = options, machine.base
         self.offsets, self.is_binary = machine.offsets, machine.is_binary
         self.parts = {name: np.array(getattr(machine, name)) for name in PARTS}
-        moving = descent.momentum > 0
+        moving = options.momentum > 0
         self.velocities = {
             name: np.zeros_like(part if moving or part.ndim == 1 else part[:, :0]) for name, part in self.parts.items()
         }
         self.counts, self.last_rate = np.zeros(1, np.int64), math.nan
-        odds = np.random.default_rng([descent.seed, 1]).random((descent.n_chains, machine.n_hidden))
+        odds = np.random.default_rng([options.seed, 1]).random((options.n_chains, machine.n_hidden))
         self.chains = (odds < 0.5).astype(np.float32)
 
     @property
@@ -107,21 +107,22 @@ class Trainer:
 
     def n_batches(self, n: int) -> int:
         """Of an epoch of n rows."""
-        return -(-n // self.descent.batch_size)
+        return -(-n // self.options.batch_size)
 
     def one_epoch(self, units: AnyArray, clock: Clock) -> None:
-        """All updates of an epoch of these rows, which need not be as many as before."""
-        self._epoch(units, self.n_updates, 0, clock)
+        """An epoch of these rows, which need not be as many as before, at the full learning rate."""
+        rates = np.full(self.n_batches(len(units)), self.options.learning_rate, np.float32)
+        self._epoch(units, self.n_updates, 0, rates, clock)
 
     def epoch(self, units: AnyArray, clock: Clock) -> bool:
         """The updates that are left of this epoch; False where the time ended before."""
-        return self._epoch(units, *divmod(self.n_updates, self.n_batches(len(units))), clock)
+        number, done = divmod(self.n_updates, n := self.n_batches(len(units)))
+        return self._epoch(units, number, done, self._rates(number, n), clock)
 
-    def _epoch(self, units: AnyArray, number: int, done: int, clock: Clock) -> bool:
-        options, n = self.descent, self.n_batches(len(units))
+    def _epoch(self, units: AnyArray, number: int, done: int, rates: AnyArray, clock: Clock) -> bool:
+        options, n = self.options, self.n_batches(len(units))
         order = np.random.default_rng([options.seed, 2, number]).permutation(len(units))
-        rates = freeze(self._rates(number, n))
-        call, slab = self._call(freeze(units), freeze(order), rates), 1
+        call, slab = self._call(freeze(units), freeze(order), freeze(rates)), 1
         while done < n:
             stop = min(done + slab, n)
             began = time.perf_counter()
@@ -135,14 +136,14 @@ class Trainer:
 
     def _rates(self, epoch: int, n: int) -> AnyArray:
         """(n,): the learning rate at each batch of an epoch."""
-        o = self.descent
+        o = self.options
         passed = (epoch + t / n for t in range(n))
         rates = [scale_step(o.schedule, o.learning_rate, o.decay, p, max(o.max_epochs, 1)) for p in passed]
         return np.array(rates, np.float32)
 
     def _call(self, units: AnyArray, order: IntArray, rates: AnyArray) -> Any:
         """The kernel with all but the batches filled in."""
-        o, kernel = self.descent, compiled(make_updates)
+        o, kernel = self.options, compiled(make_updates)
         size = min(o.batch_size, len(units))
         n_chains, n_hidden = o.n_chains or size, self.parts["hidden"].shape[0]
         chains = self.chains if o.n_chains else np.zeros((size, n_hidden), np.float32)
@@ -165,7 +166,7 @@ class Trainer:
         if not all(np.isfinite(self.parts[name]).all() for name in PARTS):
             raise NumericalError(
                 f"the parameters are not finite any more after {self.n_updates} updates: take a learning_rate below "
-                f"{self.descent.learning_rate:g}"
+                f"{self.options.learning_rate:g}"
             )
 
     def kept(self) -> dict[str, AnyArray]:
@@ -174,7 +175,7 @@ class Trainer:
         return {**self.parts, **more, "chains": self.chains, "counts": self.counts}
 
     def restore(self, kept: dict[str, Any]) -> None:
-        """Goes on from there; ModelError where that is of a machine of other size or another descent."""
+        """Goes on from there; ModelError where that is of a machine of other size or of other chains."""
         for name, array in self.kept().items():
             found = np.asarray(kept.get(name, np.zeros(0)))
             if found.shape != array.shape or found.dtype != array.dtype:

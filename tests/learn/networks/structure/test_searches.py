@@ -172,7 +172,7 @@ def test_an_order_search_that_is_broken_off_has_the_order_so_far() -> None:
 
 
 def test_the_trace_rises_along_a_climb() -> None:
-    found = learn_structure(MANY, WIDE, method="hill_climb[restarts=0]")
+    found = learn_structure(MANY, WIDE, method="hill_climb[restarts=0,moved=0]")
     trace = found.trace
     assert list(trace.columns) == ["iteration", "seconds", "value", "move"]
     assert trace["value"].is_monotonic_increasing

@@ -47,6 +47,8 @@ class Constraints:
         """Which variables (V,) the limits let join these parents."""
         if len(parents) >= self.max_parents:
             return np.zeros(len(self.allowed), np.bool_)
+        if self.max_entries == math.inf:
+            return np.ones(len(self.allowed), np.bool_)
         entries = float(self.cardinalities[child]) * math.prod(float(self.cardinalities[p]) for p in parents)
         return np.asarray(entries * self.cardinalities <= self.max_entries)
 

@@ -80,7 +80,7 @@ class Counter:
 
     def families(self, child: int, parents: Sequence[int], candidates: IntArray, pseudocounts: Array) -> Array:
         """Values (n,) of a child with its parents and each of n candidates, -1 for none: see `kernels.families`."""
-        base, n_ids, k = self._base(child, parents)
+        (ids, n_ids), k = self.configurations(parents), int(self.cardinalities[child])
         widest = int(self.cardinalities[candidates].max()) if candidates.max() >= 0 else 1
         values, size = np.empty(len(candidates)), 2 * n_ids * k * widest
         threads = min(self.n_threads, max(1, self.n_rows * len(candidates) // CHUNK_ROWS))
@@ -92,34 +92,29 @@ class Counter:
             given = pseudocounts[part] if len(pseudocounts) else pseudocounts
             table = self._table(size)
             data = (self.codes, candidates[part], self.cardinalities, self.weights, self._marks, self._first)
-            run(base, n_ids, k, *data, most_cells, self._logs, given, table, values[part])
+            run(ids, self.codes[child], n_ids, k, *data, most_cells, self._logs, given, table, values[part])
 
         run_chunks(count, threads, threads)
         return values
 
     def pairs(self, x: int, others: IntArray) -> Array:
         """The counts (K, S) of the states of a variable beside those of others, S the sum of their cardinalities."""
-        base, _, k = self._base(x, ())
+        (ids, _), k = self.configurations(()), int(self.cardinalities[x])
         sizes = self.cardinalities[others]
         counts = np.empty((k, int(sizes.sum())))
         data = (self.codes, others, self.cardinalities, self.weights, self._marks, self._first)
-        compiled(make_pairs)(base, k, *data, self._table(2 * k * int(sizes.max(initial=1))), counts)
+        compiled(make_pairs)(ids, self.codes[x], k, *data, self._table(2 * k * int(sizes.max(initial=1))), counts)
         return counts
 
     def test(self, x: int, y: int, given: Sequence[int], chi: bool) -> tuple[float, int]:
         """(statistic, adjusted degrees of freedom) of x and y given others: G^2, or chi^2."""
-        base, n_ids, kx = self._base(x, given)
-        ky = int(self.cardinalities[y])
+        ids, n_ids = self.configurations(given)
+        kx, ky = (int(self.cardinalities[v]) for v in (x, y))
         self._refuse(16 * n_ids * kx * ky, x, given)
         table = self._table(2 * n_ids * kx * ky)
         run = compiled(make_independence)
-        statistic, freedom = run(base, n_ids, kx, self.codes[y], ky, self.weights, int(chi), table)
+        statistic, freedom = run(ids, n_ids, self.codes[x], kx, self.codes[y], ky, self.weights, int(chi), table)
         return float(statistic), int(freedom)
-
-    def _base(self, child: int, parents: Sequence[int]) -> tuple[AnyArray, int, int]:
-        ids, n_ids = self.configurations(parents)
-        k = int(self.cardinalities[child])
-        return (ids * np.uint32(k) + self.codes[child]).astype(np.uint32, copy=False), n_ids, k
 
     def _table(self, size: int) -> AnyArray:
         return np.empty(size, np.float64 if len(self.weights) else np.int32)

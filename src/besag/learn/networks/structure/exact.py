@@ -1,18 +1,13 @@
 """The best structure of all, with proof, up to about 25 variables.
 
 First the parent sets of each child that are worth having: a set with a better subset never is. Sets grow one parent at
-a time, and a set whose score cannot be above that of a subset of it is not counted, nor is one that contains it:
-
-    bic, aic      score <= - price (K - 1) q                  no likelihood is above 1
-    bdeu, k2      score <= - log(K) sum_j min(1, n_j)         the first row of a configuration has probability 1 / K
-
-Both only fall as parents are added. Then dynamic programming over all subsets, see `kernels.subsets`, which takes 9
+a time, and a set whose score cannot be above that of a subset of it (`FamilyScores.ceilings`) is not counted, nor is
+one that contains it. Then dynamic programming over all subsets, see `kernels.subsets`, which takes 9
 bytes a subset: it is known before anything begins whether they fit.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -22,7 +17,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray
 from besag.errors import ModelError, TooLargeError
 from besag.kernels.compile import compiled
-from besag.learn.networks.structure.hill_climb import climb
+from besag.learn.networks.structure.climb import climb
 from besag.learn.networks.structure.kernels.subsets import make_subsets
 from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.task import Outcome, Task, matrix_of
@@ -46,7 +41,7 @@ class ExactSearch:
                 f"exact search over {n} variables takes {BYTES_A_SUBSET * 2.0**n:.3g} bytes for its 2^{n} subsets, "
                 f"more than memory_limit={limit}; order_search comes close to the optimum for any number"
             )
-        climb(task, Walk(task, task.best), restarts=0)
+        climb(task, Walk(task, task.best))
         return Outcome(matrix_of(Optimum(task).parents()), "converged")
 
 
@@ -121,26 +116,19 @@ class Optimum:
     ) -> Iterator[tuple[tuple[int, ...], dict[int, float]]]:
         """Sets, with what may be added to them and the best score of the subsets of the two."""
         for added in level:
-            room = self.task.constraints.has_room(child, (*base, *added))
+            parents = (*base, *added)
+            room = self.task.constraints.has_room(child, parents)
             able: dict[int, float] = {}
-            for x in others:
-                if not room[x] or (added and x <= added[-1]):
-                    continue
+            new = [x for x in others if room[x] and (not added or x > added[-1])]
+            ceilings = self.task.scores.ceilings(child, parents, np.array(new, np.int64)).tolist()
+            for x, ceiling in zip(new, ceilings, strict=True):
                 subsets = [level.get((*added[:i], *added[i + 1 :], x)) for i in range(len(added))]
                 if None not in subsets:
                     below = max(level[added], *(s for s in subsets if s is not None)) if subsets else level[added]
-                    if self._bound(child, (*base, *added), x) > below:
+                    if ceiling > below:
                         able[x] = below
             if able:
                 yield added, able
-
-    def _bound(self, child: int, parents: tuple[int, ...], x: int) -> float:
-        """What no set with these parents and x in it is above."""
-        sizes, scores = self.task.counter.cardinalities, self.task.scores
-        k = float(sizes[child])
-        if scores.criterion.is_marginal:
-            return -math.log(k) * self.task.counter.first_rows(tuple(sorted(parents)))
-        return -scores.price * (k - 1) * math.prod(float(sizes[p]) for p in (*parents, x))
 
     def _refuse_many(self, n: int) -> None:
         if BYTES_A_SET * n > self.task.counter.memory_limit:

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from besag.learn.networks.structure.hill_climb import climb
+from besag.learn.networks.structure.climb import climb
 from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.pc import Tests
@@ -40,7 +40,8 @@ class MMHC:
         for x in range(task.n_variables):
             near[x, self._candidates(task, tests, x)] = True
             task.note(float(near.sum()), f"candidates of {task.names[x]}")
-        return climb(task, Walk(task, task.best, near & near.T | task.constraints.linked), self.restarts)
+        climb(task, Walk(task, task.best, near & near.T | task.constraints.linked), self.restarts)
+        return Outcome(task.best, "converged")
 
     def _candidates(self, task: Task, tests: Tests, x: int) -> list[int]:
         """Parents and children of x, as far as tests tell."""

@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, BoolArray
+from besag.arrays import BoolArray, IntArray
 from besag.graph.directed.orientation import order_of
+from besag.kernels.compile import compiled
+from besag.learn.networks.structure.kernels.changes import make_best_change
 from besag.learn.networks.structure.task import Task
 
 ADD, REMOVE, REVERSE = range(3)
@@ -39,18 +41,23 @@ class Walk:
     def __init__(self, task: Task, matrix: BoolArray, candidates: BoolArray | None = None) -> None:
         self.task, self.constraints, self.scores = task, task.constraints, task.scores
         self.candidates = self.constraints.allowed if candidates is None else candidates & self.constraints.allowed
-        self.go_to(matrix)
+        n = len(matrix)
+        self.matrix, self.above, self.none = matrix.copy(), np.zeros_like(matrix), np.zeros_like(matrix)
+        self.own, self.worth = np.zeros(n), np.empty((3, n, n))
+        self.added, self.removed = np.full((n, n), -np.inf), np.full((n, n), -np.inf)
+        self._stand(np.arange(n))
 
     def go_to(self, matrix: BoolArray) -> None:
         """Stand at another DAG."""
-        n = len(matrix)
+        changed = np.flatnonzero((self.matrix != matrix).any(axis=0))
         self.matrix = matrix.copy()
-        self.own = np.zeros(n)
-        self.added, self.removed = np.full((n, n), -np.inf), np.full((n, n), -np.inf)
-        self.above = np.zeros_like(self.matrix)
+        self._stand(changed)
+
+    def _stand(self, changed: IntArray) -> None:
+        """Find all paths, and what changes of the parents of some variables are worth."""
         for v in order_of(self.matrix) or ():
             self.above[:, v] = self.matrix[:, v] | self.above[:, self.matrix[:, v]].any(axis=1)
-        for child in range(n):
+        for child in changed.tolist():
             self._count(child)
 
     @property
@@ -62,24 +69,12 @@ class Walk:
         """In ascending order."""
         return tuple(np.flatnonzero(self.matrix[:, child]).tolist())
 
-    def worths(self) -> Array:
-        """Of adding, removing and reversing every edge: (3, V, V), -inf where it cannot be."""
-        worth = np.full((3, *self.matrix.shape), -np.inf)
-        free = ~(self.matrix | self.matrix.T | self.above.T)
-        worth[ADD][free] = self.added[free]
-        worth[REMOVE] = np.where(self.constraints.linked, -np.inf, self.removed)
-        i, j = np.nonzero(self.matrix & ~self.constraints.required)
-        blocked = (self.above[i] & self.matrix[:, j].T).any(axis=1)  # a path from i to another parent of j
-        worth[REVERSE, i, j] = np.where(blocked, -np.inf, self.removed[i, j] + self.added[j, i])
-        return worth
-
-    def best(self, worth: Array) -> Change | None:
-        """The first of the changes that are worth most."""
-        most = worth.max()
-        if most == -np.inf:
-            return None
-        kind, i, j = np.unravel_index(int(np.argmax(worth >= most - self.task.slack)), worth.shape)
-        return Change(int(kind), int(i), int(j), float(worth[kind, i, j]))
+    def best(self, held: BoolArray | None = None, bar: float = 0.0) -> Change | None:
+        """The first of those worth most; held (V, V): pairs whose change has to be worth more than bar."""
+        state = (self.matrix, self.above, self.added, self.removed, self.constraints.linked)
+        held = self.none if held is None else held
+        found = compiled(make_best_change)(*state, held, bar, self.task.slack, self.worth)
+        return None if found[0] < 0 else Change(*found)
 
     def make(self, change: Change) -> None:
         """Change the edge."""

@@ -7,21 +7,27 @@ orders are tried, random moves from the best, and the best DAG of all is climbed
 
 Growing is the walk down a tree that is kept: a node is a set of parents, its branches are the candidates that raise the
 score, best first, and a walk takes the first of them that stands before the variable. So every set is scored once,
-whatever the order it is met in.
+whatever the order it is met in. Where a walk ends depends on the variables in these branches alone, and is kept by
+which of them stand before the variable.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from besag.arrays import BoolArray, IntArray
+from besag.arrays import BoolArray
 from besag.graph.directed.orientation import order_of
-from besag.learn.networks.structure.hill_climb import climb
+from besag.learn.networks.structure.climb import climb
 from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.task import ROUNDING, Outcome, Task, matrix_of
+
+Parents = tuple[tuple[int, ...], float]  # and their score
 
 BYTES_A_BRANCH = 120  # in Python's own objects
 
@@ -42,7 +48,15 @@ class OrderSearch:
             search.descend()
             if left:
                 search.stir()
-        return climb(task, Walk(task, task.best), restarts=0)
+        climb(task, Walk(task, task.best))
+        return Outcome(task.best, "converged")
+
+
+def move_some(task: Task, share: float) -> None:
+    """Each of a share of the variables, at random, goes to its best place in an order of the best DAG."""
+    search = Orders(task)
+    n_moved = math.ceil(share * task.n_variables)
+    search.move_each(task.rng.permutation(task.n_variables)[:n_moved].tolist())
 
 
 @dataclass(slots=True)
@@ -52,7 +66,7 @@ class Growth:
     parents: tuple[int, ...]
     score: float
     branches: list[tuple[int, Growth | None]] | None = None
-    shrunk: tuple[tuple[int, ...], float] | None = None
+    shrunk: Parents | None = None
 
 
 @dataclass(eq=False)
@@ -64,25 +78,32 @@ class Orders:
     best: list[int] = field(init=False)
     roots: dict[tuple[int, tuple[int, ...]], Growth] = field(default_factory=dict)
     n_branches: int = 0
+    known: list[dict[int, Parents]] = field(init=False)
+    of_interest: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         limits = self.task.constraints
         self.one_way = limits.linked & ~limits.allowed.T
         self.linked = [_bits(np.flatnonzero(row)) for row in limits.linked]
         self.allowed = [_bits(np.flatnonzero(column)) for column in limits.allowed.T]
+        self._forget()
         self.best = self.order = order_of(self.task.best) or []
         self.score = self.score_of(self.order)
 
     def descend(self) -> None:
         """Passes until one changes nothing."""
         before = -np.inf
+        while self.score > before + self.task.slack:
+            before = self.score
+            self.move_each(self.task.rng.permutation(len(self.order)).tolist())
+
+    def move_each(self, variables: list[int]) -> None:
+        """A pass: each goes in turn to its best place."""
         try:
-            while self.score > before + self.task.slack:
-                before = self.score
-                for v in self.task.rng.permutation(len(self.order)).tolist():
-                    self._move(v)
-                    self.task.clock.look()
-                self.task.note(self.score, "every variable moved once")
+            for v in variables:
+                self._move(v)
+                self.task.clock.look()
+            self.task.note(self.score, f"{len(variables)} variables moved")
         finally:
             if self.score > self.task.best_score + self.task.slack:
                 self.best = self.order
@@ -107,8 +128,7 @@ class Orders:
     def _move(self, v: int) -> None:
         """Put a variable where the score is highest."""
         if BYTES_A_BRANCH * self.n_branches > self.task.counter.kept_bytes:
-            self.roots.clear()
-            self.n_branches = 0
+            self._forget()
         others = [u for u in self.order if u != v]
         before, with_v, without, own = 0, [], [], []
         for u in others:
@@ -140,8 +160,20 @@ class Orders:
             self.order = [*others[:place], v, *others[place:]]
         self.score = self.score_of(self.order)
 
-    def _shrunk(self, v: int, before: int) -> tuple[tuple[int, ...], float]:
+    def _forget(self) -> None:
+        self.roots.clear()
+        self.n_branches, n = 0, len(self.linked)
+        self.known, self.of_interest = [{} for _ in range(n)], list(self.linked)
+
+    def _shrunk(self, v: int, before: int) -> Parents:
         """Parents from those before a variable, and the score: -inf where those it must have are too many."""
+        found = self.known[v].get(before & self.of_interest[v])
+        if found is None:
+            found = self._walked(v, before)
+            self.known[v][before & self.of_interest[v]] = found
+        return found
+
+    def _walked(self, v: int, before: int) -> Parents:
         must = self.linked[v] & before
         start = tuple(u for u in range(len(self.linked)) if must >> u & 1) if must else ()
         node = self.roots.get((v, start))
@@ -150,37 +182,43 @@ class Orders:
             node = Growth(start, self.task.scores.of(v, start) if within else -np.inf, None if within else [])
             self.roots[v, start] = node
         able = before & self.allowed[v]
-        while (below := self._best_branch(v, node, able)) is not None:
-            node = below
+        below: Growth | None = node
+        while below is not None:
+            node, below = below, None
+            branches = self._branches(v, node) if node.branches is None else node.branches
+            for i, (u, known) in enumerate(branches):
+                if able >> u & 1:
+                    below = known or self._grown(v, node, i)
+                    break
         if node.shrunk is None:
             node.shrunk = self._shrink(v, node, set(start))
         return node.shrunk
 
-    def _best_branch(self, v: int, node: Growth, able: int) -> Growth | None:
-        branches = self._branches(v, node) if node.branches is None else node.branches
-        for i, (u, below) in enumerate(branches):
-            if able >> u & 1:
-                if below is None:
-                    parents = (*node.parents, u)
-                    below = Growth(parents, self.task.scores.of(v, parents))
-                    branches[i] = (u, below)
-                return below
-        return None
+    def _grown(self, v: int, node: Growth, i: int) -> Growth:
+        branches = node.branches or []
+        u = branches[i][0]
+        parents = (*node.parents, u)
+        below = Growth(parents, self.task.scores.of(v, parents))
+        branches[i] = (u, below)
+        return below
 
     def _branches(self, v: int, node: Growth) -> list[tuple[int, Growth | None]]:
         limits = self.task.constraints
         may = limits.allowed[:, v] & limits.has_room(v, node.parents)
         may[list(node.parents)] = False
         candidates = np.flatnonzero(may)
+        candidates = candidates[self.task.scores.ceilings(v, node.parents, candidates) > node.score]
         node.branches = []
         if len(candidates):
             scores = self.task.scores.additions(v, node.parents, candidates)
-            ranked = np.lexsort((candidates, -scores))
-            node.branches = [(int(candidates[i]), None) for i in ranked if scores[i] > node.score + _slack(node)]
+            rising = np.flatnonzero(scores > node.score + _slack(node))
+            ranked = candidates[rising[np.argsort(-scores[rising], kind="stable")]]
+            node.branches = [(u, None) for u in ranked.tolist()]
             self.n_branches += len(node.branches)
+            self.of_interest[v] |= _bits(u for u, _ in node.branches)
         return node.branches
 
-    def _shrink(self, v: int, node: Growth, kept: set[int]) -> tuple[tuple[int, ...], float]:
+    def _shrink(self, v: int, node: Growth, kept: set[int]) -> Parents:
         parents, score = node.parents, node.score
         while True:
             fewer = [tuple(p for p in parents if p != u) for u in parents if u not in kept]
@@ -191,7 +229,7 @@ class Orders:
             parents, score = fewer[best], scores[best]
 
 
-def _bits(members: IntArray) -> int:
+def _bits(members: Iterable[Any]) -> int:
     return sum(1 << int(v) for v in members)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,8 +37,19 @@ class FamilyScores:
         if found is None:
             if len(self._kept) >= self._most:
                 self._kept.clear()
-            found = self._kept[key] = float(self._count(child, key[1], np.array([NOBODY]))[0])
+            found = self._added(*key)
+            if found is None:
+                found = float(self._count(child, key[1], np.array([NOBODY]))[0])
+            self._kept[key] = found
         return found
+
+    def _added(self, child: int, parents: tuple[int, ...]) -> float | None:
+        """The score, if one of the parents was counted as a candidate beside the others."""
+        for i, x in enumerate(parents):
+            row = self._rows.get((child, parents[:i] + parents[i + 1 :]))
+            if row is not None and row[x] == row[x]:
+                return float(row[x])
+        return None
 
     def additions(self, child: int, parents: Sequence[int], candidates: IntArray) -> Array:
         """The scores (n,) of a child with these parents and each of n candidates."""
@@ -52,6 +64,17 @@ class FamilyScores:
         if len(new):
             row[new] = self._new(child, key[1], new)
         return row[candidates]
+
+    def ceilings(self, child: int, parents: Sequence[int], candidates: IntArray) -> Array:
+        """What no score of a child with these parents, one of the candidates (n,), and any others is above.
+
+        No likelihood is above 1, so that a price of parameters is a bound; of marginal likelihoods, the first row of a
+        configuration j of the parents has probability 1 / K: -log(K) sum_j min(1, n_j). Both only fall with parents.
+        """
+        k = float(self.sizes[child])
+        if self.criterion.is_marginal:
+            return np.full(len(candidates), -math.log(k) * self.counter.first_rows(tuple(sorted(parents))))
+        return np.asarray(-self.price * (k - 1) * self.sizes[list(parents)].prod() * self.sizes[candidates])
 
     def total(self, parents: Sequence[Sequence[int]]) -> float:
         """The score of a whole structure."""

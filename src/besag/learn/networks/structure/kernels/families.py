@@ -1,7 +1,7 @@
 """Scores of families: a child and its parents, and every parent that could be added.
 
     ids (N,) uint32      the configuration of the parents in each row, numbered 0 .. J-1 in the order of first sight
-    base (N,) uint32     ids * K + the child's code
+    own (N,)             the child's codes, base = ids * K + own
     codes (V, N)         all columns, of an unsigned type
     table                counts of (configuration j, child's state c, added parent's state x), at (j K + c) K_x + x
 
@@ -52,6 +52,15 @@ def make_join() -> Callable[..., int]:
         return n
 
     return join
+
+
+@inlined
+def joined_with(ids: AnyArray, k: int, own: AnyArray) -> AnyArray:
+    """base (N,) uint32."""
+    base = np.empty(len(ids), np.uint32)
+    for i in range(len(ids)):
+        base[i] = ids[i] * np.uint32(k) + np.uint32(own[i])
+    return base
 
 
 @inlined
@@ -150,7 +159,8 @@ def make_additions() -> Callable[..., None]:
     """
 
     def additions(
-        base: AnyArray,
+        ids: AnyArray,
+        own: AnyArray,
         n_ids: int,
         k: int,
         codes: AnyArray,
@@ -165,6 +175,7 @@ def make_additions() -> Callable[..., None]:
         table: AnyArray,
         values: Array,
     ) -> None:
+        base = joined_with(ids, k, own)
         nothing = np.zeros(len(base), codes.dtype)
         few = len(candidates) >= FEWEST and n_ids * k <= most_cells
         bits = np.empty((n_ids * k if few else 0, marks.shape[1]), np.uint64)
@@ -190,7 +201,8 @@ def make_pairs() -> Callable[..., None]:
     """Kernel: counts (k, S) of the states of a column beside those of n others, S the sum of their cardinalities."""
 
     def pairs(
-        base: AnyArray,
+        ids: AnyArray,
+        own: AnyArray,
         k: int,
         codes: AnyArray,
         others: IntArray,
@@ -201,7 +213,7 @@ def make_pairs() -> Callable[..., None]:
         table: AnyArray,
         counts: Array,
     ) -> None:
-        few = len(marks) > 0
+        base, few = joined_with(ids, k, own), len(marks) > 0
         bits = np.empty((k if few else 0, marks.shape[1]), np.uint64)
         totals = np.empty(len(bits), np.int64)
         if few:

@@ -14,16 +14,16 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array
 from besag.kernels.compile import inlined
-from besag.learn.networks.structure.kernels.families import tally
+from besag.learn.networks.structure.kernels.families import joined_with, tally
 
 
 def make_independence() -> Callable[..., tuple[float, int]]:
-    """Kernel: (statistic, adjusted degrees of freedom); base = stratum * K_x + x, y the column (N,) beside it."""
+    """Kernel: (statistic, adjusted degrees of freedom); ids (N,) the strata, x and y columns (N,)."""
 
     def independence(
-        base: AnyArray, n_ids: int, kx: int, y: AnyArray, ky: int, weights: Array, chi: int, table: AnyArray
+        ids: AnyArray, n_ids: int, x: AnyArray, kx: int, y: AnyArray, ky: int, weights: Array, chi: int, table: AnyArray
     ) -> tuple[float, int]:
-        tally(base, y, ky, weights, n_ids * kx * ky, table)
+        tally(joined_with(ids, kx, x), y, ky, weights, n_ids * kx * ky, table)
         statistic, freedom = 0.0, 0
         of_x, of_y = np.zeros(kx), np.zeros(ky)
         for z in range(n_ids):
