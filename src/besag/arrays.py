@@ -54,6 +54,7 @@ class Kind(IntEnum):
     BILINEAR = 7
     TRUNCATED_LINEAR = 10
     TRUNCATED_QUADRATIC = 11
+    CHAINED = 20
 
 
 EXTENTS = 256  # kinds are below

@@ -1,6 +1,7 @@
 """Structured factors: kinds of factors whose messages have a cheaper rule than their table.
 
-    on label values     potts, truncated_linear, truncated_quadratic          O(K) a message instead of O(K^2)
+    on label values      potts, truncated_linear, truncated_quadratic    O(K) a message instead of O(K^2)
+    on many variables    count, any_of, all_of, parity                   O(n) to O(n^2) a factor instead of O(2^n)
 
 A kind stands where a table may stand: `pairwise` of a builder, a factor of `markov_network`, the basis of a Template.
 Only its weights are stored. docs/factors.md says how to write another one.
@@ -11,7 +12,8 @@ Only its weights are stored. docs/factors.md says how to write another one.
 3.5
 """
 
+from besag.model.structured.counts import all_of, any_of, count, parity
 from besag.model.structured.potts import potts
 from besag.model.structured.truncated import truncated_linear, truncated_quadratic
 
-__all__ = ["potts", "truncated_linear", "truncated_quadratic"]
+__all__ = ["all_of", "any_of", "count", "parity", "potts", "truncated_linear", "truncated_quadratic"]

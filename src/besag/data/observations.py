@@ -207,7 +207,9 @@ def _codes_of_integers(values: IntArray, symbols: IntArray) -> IntArray:
     if len(symbols) and symbols.min() >= 0 and symbols.max() < MOST_SPREAD:
         table = np.full(int(symbols.max()) + 3, -2, np.int64)  # the last but one for what is too large, the last for -1
         table[symbols], table[-1] = np.arange(len(symbols)), -1
-        return np.asarray(table[np.where(values < -1, len(table) - 2, np.minimum(values, len(table) - 2))])
+        if values.min() < -1 or values.max() > len(table) - 2:
+            values = np.where(values < -1, len(table) - 2, np.minimum(values, len(table) - 2))
+        return np.asarray(table[values])
     order = np.argsort(symbols)
     at = np.minimum(np.searchsorted(symbols[order], values), len(symbols) - 1)
     found = np.where(symbols[order][at] == values, order[at], -2)

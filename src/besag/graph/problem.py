@@ -155,7 +155,7 @@ class Problem(Rebuilt):
             values, _ = self.block_tables(number)
             structured = block.template.kind != Kind.TABLE and block.start < block.stop
             if structured and block.template.kind % EXTENTS in kinds:
-                values = _finite(block, values, _levels(block))
+                values = levels_from(block, values)
             elif structured:
                 values = _dense(block, values)
                 now[block.start : block.stop] = Kind.TABLE
@@ -187,7 +187,7 @@ class Problem(Rebuilt):
             if structured is not None and block.start < block.stop:
                 whole = expanded._is_expanded(block)
                 basis = structured.dense().reshape(structured.n_parameters, -1) if whole else _levels(block)
-                part = part.reshape(-1, basis.shape[1]) @ basis.T
+                part = part.reshape(-1, basis.shape[1]) @ np.where(np.isinf(basis), 0.0, basis).T
             parts.append(part)
         return np.asarray(concatenate(parts, np.float64))
 
@@ -280,10 +280,17 @@ def _dense(block: Block, values: Array) -> Array:
     return tables.reshape(-1, *block.template.shape)
 
 
+def levels_from(block: Block, values: Array) -> Array:
+    """The levels of factors of a block, (T, L), from their weights (T, Q)."""
+    return _finite(block, values, _levels(block))
+
+
 def _finite(block: Block, values: Array, basis: Array) -> Array:
-    """weights (T, Q) times a basis (Q, .); ModelError where that is not finite."""
+    """weights (T, Q) times a basis (Q, .), -inf where the basis is inf; ModelError where that is not finite."""
+    hard = np.isinf(basis).any(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
-        tables = values @ basis
+        tables = values @ np.where(hard, 0.0, basis)
     if not np.isfinite(tables).all():
         raise ModelError(f"template {block.template.name!r}: its tables overflow; the weights are too large")
+    tables[:, hard] = -np.inf
     return np.asarray(tables)

@@ -81,21 +81,32 @@ def markov_network(
         if labels is not None:
             pool.names.extend([str(labels[number])] if len(scopes) == 1 else _numbered(labels[number], len(scopes)))
         count += len(scopes)
-    return assemble(named, [_part(key, pool, given, named) for key, pool in pools.items()])
+    return assemble(named, [_part(key, name, pools[key], given, named) for key, name in _template_names(pools).items()])
 
 
-def _part(key: tuple[int, ...] | Structured, pool: _Pool, given: Given, variables: Variables) -> FactorPart:
+def _template_names(keys: Iterable[tuple[int, ...] | Structured]) -> dict[tuple[int, ...] | Structured, str]:
+    """A name for the template of each pool: table[2,3], potts[4], and count[5], count[5] 2 of several alike."""
+    names: dict[tuple[int, ...] | Structured, str] = {}
+    met: dict[str, int] = {}
+    for key in keys:
+        name = f"{key.name}[{key.shape[0]}]" if isinstance(key, Structured) else f"table[{','.join(map(str, key))}]"
+        met[name] = met.get(name, 0) + 1
+        names[key] = name if met[name] == 1 else f"{name} {met[name]}"
+    return names
+
+
+def _part(key: tuple[int, ...] | Structured, name: str, pool: _Pool, given: Given, variables: Variables) -> FactorPart:
     scopes, positions = np.concatenate(pool.scopes), np.concatenate(pool.positions)
     names = tuple(pool.names) if pool.names else None
     if isinstance(key, Structured):
-        template = Template(f"{key.name}[{key.shape[0]}]", key.shape, basis=key)
+        template = Template(name, key.shape, basis=key)
         return FactorPart(FactorGroup(template, scopes, None, positions=positions, names=names), [np.ones(1)])
     rows, tables = np.concatenate(pool.rows), np.concatenate(pool.tables)
     try:
         energies, support = energies_from(tables, given, where="a table")
     except ModelError as error:
         raise _name_culprit(pool, given, variables) or error from None
-    template = Template(f"table[{','.join(map(str, key))}]", key, len(tables))
+    template = Template(name, key, len(tables))
     group = FactorGroup(template, scopes, rows, positions=positions, names=names)
     return FactorPart(group, [energies], "energy", support)
 

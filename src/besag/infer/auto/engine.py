@@ -27,6 +27,7 @@ from besag.infer.junction.outlook import HOPELESS, HOPELESS_REASON, is_easy, is_
 from besag.infer.junction.run import SECONDS_AN_ENTRY, JunctionRun
 from besag.infer.result import Result
 from besag.infer.trees.engine import Tree, forest_of
+from besag.infer.unfolding import unfolding
 
 ALL_WANTS: frozenset[Want] = frozenset(
     {"log_partition", "variables", "factors", "moments", "map", "samples", "messages", "trace"}
@@ -47,6 +48,7 @@ class Exact:
     k: int = 1
     targets: tuple[str, ...] | None = None
 
+    @unfolding
     def infer(
         self,
         problem: Problem,
@@ -100,6 +102,7 @@ class Auto(Exact):
 
     seed: int = 0
 
+    @unfolding
     def infer(
         self,
         problem: Problem,

@@ -46,6 +46,7 @@ from besag.infer.memory import count_linked, message_entries, refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result, factor_offsets
 from besag.infer.trees.engine import forest_of
+from besag.infer.unfolding import unfolding
 from besag.infer.zeros.starts import draw_starts
 from besag.kernels.threads import run_chunks
 from besag.model.structured.kernels.rules import KINDS
@@ -100,6 +101,7 @@ class BP:
         tolerance = max(asked, FINEST[self.dtype]) if is_number(asked) and asked > 0 else asked
         return Limits(self.max_iterations, tolerance, time_limit)
 
+    @unfolding
     def infer(
         self,
         problem: Problem,

@@ -120,23 +120,25 @@ def _run(
     row, offsets = freeze(tokens.row), freeze(tokens.offsets)
     log_z, lost = np.zeros(len(tokens)), _lost_before(weights, dynamics, tokens)
     cuts, lengths = _cuts(offsets), np.diff(offsets)
-    n_counts = {0: 0, BY_ROW: n_rows, BY_TOKEN: n_tokens}[marginals]
-    counts = recycled.empty((len(cuts) - 1 if marginals == BY_ROW else 1, n_counts, width))
-    counts[...] = 0.0
+    counts = np.zeros((len(cuts) - 1, n_rows if marginals == BY_ROW else 0, width))
+    of_tokens = recycled.empty((n_tokens if marginals == BY_TOKEN else 0, width))
     begun, pairs = np.zeros((len(cuts) - 1, 1, width)), np.zeros((2, len(cuts) - 1, width, width))
     given, logs = (freeze(initial), freeze(tables)), (freeze(dynamics.start[None]), freeze(dynamics.transition))
 
     def some(i: int) -> None:
-        own, bounds = counts[i if marginals == BY_ROW else 0], (offsets, int(cuts[i]), int(cuts[i + 1]))
-        longest = int(lengths[cuts[i] : cuts[i + 1]].max()) if marginals + paired else 1
-        room = recycled.empty((longest, width))
-        if linear(weights.linear, weights.taken, row, *given, *bounds, room, own, begun[i], pairs[0, i], log_z, lost):
+        bounds, room = (offsets, int(cuts[i]), int(cuts[i + 1])), of_tokens
+        if marginals != BY_TOKEN:
+            longest = int(lengths[cuts[i] : cuts[i + 1]].max()) if marginals + paired else 1
+            room = recycled.empty((longest, width))
+        first = (begun[i], pairs[0, i], log_z, lost)
+        if linear(weights.linear, weights.taken, row, *given, *bounds, room, counts[i], *first):
             again = kernel_of(make_log_expectations, n_states, marginals, paired, compile=compile)
-            again(weights.logs, row, *logs, *bounds, own, begun[i], pairs[1, i], log_z, lost)
+            sums = of_tokens if marginals == BY_TOKEN else counts[i]
+            again(weights.logs, row, *logs, *bounds, sums, begun[i], pairs[1, i], log_z, lost)
 
     run_chunks(some, len(cuts) - 1, n_threads)
     summed = pairs.sum(axis=1)
-    together = counts[0] if len(counts) == 1 else counts.sum(axis=0)
+    together = of_tokens if marginals == BY_TOKEN else counts.sum(axis=0)
     return Expectations(
         log_z,
         together[:, :n_states],

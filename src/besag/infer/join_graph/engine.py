@@ -47,6 +47,7 @@ from besag.infer.join_graph.stages import OutOfRoomError, OutOfTimeError
 from besag.infer.memory import SMALL
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result, factor_offsets
+from besag.infer.unfolding import unfolding
 from besag.kernels.compile import worth_compiling
 from besag.kernels.threads import available_threads, run_chunks
 
@@ -88,6 +89,7 @@ class JoinGraph:
         Limits(self.max_iterations, self.tolerance)
         check_dtype(self.dtype)
 
+    @unfolding
     def infer(
         self,
         problem: Problem,

@@ -31,6 +31,7 @@ from besag.infer.junction.remaining import Remaining
 from besag.infer.junction.roots import Left, eliminate, find_states_left
 from besag.infer.junction.run import JunctionRun, setting_key, variable_groups
 from besag.infer.result import Result
+from besag.infer.unfolding import unfolding
 from besag.kernels.compile import worth_compiling
 
 
@@ -52,6 +53,7 @@ class Elimination:
         if isinstance(self.targets, str):  # from text, "elimination[targets=A]"
             object.__setattr__(self, "targets", (self.targets,))
 
+    @unfolding
     def infer(
         self,
         problem: Problem,

@@ -29,6 +29,7 @@ from besag.infer.junction.run import EVERYTHING, JunctionRun
 from besag.infer.junction.shown import CliqueMessages
 from besag.infer.memory import refuse_samples
 from besag.infer.result import Result
+from besag.infer.unfolding import unfolding
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class JunctionTree:
         if isinstance(self.targets, str):  # from text, "junction_tree[targets=A]"
             object.__setattr__(self, "targets", (self.targets,))
 
+    @unfolding
     def infer(
         self,
         problem: Problem,

@@ -36,6 +36,7 @@ from besag.infer.trees.messages import MessageLog, send_all
 from besag.infer.trees.plan import Forest, plan_forest
 from besag.infer.trees.sums import Marginals
 from besag.infer.unary import add_unary_moments, base_blocks, base_rows, copy_unary_marginals
+from besag.infer.unfolding import unfolding
 from besag.model.structured.kernels.rules import KINDS
 
 SLAB_ENTRIES = 2**24  # of base: rows are done in slabs of so many entries
@@ -69,6 +70,7 @@ class Tree:
     n_samples: int = 1
     k: int = 1
 
+    @unfolding
     def infer(
         self,
         problem: Problem,

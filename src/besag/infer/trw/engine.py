@@ -62,6 +62,7 @@ from besag.infer.trw.kernels.beliefs import Averages, make_beliefs
 from besag.infer.trw.kernels.messages import make_evaluate, make_refresh, make_sweep
 from besag.infer.trw.plan import CHUNK_WORK, count_bytes, plan_of, reweigh_tables, shares_of
 from besag.infer.trw.reweighing import Reweighing
+from besag.infer.unfolding import unfolding
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.threads import run_chunks
 from besag.model.structured.kernels.rules import KINDS
@@ -108,6 +109,7 @@ class TRW:
         """When to stop."""
         return Limits(self.max_iterations, self.tolerance, time_limit)
 
+    @unfolding
     def infer(
         self,
         problem: Problem,

@@ -85,10 +85,12 @@ class HiddenSequences:
     def of_symbols(cls, codes: IntArray, offsets: IntArray, n_states: int, states: IntArray | None = None) -> Self:
         """Categorical emissions; rows are the pairs of a symbol and what is known of the state."""
         made = cls(offsets, n_states, states)
-        known = np.full(1, -1) if made.states is None else made.states
-        pairs = (codes + 1) * (n_states + 1) + known + 1
-        which, row = _distinct(pairs)
-        made.symbol, made.state = which // (n_states + 1) - 1, which % (n_states + 1) - 1
+        if made.states is None:
+            made.symbol, row = np.arange(-1, int(codes.max()) + 1), codes + 1
+            made.state = np.full(len(made.symbol), -1)
+        else:
+            which, row = _distinct((codes + 1) * (n_states + 1) + made.states + 1)
+            made.symbol, made.state = which // (n_states + 1) - 1, which % (n_states + 1) - 1
         made.tokens, made._fixed = Tokens(freeze(row), freeze(offsets)), None
         return made
 

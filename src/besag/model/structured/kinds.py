@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from besag.model.structured.base import Structured
 from besag.model.structured.bilinear import Bilinear
+from besag.model.structured.counts import AllOf, AnyOf, Count, Parity
 from besag.model.structured.potts import Potts
 from besag.model.structured.scaled import Scaled
 from besag.model.structured.truncated import TruncatedLinear, TruncatedQuadratic
 
-KINDS: tuple[type[Structured], ...] = (Potts, Scaled, Bilinear, TruncatedLinear, TruncatedQuadratic)
+KINDS: tuple[type[Structured], ...] = (
+    Potts,
+    Scaled,
+    Bilinear,
+    TruncatedLinear,
+    TruncatedQuadratic,
+    Count,
+    Parity,
+    AnyOf,
+    AllOf,
+)
 STRUCTURED: dict[str, type[Structured]] = {kind.name: kind for kind in KINDS}

@@ -10,7 +10,8 @@ goes, with c_t the sum of a step,
     b_L = 1,              b_t-1 = T (e_t b_t / c_t)        p(y_t) = a_t b_t,   p(y_t-1, y_t) = a_t-1 T (e_t b_t / c_t)
 
 No posterior is kept: they are added up over tokens as they come, p(y_t) to counts[row[t]], pairs without their factor T
-to be multiplied by it once at the end. Only a (L, W) of one sequence is stored. A step does not wait for 1 / c_t of the
+to be multiplied by it once at the end. Only a (L, W) of one sequence is stored; where the posteriors are what is asked
+for, they take its place. A step does not wait for 1 / c_t of the
 step before: it goes on from c_t a_t, and the quotient is made meanwhile; logarithms are taken of products of many c_t.
 
 Range. Entries of pi and e are zero or at least SMALLEST, those of T zero or at least FAINTEST, and a sequence in which
@@ -28,7 +29,8 @@ import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray
 from besag.infer.chains.kernels.gradient import pad_columns
-from besag.infer.trees.kernels.pair_passes import DELTA, assign, spread_outwards
+from besag.infer.chains.kernels.marginals import longest_of
+from besag.infer.trees.kernels.pair_passes import DELTA, assign, multiply_by, spread_outwards
 from besag.kernels.compile import inlined
 
 Kernel: TypeAlias = Callable[..., int]
@@ -69,10 +71,10 @@ def is_lost(n: int, lowest: Array) -> bool:
 
 
 @inlined
-def add_marginal(n: int, a: Array, t: int, b: Array, factor: float, counts: Array, r: int) -> None:
-    """counts_r += factor a_t b."""
+def add_marginal(n: int, a: Array, t: int, b: Array, counts: Array, r: int) -> None:
+    """counts_r += a_t b."""
     for k in range(n):
-        counts[r, k] += factor * (a[t, k] * b[0, k])
+        counts[r, k] += a[t, k] * b[0, k]
 
 
 @inlined
@@ -112,8 +114,9 @@ def add_pair(n: int, a: Array, t: int, u: Array, i: int, pairs: Array) -> None:
 def make_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
     """The kernel for K states: sequences [start, stop) -> log Z, and what is asked for; the number that were lost.
 
-    marginals: 0, BY_ROW or BY_TOKEN, what counts are of; paired: whether begun (1, W) and pairs (W, W) are added to.
-    a (L, W) is room for the longest sequence, or (1, W) where nothing is added up.
+    marginals: 0, BY_ROW for counts (R, W), or BY_TOKEN; paired: whether begun (1, W) and pairs (W, W) are added to. a:
+    (T, W) for the posteriors of all tokens, (L, W) as room for the longest sequence, (1, W) for log Z alone.
+    BY_TOKEN goes without pairs, which need what it writes over.
     """
     width = pad_columns(n_states)
 
@@ -135,10 +138,11 @@ def make_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
     ) -> int:
         n, n_lost = width, 0
         backward = marginals > 0 or paired > 0
-        share = np.empty(len(a))
+        share = np.empty(longest_of(offsets, start, stop) if backward else 1)
         x, y, b, lowest, u = np.empty((1, n)), np.empty((1, n)), np.empty((1, n)), np.empty((1, n)), np.empty((4, n))
         for s in range(start, stop):
             first, length = offsets[s], offsets[s + 1] - offsets[s]
+            origin = first if marginals == BY_TOKEN else 0
             if lost[s]:
                 n_lost += 1
                 continue
@@ -157,7 +161,7 @@ def make_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
                     break
                 factor = 1.0 / total
                 at = t if backward else 0
-                keep_step(n, x, factor, a, at, lowest)
+                keep_step(n, x, factor, a, origin + at, lowest)
                 share[at] = factor
                 value += taken[r]
                 product *= total
@@ -169,6 +173,8 @@ def make_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
             if lost[s]:
                 n_lost += 1
                 continue
+            if value == -math.inf and marginals == BY_TOKEN:
+                a[origin : origin + length] = 0.0
             if not backward or value == -math.inf:
                 continue
             waiting = 0
@@ -178,26 +184,27 @@ def make_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
                 t = length - 1 - i
                 r = row[first + t]
                 if t & STRIDE == STRIDE:
-                    factor = 1.0 / total_marginal(n, a, t, b)
+                    factor = 1.0 / total_marginal(n, a, origin + t, b)
                     for k in range(n):
                         b[0, k] *= factor
                 if marginals == BY_ROW:
-                    add_marginal(n, a, t, b, 1.0, counts, r)
+                    add_marginal(n, a, origin + t, b, counts, r)
+                slot = 3 - waiting
+                if t > 0:
+                    weigh_back(n, rows, r, b, share[t], a, origin + t, u, slot)
                 if marginals == BY_TOKEN:
-                    add_marginal(n, a, t, b, 1.0, counts, first + t)
+                    multiply_by(n, a, origin + t, b, 0)
                 if t == 0:
                     break
-                slot = 3 - waiting
-                weigh_back(n, rows, r, b, share[t], a, t, u, slot)
                 spread_outwards(n, tables, 1, u, slot, b, 0)
                 waiting += 1
                 if paired and waiting == 4:
-                    add_pairs(n, a, t - 1, u, pairs)
+                    add_pairs(n, a, origin + t - 1, u, pairs)
                 waiting = waiting & 3
             if paired and length > 0:
                 for i in range(waiting):
-                    add_pair(n, a, waiting - 1 - i, u, 3 - i, pairs)
-                add_marginal(n, a, 0, b, 1.0, begun, 0)
+                    add_pair(n, a, origin + waiting - 1 - i, u, 3 - i, pairs)
+                add_marginal(n, a, origin, b, begun, 0)
         return n_lost
 
     return kernel

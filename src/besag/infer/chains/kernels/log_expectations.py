@@ -41,7 +41,7 @@ def add_log_marginal(n: int, x: Array, y: Array, total: float, counts: Array) ->
 
 
 def make_log_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
-    """The kernel for K states, with the arguments of `make_expectations` but for `taken` and the tables."""
+    """The kernel for K states: counts (R, W) by row, or (T, W) of tokens; all else as for `make_expectations`."""
 
     def kernel(
         rows: Array,
@@ -65,6 +65,8 @@ def make_log_expectations(n_states: int, marginals: int, paired: int) -> Kernel:
                 continue
             first, length = offsets[s], offsets[s + 1] - offsets[s]
             value = 0.0
+            if marginals == BY_TOKEN:
+                counts[first : first + length] = 0.0
             for t in range(length):
                 for k in range(n):
                     before = initial[0, k] if t == 0 else log_forward(a[t - 1], transition, k)
