@@ -49,7 +49,8 @@ class BayesianNetwork(TableModel):
     `required`, `forbidden`, `tiers`, `partial` (what an expert has drawn: a PDAG, a networkx graph or edges),
     `max_parents` and `max_entries` of a CPT; on_step is called with each step of this search.
     prior: None, or "laplace", "k2", "bdeu", "dirichlet[count=0.5]", or a Model that is worth
-    `prior_strength` rows. states: {name: states or cardinality} that are declared; others are those of the data. max_iter, tol, restarts, time_limit and random_state are of EM, where cells are missing.
+    `prior_strength` rows. states: {name: states or cardinality} that are declared; others are those of the data.
+    max_iter, tol, restarts, time_limit and random_state are of EM, where cells are missing.
     verbose: tell on stderr how far EM, or the search for edges, has come.
 
     >>> import besag
