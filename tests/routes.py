@@ -89,6 +89,7 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.junction.run.LOOSE": (0.0, NEVER),
     "infer.junction.run.SLAB_ENTRIES": (1, 50),
     "infer.junction.run.SUPPORT_ABOVE": (ALWAYS, 7.0),
+    "infer.map.blocks.MOST_BITS": (3.0,),
     "infer.map.icm.AT_ONCE": (1, 3),
     "infer.mean_field.naive.FACTORS_PER_CHUNK": (2,),
     "infer.mean_field.naive.MAX_CONSTANT": (1,),
@@ -268,7 +269,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.sampling.diagnostics": "FEWEST LEAST MOST",
     "infer.join_graph.clique_forest": "ROUNDING",
     "infer.join_graph.tables": "WEAKEST WEAKEST_LOG",
-    "infer.auto.approximate": "BOUND_ITERATIONS FIRST_RUN FIRST_SHARE MOST_START QUICKLY RESCUE",
+    "infer.auto.approximate": "BOUND_ITERATIONS FIRST_SHARE MOST_START QUICKLY RESCUE",
     "infer.junction.few_states": "SECONDS_A_LINK SECONDS_A_STEP SHARE TRIES",
     "infer.join_graph.stages": "CLIQUE_BYTES FORESTS MESSAGES",
     "infer.join_graph.parts": "CALM DAMPING DOUBT MOST_DAMPING SETTLED SWEEPS",
@@ -282,7 +283,13 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.junction.patterns": "PROBES",
     "infer.junction.run": "SECONDS_AN_ENTRY WORK_OF_STATE WORK_OF_VARIABLE",
     "infer.junction.shown": "OF_VALUE",
-    "infer.map.icm": "ENDED",
+    "infer.map.climbing": "CALM CALMING FLIPS FUSION_BITS MOST_FLIPS PATIENCE POLISHED POOL QUICK SHAKEN SHARE STEP",
+    "infer.map.blocks": "ENTRIES LEAST_BITS",
+    "infer.map.labellings": "CLOSED ENDED",
+    "infer.map.kernels.regions": "BORDER GONE HELD UNTOUCHED",
+    "infer.map.landscape": "SEVERITY",
+    "infer.map.portfolio": "MARGIN SHARE TOLERANCE WHOLE_BITS",
+    "infer.map.local_search": "MOVES_IN_VAIN NO_GAIN",
     "infer.map.kernels.scores": "ROUNDING",
     "infer.mean_field.engine": "RISEN SECONDS_A_LINK SECONDS_A_STATE SETTLED STIR TILT",
     "infer.mean_field.spanning": "SECONDS_AN_ENTRY SECONDS_A_LINK SECONDS_A_STEP",
@@ -490,9 +497,6 @@ def imported() -> dict[str, frozenset[tuple[str, str]]]:
 @cache
 def trees() -> dict[str, ast.Module]:
     """The source of each module of the package, parsed."""
-    return {
-        ".".join(("besag", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): ast.parse(
-            path.read_text()
-        )
-        for path in PACKAGE.rglob("*.py")
-    }
+    files = {path: path.relative_to(PACKAGE).with_suffix("").parts for path in PACKAGE.rglob("*.py")}
+    named = {path: ".".join(("besag", *parts)).removesuffix(".__init__") for path, parts in files.items()}
+    return {name: ast.parse(path.read_text()) for path, name in named.items()}

@@ -18,7 +18,8 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 def test_demo_prints_and_draws(tmp_path: Path) -> None:
     done = run("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    told = [line for line in done.stderr.splitlines() if not line.startswith(("besag compiles", "besag has compiled"))]
+    assert told == []
     lines = done.stdout.splitlines()
     assert "either    no, yes  tub, lung" in lines  # the network
     assert "bronc     no      0.5500  0.1886  -0.3614  ####" in lines  # the marginals
@@ -26,8 +27,8 @@ def test_demo_prints_and_draws(tmp_path: Path) -> None:
     assert "  tub=no, smoke=yes, lung=no, bronc=yes, either=no, xray=no" in lines
     assert any(line.startswith("Engine: ") and "(exact); the factor graph has cycles" in line for line in lines)
     wrong = {line.rsplit(maxsplit=1)[0]: float(line.rsplit(maxsplit=1)[1][:-1]) for line in lines if line.endswith("%")}
-    assert wrong["with neighbours"] < 0.75 * wrong["pixels alone"]
-    for name in ("demo.png", "segmentation.png"):
+    assert wrong["with neighbours"] < 0.6 * wrong["pixels alone"]
+    for name in ("demo.png", "segmentation.png", "certainty.png"):
         assert f"Picture: {Path('out') / name}" in lines
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
 

@@ -68,7 +68,9 @@ CASES = [
     Case("join_graph[clique_bound=3]", models),
     Case("mean_field[family=tree]", models),
     Case("mean_field[family=spanning_tree]", models),
+    Case("dual", models),
     Case("icm", models),
+    Case("local_search", models),
     Case("icm[schedule=sequential,n_restarts=3]", models),
 ]
 

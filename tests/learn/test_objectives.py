@@ -209,3 +209,17 @@ def test_chains_of_an_instance_are_its_own(name: str) -> None:
     sizes = {f"free.{n}": len(part.variables) for n, part in enumerate(data)}
     assert {key: np.shape(codes)[1] for key, codes in state.items() if key.startswith("free")} == sizes
     assert len(set(sizes.values())) > 1
+
+
+def test_a_state_is_that_of_the_least_value_so_far() -> None:
+    seen, data = list[Any](), instances(1, 2)
+
+    class Recalling:
+        def value_and_grad(self, theta: Array, batch: Batch, state: Any) -> tuple[float, Array, Any]:
+            seen.append(state)
+            return float(theta @ theta), 2.0 * theta, theta[0]
+
+    objective = besag.objective(Recalling(), model_of(data[0]), data)
+    for entry in (2.0, 3.0, 1.0, 5.0):
+        objective.value_and_grad(np.full(data[0].layout.n_parameters, entry))
+    assert seen == [None, 2.0, 2.0, 1.0]

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from besag.infer.join_graph.engine import JoinGraph as JoinGraph
     from besag.infer.junction.elimination import Elimination as Elimination
     from besag.infer.junction.engine import JunctionTree as JunctionTree
+    from besag.infer.map.dual import Dual as Dual
     from besag.infer.map.icm import ICM as ICM
+    from besag.infer.map.local_search import LocalSearch as LocalSearch
     from besag.infer.mean_field.engine import MeanField as MeanField
     from besag.infer.result import Result as Result
     from besag.infer.sampling.ais import AIS as AIS
@@ -35,7 +37,9 @@ _WHERE = {
     "Brute": "brute",
     "Elimination": "junction.elimination",
     "Gibbs": "sampling.gibbs",
+    "Dual": "map.dual",
     "ICM": "map.icm",
+    "LocalSearch": "map.local_search",
     "JoinGraph": "join_graph.engine",
     "JunctionTree": "junction.engine",
     "MeanField": "mean_field.engine",
@@ -48,12 +52,14 @@ __all__ = [
     "BP",
     "Auto",
     "Brute",
+    "Dual",
     "Elimination",
     "Exact",
     "Gibbs",
     "ICM",
     "JoinGraph",
     "JunctionTree",
+    "LocalSearch",
     "MeanField",
     "Result",
     "TRW",

@@ -6,14 +6,15 @@
     max_iterations   so many steps were taken, or as many as there are
     time_limit       so many seconds have passed since the question, as a Clock tells after each step, or within it
     interrupted      Ctrl-C, also where it came within a kernel
-    no_progress, early_stopping, unbounded      of optimisers only
+    no_progress      a process, or an optimiser, has found that more of the same brings nothing
+    early_stopping, unbounded      of optimisers only
 
 It has two users, whose steps differ in kind. Here, a Process is an engine at work on one problem: `iterate` drives it,
 keeps the trace and shows each step to whoever watches. It has converged where the residual, how much the last step
 changed, is at most `tolerance`; never where that is 0, nor where it is None, for engines that judge by other means. A
-Process that has an end is `finished` there. It has an answer wherever a step is left. In `besag.learn.optimisers.base`
-a Method goes from Point to Point: a step that is broken off has not been taken, and within an iteration only the time
-is looked at.
+Process that has an end is `finished` there; one that gives up says in `ended` why. It has an answer wherever a step is
+left. In `besag.learn.optimisers.base` a Method goes from Point to Point: a step that is broken off has not been taken,
+and within an iteration only the time is looked at.
 """
 
 from __future__ import annotations
@@ -201,6 +202,8 @@ class Course:
             self.stopped = "max_iterations"
         elif self.clock.left <= 0:
             self.stopped = "time_limit"
+        else:
+            self.stopped = getattr(self.process, "ended", None)
 
     def show(self, want: frozenset[Want] = SHOWN) -> Result:
         """The answer as it stands, for people who watch; also noted in the trace."""

@@ -13,10 +13,12 @@ are added up in their order, so that neither do the answers.
     full        value and gradient of all data
     sampled     N / |batch| times the loss of a mini-batch, plus the penalty: an unbiased estimate of the same
 
-A state is what an objective wants to know at its next call: None at first, then what the last call on the same shard
-has returned. A state that is a Mapping of names to arrays, numbers and texts also goes from each mini-batch to the next
-one, and into checkpoints: chains of all instances, say, of which a batch moves its own, `batch.numbers`. It is
-replaced, never changed, because a step that is broken off has not been taken.
+A state is what an objective wants to know at its next call: None at first, then what the call on the same shard with
+the least value so far has returned, or the last call where there are no values. So the trials of a line search begin
+alike: with messages of a step too far, values on the way back would not be those of the way there. A state that is a
+Mapping of names to arrays, numbers and texts also goes from each mini-batch to the next one, and into checkpoints:
+chains of all instances, say, of which a batch moves its own, `batch.numbers`. It is replaced, never changed, because a
+step that is broken off has not been taken.
 
 An objective may have a gradient and no value, `has_value` False: it gives None. Optimisers that compare values, and
 held-out data, then refuse; others go on for as long as they are told, and histories have no column of values.
@@ -177,6 +179,7 @@ class Total:
         self.n, self.has_value = len(dataset), objective.has_value
         self.shards = dataset.shards()
         self.states: list[State] = [None] * len(self.shards)
+        self.least = math.inf
         self.statistics = self._statistics()
         self.noise = objective.resolution * norm(self.statistics)
         self.evaluations, self.first_norm, self.progress = 0, math.inf, 0.0
@@ -206,12 +209,14 @@ class Total:
         value += dot(self.statistics, theta)
         gradient += self.statistics
         self.objective.follow(self.progress)
+        following = list[State]()
         for some in self._groups():
-            rest, self.states[some] = self.objective.add(
-                theta, self.shards[some], self.states[some], gradient, self.n_threads
-            )
+            rest, states = self.objective.add(theta, self.shards[some], self.states[some], gradient, self.n_threads)
+            following += states
             for own in rest:
                 value += 0.0 if own is None else own
+        if not self.has_value or value <= self.least:
+            self.states, self.least = following, value
         self.evaluations += 1
         self._measure(norm(self.penalty.pseudo_gradient(theta, gradient)))
         return value if self.has_value else None, gradient

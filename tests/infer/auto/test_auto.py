@@ -14,16 +14,16 @@ from besag.errors import ApproximationWarning, ConvergenceWarning, TooLargeError
 from besag.graph.evidence import read_evidence
 from besag.infer.auto import approximate
 from besag.infer.auto.approximate import estimator_of
-from besag.infer.auto.candidates import choose, choose_labelling, sort_in_order
+from besag.infer.auto.candidates import choose, sort_in_order
 from besag.infer.auto.engine import Auto
 from besag.infer.bounds import narrowing
-from besag.infer.bp.engine import BP
 from besag.infer.iterate import Limits, is_interrupt, iterate
 from besag.infer.join_graph.engine import JoinGraph, Propagation
 from besag.infer.junction import run as junction
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.outlook import induce_graph, is_hopeless, near_to
 from besag.infer.junction.run import JunctionRun
+from besag.infer.map.climbing import Climber
 from besag.infer.mean_field import engine as mean_field_engine
 from besag.infer.orders.search import find_neighbours_of
 from besag.infer.result import Diagnostics, Result
@@ -101,7 +101,7 @@ def test_more_time_lets_larger_graphs_have_join_graphs() -> None:
 
 def test_labellings_and_samples() -> None:
     model = random_grid(12)
-    with pytest.warns(ApproximationWarning, match="Answered by bp"):
+    with pytest.warns(ApproximationWarning, match=r"Answered by local_search; the energy is within .* of the least"):
         best = model.map(memory_limit=40_000)
     assert best.energy >= model.map(engine="exact").energy - 1e-9
     assert best.energy < model.energy(dict.fromkeys(best.assignment, "0"))
@@ -330,19 +330,6 @@ def test_rows_have_the_first_answer_that_they_do_not_disprove() -> None:
     assert choose(summed, interval) is summed[2]
 
 
-def test_the_better_labelling_of_each_row() -> None:
-    model = besag.ising((2, 2), 0.1)
-
-    def made(*energies: float) -> Result:
-        codes = np.array(energies, np.int64)[:, None, None] * np.ones((1, 1, 4), np.int64)
-        rows = np.array(energies)[:, None]
-        return Result(model.graph, "estimate", Diagnostics(engine="bp"), True, codes=codes, energies=rows)
-
-    found = choose_labelling(made(3, 1, 2), made(2, 5, 2))
-    np.testing.assert_array_equal(found.energy, [2, 1, 2])
-    np.testing.assert_array_equal(found.labels[:, 0, 0], [2, 1, 2])
-
-
 def test_joints_and_marginal_maps_have_the_same_patience(forced: Forced) -> None:
     model = random_grid(8)
     names = ["0,0", "7,7"]
@@ -416,19 +403,23 @@ def test_an_interrupt_is_told_though_an_earlier_estimate_is_taken(monkeypatch: p
 
 
 @pytest.mark.filterwarnings("ignore::besag.errors.ApproximationWarning")
-def test_an_interrupt_is_told_though_the_first_labelling_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    infer = BP.infer
+def test_an_interrupted_search_gives_the_best_labelling_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    step, calls = Climber.step, []
 
-    def cut(self: BP, *given: Any, **more: Any) -> Result:
-        result, stopped = infer(self, *given, **more), "interrupted" if self.damping else "max_iterations"
-        return replace(result, diagnostics=result.diagnostics.extend(converged=False, stopped=stopped))
+    def cut(self: Climber) -> None:
+        calls.append(None)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        step(self)
 
-    monkeypatch.setattr(BP, "infer", cut)
-    monkeypatch.setattr(approximate, "choose_labelling", lambda one, other: one)
+    monkeypatch.setattr(Climber, "step", cut)
     monkeypatch.setattr(Auto, "_is_hopeless", lambda *_: True)
     monkeypatch.setattr(Auto, "_best_by_bounds", lambda *_: {})
-    with pytest.warns(ConvergenceWarning, match="bp was interrupted"):
-        assert random_grid(3).map().diagnostics.stopped == "interrupted"
+    model = random_grid(30)
+    with pytest.warns(ConvergenceWarning, match="local_search was interrupted"):
+        result = model.map(time_limit=60.0)
+    assert result.diagnostics.stopped == "interrupted"
+    assert result.energy == model.energy(result.labels) < np.inf
 
 
 def pressed() -> float:

@@ -4,7 +4,7 @@
     above      trw                     log Z <= value at every iterate
     below      mean_field              log Z >= value at every iterate
     samples    gibbs, which also gives the marginals where nothing else is wanted
-    map        bp with (min, +), and where that does not settle once more with damping: the better labelling
+    map        local search and dual ascent in turns (`besag.infer.map.portfolio`): a labelling and a bound
 
 The bounds are computed first, with a share of the time each; where even to begin takes more than that, they are left
 out. Then, with a time limit, bp has a share and join_graph the rest, or bp all of it where there are too many factors
@@ -27,10 +27,11 @@ import numpy as np
 from besag.arrays import Array
 from besag.errors import TooLargeError
 from besag.graph.problem import Problem
-from besag.infer.auto.candidates import Interval, choose, choose_labelling, is_allowed, is_settled, sort_in_order
+from besag.infer.auto.candidates import Interval, choose, is_allowed, is_settled, sort_in_order
 from besag.infer.bp.engine import BP
 from besag.infer.engine import ENGINES, Engine, OnStep, Want
 from besag.infer.join_graph.engine import JoinGraph, first_seconds
+from besag.infer.map.portfolio import search_and_bound
 from besag.infer.mean_field.engine import MeanField
 from besag.infer.result import Diagnostics, Result
 from besag.infer.sampling.gibbs import Gibbs
@@ -46,7 +47,6 @@ FIRST_SHARE = 0.225  # of the time, that a first answer may take where it is to 
 SHARE = {"below": 0.1, "above": 0.15, "bp": 0.1, "samples": 0.4, "map": 0.3}  # of the time
 START = {"below": 3e-8, "above": 2e-7}  # seconds for each state of a variable in a factor, before a first bound
 MOST_START = 0.3  # of the time
-FIRST_RUN = 0.6  # of the time for a labelling, for the first of two runs
 BOUND_ITERATIONS = 200  # where there is no time limit: the bounds hold at every iterate
 RESCUE = 20.0  # seconds for join_graph where bp has failed and there is no time limit
 DAMPING = "adaptive"
@@ -95,7 +95,11 @@ def approximate(
             return _joined(parts, time.perf_counter() - began)
     if "map" in want and "map" not in parts:
         alone = not want & (SUMS | {"samples"})
-        parts["map"] = _labelled(problem, resources, resources.time_limit if alone else resources.share("map"), rng)
+        limit = resources.time_limit if alone else resources.share("map")
+        parts["map"] = search_and_bound(
+            problem, resources.memory_limit, MAP | (want & {"trace"}), warm=_labelling(warm), rng=rng, time_limit=limit,
+            on_step=on_step if alone else None,
+        )  # fmt: skip
     if not want & SUMS:
         return _joined(parts, time.perf_counter() - began)
     work = Estimation(problem, want & (SUMS | {"trace"}), resources, began, warm, rng, on_step)
@@ -107,16 +111,9 @@ def approximate(
     return _joined(parts, time.perf_counter() - began, work)
 
 
-def _labelled(problem: Problem, resources: Resources, time_limit: float | None, rng: np.random.Generator) -> Result:
-    """The better labelling of each row of two runs of bp, the second with damping, where the first has not settled."""
-    began, plain = time.perf_counter(), BP(**resources.options)
-    first = plain.infer(problem, MAP, rng=rng, time_limit=None if time_limit is None else time_limit * FIRST_RUN)
-    left = None if time_limit is None else time_limit - (time.perf_counter() - began)
-    if first.diagnostics["converged"] or _is_interrupted([first]) or (left is not None and left <= 0):
-        return first
-    second = replace(plain, damping=DAMPING).infer(problem, MAP, rng=rng, time_limit=left)
-    best = choose_labelling(first, second)
-    return replace(best, diagnostics=best.diagnostics.extend(**CUT_SHORT)) if _is_interrupted([second]) else best
+def _labelling(warm: Result | None) -> Result | None:
+    """A Result to start from, if it has a labelling."""
+    return warm if warm is not None and warm.codes is not None else None
 
 
 class Estimation:
@@ -306,7 +303,17 @@ def _within(answer: Result, interval: Interval) -> tuple[Result, list[float] | N
 def interval_text(result: Result) -> str:
     """How sure log Z is, in words."""
     if result.log_partitions is None:
-        return "the answer is an estimate"
+        return _gap_text(result)
     low, high = result.bound_arrays()
     width = float((high - low).max())
     return f"log Z is known to within {width:.3g}" if math.isfinite(width) else "log Z is an estimate"
+
+
+def _gap_text(result: Result) -> str:
+    """How far a labelling may be from the best one, in words."""
+    if result.energies is None or result.energy_bounds is None:
+        return "the answer is an estimate"
+    gap = float(np.max(result.energies[:, 0] - result.energy_bounds, initial=0.0))
+    known = f"the energy is within {gap:.3g} of the least" if math.isfinite(gap) else "the answer is an estimate"
+    ended = result.diagnostics.get("stopped") == "no_progress"
+    return known + (", and more of the same brought nothing: with a time_limit it goes on" if ended else "")

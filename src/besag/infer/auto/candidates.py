@@ -89,19 +89,3 @@ def _mixed(results: Sequence[Result], which: IntArray) -> Result:
         if getattr(lead, name) is not None
     }
     return replace(lead, **arrays, bound="estimate", bounds=None, state=None)
-
-
-def choose_labelling(one: Result, other: Result) -> Result:
-    """Each row, or all instances of a union, from the result of less energy; told of the one that has the most."""
-    assert one.codes is not None
-    assert other.codes is not None
-    assert one.energies is not None
-    assert other.energies is not None
-    if one.graph.n_instances > 1:
-        return other if other.energies.sum() < one.energies.sum() else one
-    better = other.energies < one.energies
-    lead = other if better.mean() > 0.5 else one
-    codes = np.where(better[..., None], other.codes, one.codes)
-    proven = [result.energy_bounds for result in (one, other) if result.energy_bounds is not None]
-    bounds = np.maximum.reduce(proven) if proven else None
-    return replace(lead, codes=codes, energies=np.minimum(one.energies, other.energies), energy_bounds=bounds)

@@ -27,14 +27,14 @@ from besag.arrays import IntArray
 from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.map.flips import no_flips
 from besag.infer.map.kernels.descent import Flips, make_gains, make_greedy, make_sweep
-from besag.infer.map.labellings import BestLabellings
+from besag.infer.map.labellings import ENDED, BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
 
 AT_ONCE = 1 << 16  # flips between two looks at the clock
-ENDED = 0.5  # the tolerance of a search whose residual is 0 where it has ended, and inf before
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +154,3 @@ class Flipping:
     def details(self) -> Mapping[str, Any]:
         """How it was searched."""
         return {"schedule": self.engine.schedule, "flips": self.n_flips, "restarts": self.restarts}
-
-
-def no_flips(n_variables: int) -> Flips:
-    """Room for the best flip of each variable."""
-    targets, reliefs, gains = np.empty(n_variables, np.int64), np.empty(n_variables, np.int64), np.empty(n_variables)
-    heap, places_in = np.empty(n_variables, np.int64), np.full(n_variables, -1, np.int64)
-    return Flips(targets, reliefs, gains, heap, places_in, np.zeros(1, np.int64))

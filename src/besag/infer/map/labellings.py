@@ -16,6 +16,9 @@ from besag.arrays import Array, IntArray
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Diagnostics, Result
 
+CLOSED = 1e-9  # relative: a gap that is none
+ENDED = 0.5  # the tolerance of a search whose residual is 0 where it has ended, and inf before
+
 
 class BestLabellings:
     """The best so far; see the module."""
@@ -49,6 +52,14 @@ class BestLabellings:
     def found(self) -> Array:
         """The least energies known: inf where there is none."""
         return np.where(self.landscape.possible, self.energies, np.inf)
+
+    @property
+    def closed(self) -> bool:
+        """Whether every labelling is proven to be optimal, or not to be possible."""
+        energies = self.found
+        with np.errstate(invalid="ignore"):
+            gap = np.where(np.isfinite(energies), energies - self.bounds, np.inf)
+        return bool(((gap <= CLOSED * np.maximum(1.0, np.abs(energies))) | ~self.landscape.possible).all())
 
     def result(self, **fields: Any) -> Result:
         """The answer, without diagnostics."""

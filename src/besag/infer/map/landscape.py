@@ -20,6 +20,8 @@ from besag.infer.zeros.starts import draw_starts, independent_codes, read_codes
 from besag.kernels.compile import kernel_of
 from besag.kernels.factors import Factors
 
+SEVERITY = 1e4  # of a hard zero, in units of the largest number
+
 
 class Landscape:
     """See the module. possible (R,), or (N,) for a union: False where it is proven that there is no labelling."""
@@ -47,6 +49,27 @@ class Landscape:
     def base(self, row: int) -> Array:
         """(S,): what unary factors and evidence say, -inf at states that are ruled out."""
         return freeze(self.setting.base[row])
+
+    @cached_property
+    def penalty(self) -> float:
+        """What a hard zero weighs in moves that may pass through labellings which meet some: much, but finite."""
+        values = self.factors.log_potentials
+        finite = np.abs(values[values > -np.inf])
+        base = self.setting.base
+        return SEVERITY * (1.0 + float(finite.max(initial=0.0)) + float(np.abs(base[base > -np.inf]).max(initial=0.0)))
+
+    @cached_property
+    def soft_factors(self) -> Factors:
+        """The factors with penalties for hard zeros."""
+        values = self.factors.log_potentials
+        if not self.setting.has_zeros:
+            return self.factors
+        return self.factors._replace(log_potentials=freeze(np.where(values == -np.inf, -self.penalty, values)))
+
+    def soft_base(self, row: int) -> Array:
+        """(S,): the same of a row's base."""
+        base = self.setting.base[row]
+        return freeze(np.where(base == -np.inf, -self.penalty, base))
 
     def best_alone(self) -> IntArray:
         """(R, V): each variable at its best state by `base` alone, the first of equal ones."""

@@ -83,10 +83,10 @@ def settle(flips: Flips, place: int, v: int) -> None:
 
 
 @inlined
-def wait(flips: Flips, v: int) -> None:
-    """Puts v, whose flip has changed, where it belongs."""
+def wait(flips: Flips, v: int, waits: bool) -> None:
+    """Puts v, whose flip has changed, where it belongs: into the heap if it waits, else out of it."""
     place = flips.places_in[v]
-    if improves(flips.reliefs[v], flips.gains[v]):
+    if waits:
         if place < 0:
             place = flips.size[0]
             flips.size[0] += 1
@@ -107,7 +107,7 @@ def make_gains() -> Callable[..., None]:
         for v in range(len(codes)):
             n = score_states(factors, axes, v, base, codes, score, zeros)
             flips.targets[v], flips.reliefs[v], flips.gains[v] = best_other(n, codes[v], score, zeros)
-            wait(flips, v)
+            wait(flips, v, improves(flips.reliefs[v], flips.gains[v]))
 
     return gains
 
@@ -134,7 +134,7 @@ def make_greedy() -> Callable[..., tuple[int, bool]]:
                         seen[u] = made
                         n = score_states(factors, axes, u, base, codes, score, zeros)
                         flips.targets[u], flips.reliefs[u], flips.gains[u] = best_other(n, codes[u], score, zeros)
-                        wait(flips, u)
+                        wait(flips, u, improves(flips.reliefs[u], flips.gains[u]))
         return most, flips.size[0] > 0
 
     return greedy

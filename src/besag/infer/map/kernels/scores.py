@@ -18,7 +18,7 @@ from typing import NamedTuple
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import inlined
 from besag.kernels.factors import TABLE, Factors
-from besag.model.structured.kernels.rules import add_given
+from besag.model.structured.kernels.rules import add_given, level
 
 ROUNDING = 1e-14  # of two scores, which makes no difference between them
 
@@ -116,3 +116,25 @@ def best_other(n: int, now: int, score: Array, zeros: IntArray) -> tuple[int, in
     if abs(gain) <= ROUNDING * (abs(score[chosen]) + abs(score[now])):
         gain = 0.0
     return chosen, zeros[now] - zeros[chosen], gain
+
+
+def make_weigh() -> Callable[..., float]:
+    """Kernel: what all factors, and the base, say of a labelling together: -H; they have no hard zeros."""
+
+    def weigh(factors: Factors, axes: Axes, base: Array, codes: IntArray) -> float:
+        total = 0.0
+        for v in range(len(codes)):
+            total += base[factors.state_offsets[v] + codes[v]]
+        for f in range(len(factors.kinds)):
+            low, high = factors.scope_offsets[f], factors.scope_offsets[f + 1]
+            at = factors.table_offsets[factors.table_of_factor[f]]
+            if high - low >= 2 and factors.kinds[f] == TABLE:
+                for e in range(low, high):
+                    at += axes.strides[e] * codes[factors.scope_variables[e]]
+                total += factors.log_potentials[at]
+            elif high - low >= 2:
+                one, other = codes[factors.scope_variables[low]], codes[factors.scope_variables[high - 1]]
+                total += factors.log_potentials[at + level(factors.kinds[f], one, other)]
+        return total
+
+    return weigh

@@ -21,7 +21,7 @@ import numpy as np
 from besag.arrays import BoolArray, IntArray
 from besag.errors import ModelError
 from besag.graph.directed.pdag import PDAG, find_cycle, number_of
-from besag.registry import is_whole
+from besag.registry import is_number, is_whole
 
 Edges = Iterable[Any]  # (parent, child), by name or by number
 
@@ -117,7 +117,7 @@ def read_constraints(
     least = int(must.sum(axis=0).max(initial=0))
     if max_parents is not None and not (is_whole(max_parents) and max_parents >= least):
         raise ModelError(f"max_parents must be a whole number of at least {least}, got {max_parents!r}")
-    if max_entries is not None and not max_entries >= 1:
+    if max_entries is not None and not (is_number(max_entries) and max_entries >= 1):
         raise ModelError(f"max_entries must be a number of at least 1, got {max_entries!r}")
     most = n if max_parents is None else int(max_parents)
     allowed = allowed & ~must.T

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
-from besag.errors import DataError
+from besag.errors import CapabilityError, DataError
 from besag.graph.directed.pdag import PDAG, Edge, number_of
 from besag.infer.iterate import Clock
 from besag.learn.networks.structure.constraints import Edges, read_constraints
@@ -29,6 +29,7 @@ from besag.learn.networks.structure.task import (
     Task,
     run_method,
 )
+from besag.registry import is_number, is_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +101,10 @@ def learn_structure(
     >>> found.cpdag
     PDAG(A - B)
     """
+    if time_limit is not None and not (is_number(time_limit) and time_limit >= 0):
+        raise CapabilityError(f"time_limit must be a number of seconds from 0 on, got {time_limit!r}")
+    if not (is_whole(random_state) and random_state >= 0):
+        raise CapabilityError(f"random_state must be a whole number from 0 on, got {random_state!r}")
     clock, sizes, chosen = Clock(time_limit), np.asarray(cardinalities, np.int64), METHODS.read(method)
     known = tuple(str(i) for i in range(len(sizes))) if names is None else tuple(map(str, names))
     columns = read_columns(codes, sizes, known, incomplete=getattr(chosen, "takes_missing", False))
