@@ -244,8 +244,6 @@ KERNELS: dict[str, tuple[Any, ...]] = {
 
 SETTLED: dict[str, str] = {  # names by module
     "arrays": "EXTENTS LARGEST",
-    "model.structured.counts": "BEYOND",
-    "model.structured.kernels.distance": "SMALL",
     "cli.facts": "EXAMPLES",
     "cli.infer": "LAST_RESORT SETTING_UP",
     "cli.info": "LINES LONGEST",
@@ -258,7 +256,6 @@ SETTLED: dict[str, str] = {  # names by module
     "estimators.discretizer": "STEPS",
     "estimators.chain_crf.k_best": "MOST",
     "estimators.multi_label_crf": "ON PAIR",
-    "estimators.rbm.estimator": "SAMPLE_SWEEPS",
     "infer.sampling.ais": "HARD LEAST SHARE START",
     "infer.auto.engine": "EXACT_SHARE PATIENCE",
     "infer.sampling.blocks": "COVER_OF_ENTRY FORM WORK_OF_STATE",
@@ -300,7 +297,6 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.junction.outlook": "HOPELESS LINK_BYTES",
     "infer.sampling.means": "BATCHES LEAST_BATCHES",
     "infer.sampling.layers": "CERTAIN",
-    "infer.sampling.single_site": "CERTAIN",
     "infer.sampling.single_update": "GRID",
     "infer.prepared": "LARGEST_SINGLE SMALL_TABLE",
     "infer.trees.engine": "PLAN_OF_FACTOR PLAN_OF_VARIABLE WORK_OF_PAIRS WORK_OF_STATE WORK_OF_VARIABLE",
@@ -370,7 +366,6 @@ SETTLED: dict[str, str] = {  # names by module
     "learn.rbm.course": "CHAINS PERIOD TEMPERATURES",
     "learn.rbm.monitors": "FLIPS ROWS",
     "learn.rbm.partition": "EXACT MOST_EXACT N_CHAINS N_TEMPERATURES",
-    "learn.rbm.training": "MARGIN SPREAD",
     "learn.early": "PATIENCE",
     "learn.optimisers.gradient_descent": "POWERS",
     "learn.moments": "MASS",
@@ -409,7 +404,6 @@ SETTLED: dict[str, str] = {  # names by module
     "plot.panels": "MAX_COLUMNS PANEL",
     "plot.segmentation": "MAX_CLASSES",
     "plot.style": "MAX_LETTERS",
-    "plot.tiles": "INCHES MAX_TILES",
     "query.analysis": "ROUNDING",
     "query.approximation": "BELOW",
     "query.cost": "SECONDS_A_CALL SECONDS_A_FACTOR SECONDS_A_LABELLING",
@@ -428,13 +422,11 @@ SETTLED: dict[str, str] = {  # names by module
 }
 
 
-def plain(work: float) -> bool:
-    """In place of `worth_compiling`: never."""
+def plain(work: float) -> bool:  # in place of `worth_compiling`: never
     return False
 
 
-def compiled(work: float) -> bool:
-    """In place of `worth_compiling`: always."""
+def compiled(work: float) -> bool:  # always
     return True
 
 

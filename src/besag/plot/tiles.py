@@ -13,9 +13,6 @@ from besag.plot.style import File, new_figure, write_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_TILES = 400
-INCHES = 0.55  # of the longer side of a tile
-
 
 def draw_tiles(
     rows: Any, shape: tuple[int, int] | None = None, path: File | None = None, *, columns: int | None = None
@@ -30,15 +27,15 @@ def draw_tiles(
     4
     """
     values = np.asarray(rows, np.float64)
-    if values.ndim != 2 or not 0 < len(values) <= MAX_TILES or not np.isfinite(values).all():
-        raise ModelError(f"tiles must be 1 to {MAX_TILES} rows of finite numbers (N, H W), got shape {values.shape}")
+    if values.ndim != 2 or not 0 < len(values) <= 400 or not np.isfinite(values).all():
+        raise ModelError(f"tiles must be 1 to 400 rows of finite numbers (N, H W), got shape {values.shape}")
     side = math.isqrt(values.shape[1])
     height, width = (side, side) if shape is None else shape
     if height * width != values.shape[1]:
         raise ModelError(f"rows of {values.shape[1]} numbers are no images of shape {(height, width)}; give shape=")
     n_columns = math.ceil(math.sqrt(len(values))) if columns is None else columns
     n_rows = math.ceil(len(values) / n_columns)
-    size = INCHES / max(height, width)
+    size = 0.55 / max(height, width)  # inches of a pixel
     figure = new_figure(figsize=(n_columns * width * size + 0.1, n_rows * height * size + 0.1))
     grid = figure.subplots(
         n_rows, n_columns, squeeze=False,

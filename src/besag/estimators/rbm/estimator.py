@@ -34,8 +34,6 @@ from besag.registry import is_number, is_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-SAMPLE_SWEEPS = 1000
-
 
 class RBM(Estimator):
     """A restricted Boltzmann machine: hidden binary units, each tied to every column of a table.
@@ -305,7 +303,7 @@ class RBM(Estimator):
             raise ModelError(f"n_variables must be a whole number of at least 1, or None, got {n_variables!r}")
         return pseudo_likelihood(machine, units, picks, self.n_jobs)
 
-    def sample(self, n_samples: int = 1, *, n_sweeps: int = SAMPLE_SWEEPS, seed: int = 0) -> Any:
+    def sample(self, n_samples: int = 1, *, n_sweeps: int = 1000, seed: int = 0) -> Any:
         """Rows drawn by Gibbs sampling, n_sweeps from the chains of the fit on, each row a chain of its own."""
         machine = self._fitted
         for name, value in (("n_samples", n_samples), ("n_sweeps", n_sweeps)):

@@ -28,7 +28,7 @@ from besag.infer.prepared import Prepared
 from besag.infer.sampling.kernels.binary import BLOCK, Neighbours, make_binary_sweep
 from besag.infer.sampling.kernels.pairs import PairTables, make_pairs_sweep
 from besag.infer.sampling.kernels.single_site import Neighbourhood, links_of, make_sweep
-from besag.infer.sampling.layers import LEAST_FACTORS, Layers, layers_in
+from besag.infer.sampling.layers import CERTAIN, LEAST_FACTORS, Layers, layers_in
 from besag.infer.sampling.scan import Scan
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.factors import POTTS, TABLE
@@ -36,7 +36,6 @@ from besag.model.structured.kernels.rules import KINDS, level
 
 MOST_STATES = 64  # up to so many, a kernel is compiled for the number of states
 LANES = 4  # chains of binary variables side by side, if there are so many
-CERTAIN = 1e4  # log-odds of a state fixed by evidence, beyond all that neighbours can contribute
 
 
 class Sampler(Protocol):

@@ -30,8 +30,6 @@ from besag.learn.rbm.kernels.layers import make_updates
 from besag.learn.rbm.machine import Machine
 
 AT_ONCE = 0.05  # seconds of updates between two looks at the clock
-SPREAD = 0.01  # standard deviation of the first weights
-MARGIN = 0.5  # rows that are added to each state, so that the first biases are finite
 PARTS = ("weights", "visible", "hidden")
 
 
@@ -65,9 +63,9 @@ def first_machine(units: AnyArray, offsets: IntArray, is_binary: bool, n_hidden:
     """Small random weights, and visible biases that alone fit the shares of the states in the data."""
     share = units.mean(axis=0, dtype=np.float64)
     n = len(units)
-    ones = np.log(share * n + MARGIN)
-    base = ones - np.log((1.0 - share) * n + MARGIN) if is_binary else ones - np.log(n)
-    weights = SPREAD * np.random.default_rng([seed, 0]).standard_normal((units.shape[1], n_hidden))
+    ones = np.log(share * n + 0.5)  # half a row is added to each state, so that biases are finite
+    base = ones - np.log((1.0 - share) * n + 0.5) if is_binary else ones - np.log(n)
+    weights = 0.01 * np.random.default_rng([seed, 0]).standard_normal((units.shape[1], n_hidden))
     return Machine(weights.astype(np.float32), base, np.zeros(n_hidden), base, offsets, is_binary)
 
 
