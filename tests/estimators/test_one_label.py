@@ -39,4 +39,4 @@ def test_nothing_is_told_otherwise(case: str) -> None:
     objective = "marginal_loss[engine=bp,iterations=3]" if case == "marginal loss" else "pseudolikelihood"
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
-        besag.GridCRF(pairwise="potts", objective=objective, max_iter=20).fit(images, truth)
+        besag.GridCRF(pairwise="potts", objective=objective).fit(images, truth)
