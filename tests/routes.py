@@ -244,8 +244,6 @@ KERNELS: dict[str, tuple[Any, ...]] = {
 
 SETTLED: dict[str, str] = {  # names by module
     "arrays": "EXTENTS LARGEST",
-    "model.structured.counts": "BEYOND",
-    "model.structured.kernels.distance": "SMALL",
     "cli.facts": "EXAMPLES",
     "cli.infer": "LAST_RESORT SETTING_UP",
     "cli.info": "LINES LONGEST",
@@ -424,13 +422,11 @@ SETTLED: dict[str, str] = {  # names by module
 }
 
 
-def plain(work: float) -> bool:
-    """In place of `worth_compiling`: never."""
+def plain(work: float) -> bool:  # in place of `worth_compiling`: never
     return False
 
 
-def compiled(work: float) -> bool:
-    """In place of `worth_compiling`: always."""
+def compiled(work: float) -> bool:  # always
     return True
 
 

@@ -160,7 +160,6 @@ def epochs_case(n_rows: int, n_visible: int, n_hidden: int, batch_size: int) -> 
         {"besag": besag_epochs, "scikit-learn": sklearn_epochs, "scikit-learn float32": sklearn_single},
         {"n_rows": n_rows, "n_visible": n_visible, "n_hidden": n_hidden, "batch_size": batch_size},
         baseline=("scikit-learn",),
-        patience=10.0,
     )
 
 

@@ -42,6 +42,8 @@ def test_tiers_and_edges(ask: Ask, table: str, tmp_path: Path) -> None:
     model = besag.load(out)
     assert not {"bronc", "smoke"} & set(model.parents("dysp"))
     assert "lung" not in model.parents("either")
+    ask("fit", "network", table, "--out", out, "--prior", "bdeu", "--max-entries", "4")
+    assert max(besag.load(out).cpt(name).size for name in besag.data.bundled("asia").variables.names) == 4
 
 
 def test_differences_of_edges_and_tables(ask: Ask, tmp_path: Path) -> None:

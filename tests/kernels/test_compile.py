@@ -214,6 +214,7 @@ def test_damaged_cache_costs_a_compilation(tmp_path: Path) -> None:
     for path in tmp_path.rglob("*.nb*"):
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     assert run("3", NUMBA_CACHE_DIR=str(tmp_path))[0].startswith("hits 0")
+    assert run("3", NUMBA_CACHE_DIR=str(tmp_path))[0].startswith("hits 1")
 
 
 def test_disabled_compiler() -> None:

@@ -116,15 +116,44 @@ def test_the_order_of_columns_makes_no_difference_on_alarm(
         assert (found.cpdag.over(names).matrix == first.cpdag.matrix).all()
 
 
-PUBLISHED = {"nltcs": -6.759045, "accidents": -33.188110, "pumsb_star": -30.807048}
+@pytest.mark.parametrize("method", ["hill_climb", "tabu", "order_search"])
+def test_25_orders_of_columns_make_no_difference_on_2000_rows_of_alarm(
+    alarm: tuple[list[str], AnyArray, IntArray], method: str
+) -> None:
+    names, codes, sizes = alarm[0], alarm[1][:, :2000], alarm[2]
+    first = learn_structure(codes, sizes, names=names, method=method)
+    rng = np.random.default_rng(1)
+    for _ in range(25):
+        order = rng.permutation(len(names))
+        found = learn_structure(codes[order], sizes[order], names=[names[v] for v in order], method=method)
+        assert found.score == first.score
+        assert (found.cpdag.over(names).matrix == first.cpdag.matrix).all()
 
 
-@pytest.mark.parametrize("name", list(PUBLISHED))
+PUBLISHED = {  # nats per test row, to 6 decimals where an independent run tells so many
+    "nltcs": -6.759045,
+    "plants": -16.524015,
+    "baudio": -44.374902,
+    "bnetflix": -60.250346,
+    "accidents": -33.188110,
+    "pumsb_star": -30.807048,
+    "dna": -87.7348,
+    "moviereview": -339.5356,
+    "bbc": -261.8563,
+}
+OF_TRAINING = {"mushrooms": -20.8612}  # some of its columns are equal: several trees are best, and differ on test rows
+SLOW = {"bbc"}
+SETS = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in [*PUBLISHED, *OF_TRAINING]]
+
+
+@pytest.mark.parametrize("name", SETS)
 def test_chow_liu_has_the_published_likelihoods(data_dir: Path, name: str) -> None:
     """Tables of pairs with 1 added to each cell, in informations and in CPTs: so the root makes no difference."""
+    told = PUBLISHED.get(name) or OF_TRAINING[name]
     data = np.load(data_dir / f"debd_binary/{name}.npz")
     n = int(data["n_vars"])
     train, test = (np.unpackbits(data[part], axis=1)[:, :n] for part in ("train", "test"))
+    test = train if name in OF_TRAINING else test
     found = learn_structure(np.ascontiguousarray(train.T), [2] * n, method="chow_liu[pseudocount=1]")
     total = 0.0
     for child, parents in enumerate(found.parents):
@@ -132,4 +161,4 @@ def test_chow_liu_has_the_published_likelihoods(data_dir: Path, name: str) -> No
         counts = np.bincount(codes, minlength=4 if parents else 2).reshape(-1, 2) + (1.0 if parents else 2.0)
         logs = np.log(counts / counts.sum(axis=1, keepdims=True))
         total += float(logs[test[:, parents[0]] if parents else 0, test[:, child]].sum())
-    assert total / len(test) == pytest.approx(PUBLISHED[name], abs=1e-6)
+    assert total / len(test) == pytest.approx(told, abs=1e-6 if round(told, 4) != told else 5.1e-5)

@@ -140,7 +140,8 @@ def _as_integers(values: AnyArray, where: str) -> AnyArray:
 
 def _plain(values: AnyArray) -> AnyArray:
     """Objects, as Python has them; None where one is missing."""
-    listed = [None if is_missing(value) else value for value in values.tolist()]
+    listed = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
+    listed = [None if is_missing(value) else value for value in listed]
     known = {type(value) for value in listed}
     if known <= {int, bool, type(None)} and known & {int, bool}:
         return np.array([-1 if value is None else value for value in listed], np.int64)

@@ -13,6 +13,7 @@ numba's own cache serves functions of one file; ours adds four things:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -148,7 +149,9 @@ class _KernelCache(caching.FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # unreadable, truncated, of another layout: compile again
+        except Exception:  # unreadable, truncated, of another layout: compile again, and let that take its place
+            with contextlib.suppress(Exception):
+                self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 import besag
 from besag.errors import DataError, DataWarning, EvidenceError, ModelError
+from besag.graph.directed.pdag import PDAG
 
 TEXT = "cloudy -> rain -> wet_grass <- sprinkler <- cloudy"
 TRUE = besag.data.bundled("sprinkler")
@@ -324,3 +325,40 @@ def test_a_constant_column_has_one_state() -> None:
     assert fitted.model_.variable("rain").states == ("yes",)
     with pytest.raises(EvidenceError, match="'rain' has no state 'no'"):
         fitted.score_samples(ROWS)
+
+
+def test_an_expert_and_limits_reach_the_search() -> None:
+    rows = besag.data.bundled("asia").sample(2000, seed=4)
+    free = besag.BayesianNetwork("hill_climb").fit(rows)
+    assert max(free.model_.cpt(name).size for name in rows) > 4
+    small = besag.BayesianNetwork("hill_climb", max_entries=4).fit(rows)
+    assert max(small.model_.cpt(name).size for name in rows) == 4
+    drawn = PDAG.from_edges([("bronc", "smoke")], [("asia", "xray")])
+    graph = nx.DiGraph([("bronc", "smoke"), ("asia", "xray"), ("xray", "asia")])
+    fits = [besag.BayesianNetwork("tabu", partial=partial).fit(rows).edges_ for partial in (drawn, graph)]
+    assert fits[0] == fits[1]
+    assert ("bronc", "smoke") in fits[0]
+    assert len({("asia", "xray"), ("xray", "asia")} & set(fits[0])) == 1
+    pairs = [("bronc", "smoke"), ("asia", "xray")]
+    directed = besag.BayesianNetwork("tabu", "bdeu", partial=pairs).fit(rows)
+    assert directed.edges_ == besag.BayesianNetwork("tabu", "bdeu", required=pairs).fit(rows).edges_
+    with pytest.raises(ModelError, match="expected a PDAG, a networkx graph or pairs, got str"):
+        besag.BayesianNetwork("tabu", partial="bronc").fit(rows)
+    with pytest.raises(ModelError, match="max_entries must be a number of at least 1, got 0"):
+        besag.BayesianNetwork("tabu", max_entries=0).fit(rows)
+
+
+def test_a_search_is_watched_and_its_expert_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("besag.query.progress.SECONDS", 0.0)
+    steps: list[Any] = []
+    drawn = PDAG.from_edges([("rain", "cloudy")], [("rain", "sprinkler")])
+    fitted = besag.BayesianNetwork(partial=drawn, verbose=True, on_step=steps.append).fit(ROWS)
+    assert [step.value for step in steps] == fitted.structure_.trace["value"].tolist()
+    assert len(capsys.readouterr().err.splitlines()) == len(steps) > 0
+    fitted.save(tmp_path / "network.npz")
+    read = besag.load(tmp_path / "network.npz")
+    assert (read.partial.edges, read.partial.undirected) == (drawn.edges, drawn.undirected)
+    assert read.on_step is None
+    assert read.fit(ROWS).edges_ == fitted.edges_

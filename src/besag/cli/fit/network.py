@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="variables in tiers: no edge to an earlier one",
     )
     parser.add_argument("--max-parents", type=read_count, metavar="N", help="of one variable")
+    parser.add_argument("--max-entries", type=read_count, metavar="N", help="of the CPT of one variable")
     parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
     parser.add_argument("--time-limit", type=read_seconds, metavar="S", help="keep the best after so many seconds")
     parser.add_argument("--threads", type=read_count, metavar="N", help="at most so many (default: all cores)")
@@ -51,8 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     from besag.io.save import save
 
     format_to_write(arguments.out, None)  # before a large file is read
-    options: dict[str, Any] = {name: getattr(arguments, name) for name in ("prior", "criterion", "max_parents")}
-    constraints = {name: getattr(arguments, name) for name in ("required", "forbidden", "tiers")}
+    options: dict[str, Any] = {name: getattr(arguments, name) for name in ("prior", "criterion")}
+    limits = ("required", "forbidden", "tiers", "max_parents", "max_entries")
+    constraints = {name: getattr(arguments, name) for name in limits}
     network = BayesianNetwork(
         arguments.structure,
         **options,

@@ -7,6 +7,7 @@ fit maximises sum_n log p(x_n) by Baum-Welch, from symbols alone or with the sta
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
@@ -24,7 +25,7 @@ from besag.estimators.hmm.training import ChainTask, learn_chain
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
 from besag.estimators.progress import FitProgress, ended
 from besag.learn.hidden.baum_welch import METHODS, BaumWelch
-from besag.learn.hidden.chains import HiddenSequences, refuse_impossible
+from besag.learn.hidden.chains import ChainParameters, HiddenSequences, refuse_impossible
 from besag.learn.hidden.rounds import EM
 from besag.learn.history import History, OnIteration
 from besag.learn.objective import thread_count
@@ -152,6 +153,8 @@ class HMM(Learner):
     ) -> ChainTask:
         allowed = allowed_transitions(states, self.forbidden)
         prior = read_prior_counts(self.prior, len(states), len(symbols), allowed)
+        if init is not None:
+            prior = prior.where_positive(init.parameters)
         hard = self.training == "viterbi"
         method = BaumWelch(EM(self.max_iter, self.tol), data, prior, hard, thread_count(self.n_jobs))
         return ChainTask(method, states, init, allowed, self.random_state)
@@ -176,6 +179,8 @@ class HMM(Learner):
             raise ModelError(f"n_states must be a whole number from 1 on, got {self.n_states!r}")
         if not is_whole(self.restarts) or self.restarts < 0:
             raise ModelError(f"restarts must be a whole number from 0 on, got {self.restarts!r}")
+        if not is_whole(self.random_state) or self.random_state < 0:
+            raise ModelError(f"random_state must be a whole number from 0 on, got {self.random_state!r}")
 
     # What was learnt -------------------------------------------------------------------------------------------------
 
@@ -301,6 +306,10 @@ class HMM(Learner):
         tape = read_frames(X, lengths, len(model.states)) if self._is_dense else read_symbols(X, lengths)
         return tape, self._data(tape, model.states, model.symbols, known)
 
+    def __sklearn_clone__(self) -> HMM:
+        # scikit-learn's own would clone a fitted init too, which would forget what it has learnt
+        return type(self)(**copy.deepcopy(self.get_params()))
+
     # Files -----------------------------------------------------------------------------------------------------------
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -308,7 +317,8 @@ class HMM(Learner):
         check_labels_to_save(model.states + model.symbols)
         told, arrays = self._stored_history()
         told |= {"state_names": list(model.states), "symbol_names": list(model.symbols)}
-        parameters = self.get_params() | {"init": None, "prior": _plain_prior(self.prior)}
+        names = {"states": _plain_names("states", self.states), "symbols": _plain_names("symbols", self.symbols)}
+        parameters = self.get_params() | names | {"init": None, "prior": _plain_prior(self.prior)}
         return told | {"parameters": parameters}, {**arrays, **model.parameters._asdict()}
 
     @classmethod
@@ -316,9 +326,10 @@ class HMM(Learner):
         hmm = cls(**parameters)
         hmm._check_parameters()
         emission = arrays["emission"] if told["symbol_names"] else None
-        hmm.model_ = read_model(
-            arrays["start"], arrays["transition"], emission, told["state_names"], told["symbol_names"]
-        )
+        names = told["state_names"], told["symbol_names"] or None
+        checked = read_model(arrays["start"], arrays["transition"], emission, *names)
+        kept = ChainParameters(*(arrays[name] for name in ChainParameters._fields))  # to the bit, not normalised again
+        hmm.model_ = checked._replace(parameters=kept)
         hmm._restore_history(told, arrays)
         return hmm
 
@@ -333,7 +344,11 @@ def _plain_prior(prior: Any) -> Any:
     """Pseudo-counts without arrays."""
     if isinstance(prior, dict):
         return {name: np.asarray(part).tolist() for name, part in prior.items()}
-    return prior
+    return np.asarray(prior).tolist()
+
+
+def _plain_names(what: str, given: Any) -> list[Any] | None:
+    return None if given is None else list(read_names(what, given))
 
 
 def _split(values: AnyArray, tape: Tape) -> list[AnyArray]:

@@ -21,6 +21,8 @@ def read_init(init: Any, n_states: int | None, states: Any, symbols: Any) -> Hid
         return None
     if isinstance(model := getattr(init, "model_", None), HiddenMarkovModel):
         found = model
+        _refuse_other_names("states", states, found.states)
+        _refuse_other_names("symbols", symbols, found.symbols)
     elif isinstance(init, (tuple, list)) and len(init) in (2, 3):
         found = read_model(init[0], init[1], init[2] if len(init) == 3 else None, states, symbols)
     else:
@@ -30,6 +32,11 @@ def read_init(init: Any, n_states: int | None, states: Any, symbols: Any) -> Hid
     return found
 
 
+def _refuse_other_names(what: str, given: Any, found: tuple[Any, ...]) -> None:
+    if given is not None and read_names(what, given) != found:
+        raise ModelError(f"init has the {what} {list(found)}, and {what}={list(given)}; leave out {what}=")
+
+
 def name_states(n_states: int | None, given: Any, known: Tape | None) -> tuple[Any, ...]:
     """As they are given, else the ones of y where it has them all, else 0 to n_states - 1."""
     if given is not None:
@@ -37,7 +44,7 @@ def name_states(n_states: int | None, given: Any, known: Tape | None) -> tuple[A
         if n_states not in (None, len(names)):
             raise ModelError(f"states must be {n_states} names, as n_states says, got {len(names)}")
         return names
-    if known is not None:
+    if known is not None and not (n_states is not None and _is_all_missing(known)):
         found = find_symbols(known, "state")
         if n_states is None or len(found) == n_states:
             return found
@@ -47,6 +54,10 @@ def name_states(n_states: int | None, given: Any, known: Tape | None) -> tuple[A
     if n_states is None:
         raise ModelError("the number of states is not known: give n_states=, states=, init=, or y")
     return tuple(range(n_states))
+
+
+def _is_all_missing(known: Tape) -> bool:
+    return all(value is None or value == -1 for value in known.values.tolist())
 
 
 def codes_of_states(known: Tape, tape: Tape, states: Sequence[Any]) -> IntArray:

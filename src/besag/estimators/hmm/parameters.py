@@ -59,9 +59,13 @@ def read_names(what: str, given: Any) -> tuple[Any, ...]:
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise ModelError(f"{what} must be a list of names, got {given!r}")
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
+    if not names:
+        raise ModelError(f"{what} must be a list of names, and there is none")
     for i, name in enumerate(names):
         if not isinstance(name, (str, int)):
             raise ModelError(f"{what} must be texts or whole numbers, got {name!r}")
+        if type(name) is int and name == -1:
+            raise ModelError(f"{what}: -1 means missing in data, and cannot be a name")
         if name in names[:i]:
             raise ModelError(f"{what} must differ, and {name!r} comes twice")
     return names

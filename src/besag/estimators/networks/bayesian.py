@@ -36,6 +36,8 @@ from besag.registry import is_whole
 if TYPE_CHECKING:
     import pandas as pd
 
+    from besag.learn.networks.structure.task import OnSearchStep
+
 KEPT_PARTS = 64  # of a file, whose counts are then merged
 
 
@@ -44,9 +46,11 @@ class BayesianNetwork(TableModel):
 
     structure: edges [(parent, child), ...], text "A -> B <- C", a networkx.DiGraph or a Model, which declares states
     too; or the name of a method that finds it, "hill_climb", "tabu", "chow_liu", ..., by `criterion`, within
-    `required`, `forbidden`, `tiers` and `max_parents`. prior: None, or "laplace", "k2", "bdeu", "dirichlet[count=0.5]",
-    or a Model that is worth `prior_strength` rows. states: {name: states or cardinality} that are declared; others are
-    those of the data. max_iter, tol, restarts, time_limit and random_state are of EM, where cells are missing.
+    `required`, `forbidden`, `tiers`, `partial` (what an expert has drawn: a PDAG, a networkx graph or edges),
+    `max_parents` and `max_entries` of a CPT; on_step is called with each step of this search.
+    prior: None, or "laplace", "k2", "bdeu", "dirichlet[count=0.5]", or a Model that is worth
+    `prior_strength` rows. states: {name: states or cardinality} that are declared; others are those of the data.
+    max_iter, tol, restarts, time_limit and random_state are of EM, where cells are missing.
     verbose: tell on stderr how far EM, or the search for edges, has come.
 
     >>> import besag
@@ -68,7 +72,9 @@ class BayesianNetwork(TableModel):
         required: Iterable[tuple[str, str]] | None = None,
         forbidden: Iterable[tuple[str, str]] | None = None,
         tiers: Iterable[Iterable[str]] | None = None,
+        partial: Any = None,
         max_parents: int | None = None,
+        max_entries: float | None = None,
         max_iter: int = 100,
         tol: float = 1e-6,
         restarts: int = 0,
@@ -76,6 +82,7 @@ class BayesianNetwork(TableModel):
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
+        on_step: OnSearchStep | None = None,
     ) -> None:
         self.structure = structure
         self.prior = prior
@@ -85,7 +92,9 @@ class BayesianNetwork(TableModel):
         self.required = required
         self.forbidden = forbidden
         self.tiers = tiers
+        self.partial = partial
         self.max_parents = max_parents
+        self.max_entries = max_entries
         self.max_iter = max_iter
         self.tol = tol
         self.restarts = restarts
@@ -93,6 +102,7 @@ class BayesianNetwork(TableModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.on_step = on_step
 
     # Learning --------------------------------------------------------------------------------------------------------
 
@@ -177,11 +187,14 @@ class BayesianNetwork(TableModel):
             "required": self.required or (),
             "forbidden": self.forbidden or (),
             "tiers": self.tiers or (),
+            "partial": self.partial,
             "max_parents": self.max_parents,
+            "max_entries": self.max_entries,
             "time_limit": self.time_limit,
             "random_state": self.random_state,
             "n_threads": self.n_jobs,
             "progress": self.verbose,
+            "on_step": self.on_step,
         }
         self.structure_ = learned_graph(self.structure, table, options)
         parents = {
@@ -389,6 +402,8 @@ class BayesianNetwork(TableModel):
     def _restored(cls, given: dict[str, Any], told: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Self:
         if isinstance(given.get("prior"), dict):
             given = {**given, "prior": stored.restore_model(arrays, "prior")}
+        if given.get("partial") is not None:
+            given = {**given, "partial": stored.restore_graph(given["partial"])}
         made = cls(**given)
         counts = stored.restore_counts(told, arrays)
         parents = {name: tuple(above) for name, above in told["graph"].items()}

@@ -12,6 +12,7 @@ import numpy as np
 from besag.arrays import AnyArray
 from besag.data.tables.code_table import CodeTable
 from besag.data.tables.column_type import ColumnType
+from besag.graph.directed.pdag import PDAG
 from besag.io.load import load
 from besag.io.save import save
 from besag.learn.networks.counts import FamilyCounts, Parents
@@ -35,13 +36,26 @@ def restore_model(arrays: Mapping[str, AnyArray], prefix: str) -> Model:
 
 
 def plain_parameters(parameters: Mapping[str, Any], edges: list[list[str]]) -> dict[str, Any]:
-    """Parameters as JSON can hold them: graphs as their edges, a Model as prior by its place beside."""
+    """Parameters as JSON can hold them: graphs as their edges, a Model as prior by its place beside; no functions."""
     told = dict(parameters)
     if not (told.get("structure") is None or isinstance(told.get("structure"), str)):
         told["structure"] = edges
     if isinstance(told.get("prior"), Model):
         told["prior"] = {"model": "prior"}
+    if told.get("partial") is not None:
+        told["partial"] = _told_graph(PDAG.read(told["partial"]))
+    if "on_step" in told:
+        told["on_step"] = None
     return told
+
+
+def _told_graph(graph: PDAG) -> dict[str, Any]:
+    return {"names": list(graph.names), "directed": graph.edges, "undirected": graph.undirected}
+
+
+def restore_graph(told: Mapping[str, Any]) -> PDAG:
+    """A PDAG as `plain_parameters` tells it."""
+    return PDAG.from_edges(told["directed"], told["undirected"], told["names"])
 
 
 def store_counts(counts: FamilyCounts) -> tuple[dict[str, Any], dict[str, AnyArray]]:

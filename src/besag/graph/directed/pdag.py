@@ -60,10 +60,20 @@ class PDAG:
         return cls(known, matrix)
 
     @classmethod
+    def read(cls, given: Any) -> PDAG:
+        """A PDAG as it is, a networkx graph, or pairs (parent, child)."""
+        if isinstance(given, PDAG):
+            return given
+        pairs = isinstance(given, list | tuple | set | frozenset)
+        if pairs and all(isinstance(edge, list | tuple) and len(edge) == 2 for edge in given):
+            return cls.from_edges(given)
+        return cls.from_networkx(given)
+
+    @classmethod
     def from_networkx(cls, graph: Any) -> PDAG:
         """A DiGraph, where edges in both directions are one undirected edge, or a Graph, all of it undirected."""
         if not hasattr(graph, "edges") or not hasattr(graph, "is_directed"):
-            raise ModelError(f"expected a PDAG or a networkx graph, got {type(graph).__name__}")
+            raise ModelError(f"expected a PDAG, a networkx graph or pairs, got {type(graph).__name__}")
         edges = [(str(a), str(b)) for a, b in graph.edges()]
         both = [] if graph.is_directed() else [(b, a) for a, b in edges]
         return cls.from_edges([*edges, *both], names=map(str, graph.nodes))

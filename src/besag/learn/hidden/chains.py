@@ -49,6 +49,10 @@ class ChainParameters(NamedTuple):
         """The sum, part by part."""
         return ChainParameters(*(own + more for own, more in zip(self, other, strict=True)))
 
+    def where_positive(self, other: ChainParameters) -> ChainParameters:
+        """These counts, 0 where the other has zeros, which are to stay."""
+        return ChainParameters(*(own * (rest > 0) for own, rest in zip(self, other, strict=True)))
+
     def log_density(self, counts: ChainParameters) -> float:
         """sum of counts times log p, where counts are not 0."""
         return sum(

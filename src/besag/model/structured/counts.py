@@ -20,8 +20,6 @@ from besag.errors import ModelError
 from besag.model.structured.base import Structured
 from besag.model.structured.chained import Chained
 
-BEYOND = np.array([[0.0, np.inf]])  # the levels of a relation: it holds, or it is broken
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Count(Rebuilt, Chained):
@@ -89,7 +87,7 @@ class _Relation(Chained):
 
     def levels(self) -> Array:
         """0, and inf for a hard zero."""
-        return BEYOND
+        return np.array([[0.0, np.inf]])
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def read_constraints(
         must[i, j] = True
     linked = must | must.T
     if partial is not None:
-        drawn = (partial if isinstance(partial, PDAG) else PDAG.from_networkx(partial)).over(names)
+        drawn = PDAG.read(partial).over(names)
         must |= drawn.matrix & ~drawn.matrix.T
         linked |= drawn.matrix | drawn.matrix.T
     _refuse_contradictions(names, allowed, must, linked)

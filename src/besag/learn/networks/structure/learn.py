@@ -109,7 +109,7 @@ def learn_structure(
     known = tuple(str(i) for i in range(len(sizes))) if names is None else tuple(map(str, names))
     columns = read_columns(codes, sizes, known, incomplete=getattr(chosen, "takes_missing", False))
     given = check_weights(weights, columns.shape[1])
-    shown = SearchProgress(METHODS.text_of(chosen)) if progress and on_step is None else None
+    shown = SearchProgress(METHODS.text_of(chosen), on_step) if progress else None
     limits = read_constraints(known, sizes, required, forbidden, tiers, partial, max_parents, max_entries)
     order = own_order(columns, sizes, given, known)
     counter = Counter(columns[order], sizes[order], given, memory_limit=memory_limit, n_threads=n_threads)

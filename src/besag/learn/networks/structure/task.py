@@ -102,15 +102,17 @@ class StructureMethod(Protocol):
 
 
 class SearchProgress(ProgressLine):
-    """How far a search has come, on standard error."""
+    """How far a search has come, on standard error; `also` is called with each step too."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, also: OnSearchStep | None = None) -> None:
         super().__init__()
-        self.what = what
+        self.what, self.also = what, also
 
     def __call__(self, row: SearchStep) -> None:
         """Show a step."""
         self.show(f"{self.what}: step {row.iteration}, {row.seconds:.1f} s, score {row.value:.6f}")
+        if self.also is not None:
+            self.also(row)
 
 
 def run_method(method: StructureMethod, task: Task) -> Outcome:

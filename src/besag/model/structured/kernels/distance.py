@@ -27,7 +27,6 @@ from besag.kernels.compile import at, inlined
 from besag.kernels.semiring import LOG_SUM, MAX, SUM, plus, times, zero_of
 from besag.kernels.sums import share_of
 
-SMALL = 1e-140  # a level of SUM below which ratios of levels, and their products, may leave the range of numbers
 NARROW = 6  # D up to which a band, whose loops are vectors, takes less time than a rule in O(K)
 
 
@@ -151,8 +150,8 @@ def send_linear(
     target: int,
 ) -> None:  # fmt: skip
     """The message of levels w_0 r^d: n entries of x at source to n entries of out at target."""
-    smallest = min(weights[start], weights[start + max(extent - 1, 0)])
-    if extent <= NARROW or (semiring == SUM and not smallest > SMALL):
+    smallest = min(weights[start], weights[start + max(extent - 1, 0)])  # ratios of less may leave the range of numbers
+    if extent <= NARROW or (semiring == SUM and not smallest > 1e-140):
         send_band(semiring, extent, n, weights, start, x, source, out, target)
     elif semiring == MAX and weights[start] >= weights[start + 1]:
         send_slopes(n, weights[start], weights[start] - weights[start + 1], x, source, out, target)
