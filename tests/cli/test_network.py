@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import networkx as nx
+import numpy as np
 import pytest
 
 import besag
 from besag import cli
-from tests.cli.conftest import Ask
+from tests.cli.conftest import LAWN, Ask, Write
 
 
 @pytest.fixture
@@ -78,3 +80,69 @@ def test_bad_options(options: tuple[str, ...], code: int, table: str, tmp_path: 
     else:
         assert cli.main(arguments) == code
     assert not (tmp_path / "net.bif").exists()
+
+
+def test_other_tables_and_states(ask: Ask, lawn: str, write: Write) -> None:
+    """Of a file whose CPT of rain is off by 0.05, that of sprinkler by 1e-6, and cloudy has other states."""
+    text = LAWN.replace("(yes) 0.2, 0.8", "(yes) 0.25, 0.75").replace("(no) 0.5, 0.5", "(no) 0.500001, 0.499999")
+    near = write("near.bif", text)
+    for more, differing in (
+        ((), "sprinkler, rain"),
+        (("--tolerance", "1e-3"), "rain"),
+        (("--tolerance", "0.06"), "none"),
+    ):
+        told = read_pairs(ask("diff", lawn, near, *more))
+        assert sorted(told["other tables"].split(", ")) == sorted(differing.split(", "))
+        assert told["edges removed"] == told["edges added"] == told["edges reversed"] == told["other states"] == "none"
+        assert told["structural Hamming distance of DAGs"] == "0"
+    renamed = write(
+        "renamed.bif",
+        LAWN.replace("[ 2 ] { off, on }", "[ 2 ] { no, yes }").replace("(off", "(no").replace("(on", "(yes"),
+    )
+    facts = json.loads(ask("diff", lawn, renamed, "--format", "json"))
+    assert facts["other states"] == ["sprinkler"]
+    assert facts["other tables"] == []
+
+
+def test_edges_of_random_networks_against_networkx(ask: Ask, tmp_path: Path) -> None:
+    for seed in range(4):
+        graphs = []
+        for part in range(2):
+            rng = np.random.default_rng([seed, part])
+            arcs = np.triu(rng.random((5, 5)) < 0.5, 1)[np.ix_(order := rng.permutation(5), order)]
+            graphs.append(
+                nx.relabel_nodes(nx.from_numpy_array(arcs, create_using=nx.DiGraph), dict(enumerate("ABCDE")))
+            )
+            model = besag.bayesian_network(list(graphs[-1].edges), states=dict.fromkeys("ABCDE", 2))
+            besag.save(model, tmp_path / f"{part}.bif")
+        a, b = graphs
+        facts = json.loads(ask("diff", str(tmp_path / "0.bif"), str(tmp_path / "1.bif"), "--format", "json"))
+        turned = nx.intersection(a, b.reverse()).edges
+        gone, new = nx.difference(a, b).edges, nx.difference(b, a).edges
+        assert set(facts["edges reversed"]) == {f"{p} -> {c}" for p, c in turned}
+        assert set(facts["edges removed"]) == {f"{p} -> {c}" for p, c in gone if (p, c) not in turned}
+        assert set(facts["edges added"]) == {f"{p} -> {c}" for p, c in new if (c, p) not in turned}
+        distance = len(nx.difference(a.to_undirected(), b.to_undirected()).edges)
+        distance += len(nx.difference(b.to_undirected(), a.to_undirected()).edges) + len(turned)
+        assert facts["structural Hamming distance of DAGs"] == distance
+
+
+@pytest.mark.parametrize(
+    ("second", "code", "match"),
+    [
+        ("missing.bif", 1, "missing.bif"),
+        ("broken.bif", 1, "broken.bif"),
+        ("pair.uai", 1, "Bayesian"),
+        (None, 2, "SECOND"),
+    ],
+)
+def test_files_that_cannot_be_compared(
+    second: str | None, code: int, match: str, ask: Ask, lawn: str, pair: str, write: Write
+) -> None:
+    folder = Path(write("broken.bif", LAWN.replace("0.8, 0.2", "0.8"))).parent
+    message = ask("diff", lawn, *([] if second is None else [str(folder / second)]), code=code)
+    assert match in message
+
+
+def read_pairs(text: str) -> dict[str, str]:
+    return dict(line.split("\t") for line in text.splitlines())

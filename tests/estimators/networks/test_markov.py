@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
 
 import besag
 from besag.errors import ConvergenceWarning, DataError, DataWarning, ModelError
 from besag.learn.networks.cliques import decomposition, maximal_cliques, neighbours_of
+from besag.learn.networks.structure.neighbourhoods import select_neighbourhoods
 
 TRUE = besag.data.bundled("misconception")
 ROWS = TRUE.sample(400, seed=1)
@@ -138,7 +141,7 @@ def test_files(tmp_path: Any) -> None:
     [
         ({"structure": [("A", "E")]}, ROWS, "the structure names 'E'"),
         ({"structure": [("A", "A")]}, ROWS, "names a variable twice"),
-        ({"structure": "ring"}, ROWS, "structure must be one of 'chow_liu'"),
+        ({"structure": "ring"}, ROWS, "structure must be one of 'chow_liu', 'neighbourhoods'"),
         ({"factors": "stars"}, ROWS, "factors must be one of"),
         ({"l2": -1}, ROWS, "l2 must be a number of at least 0"),
         ({"structure": CHAIN}, ROWS[:0], "no rows"),
@@ -147,6 +150,60 @@ def test_files(tmp_path: Any) -> None:
 def test_bad_input(options: Any, rows: Any, match: str) -> None:
     with pytest.raises((DataError, ModelError), match=match):
         besag.MarkovNetwork(**options).fit(rows)
+
+
+def test_neighbourhoods_find_the_loop_and_keep_their_path() -> None:
+    rows = TRUE.sample(4000, seed=2)
+    fitted = besag.MarkovNetwork("neighbourhoods").fit(rows)
+    path, codes = fitted.path_, [rows[name].cat.codes.to_numpy().astype(np.uint8) for name in rows]
+    assert path.names == tuple(rows)
+    assert path.norms.shape == (len(path.strengths), 4, 4)
+    assert {frozenset(scope) for scope in fitted.moments_} == {frozenset(edge) for edge in LOOP}
+    loop = besag.MarkovNetwork(LOOP).fit(rows)
+    assert fitted.log_likelihood_ == pytest.approx(loop.log_likelihood_, abs=1e-4)
+    numbers = [2, 8, path.best]
+    exact = select_neighbourhoods(codes, [2] * 4, strengths=path.strengths[numbers].tolist(), tolerance=1e-9)
+    for i, number in enumerate(numbers):
+        for v in range(4):
+            others = [u for u in range(4) if u != v]
+            x = np.stack([codes[u] for u in others], axis=1) * 1.0
+            slopes = l1_slopes(x, codes[v], float(path.strengths[number]))
+            np.testing.assert_allclose(exact.norms[i][others, v], np.abs(slopes) / 2, atol=1e-4)
+            assert ((path.norms[number][others, v] > 0) == (np.abs(slopes) > 1e-6)).all()
+    few = besag.MarkovNetwork(path.graph(1)).fit(rows)
+    ties = {frozenset(edge) for edge in path.graph(1).undirected}
+    assert {frozenset(scope) for scope in few.moments_ if len(scope) == 2} == ties
+    late = besag.MarkovNetwork("neighbourhoods", time_limit=1e-9).fit(rows)
+    assert late.path_.stopped == "time_limit"
+    assert all(len(scope) == 1 for scope in late.moments_)
+    with pytest.raises(ModelError, match='structure="neighbourhoods" needs rows'):
+        besag.MarkovNetwork("neighbourhoods").fit_moments(TRUE)
+
+
+def l1_slopes(x: Any, y: Any, strength: float) -> Any:
+    """Of a logistic regression, by scipy: its penalty is strength * |slope| / 2.
+
+    The block of a pair of binary variables is slope / 4 * [[1, -1], [-1, 1]], which is the one of least norm.
+    """
+
+    def loss(z: Any) -> tuple[float, Any]:
+        up, down = z[1 : 1 + x.shape[1]], z[1 + x.shape[1] :]
+        logits = z[0] + x @ (up - down)
+        error = expit(logits) - y
+        slope = x.T @ error / len(y)
+        value = (np.logaddexp(0, logits) - y * logits).mean() + strength / 2 * (up + down).sum()
+        return value, np.concatenate([[error.mean()], slope + strength / 2, strength / 2 - slope])
+
+    n = x.shape[1]
+    found = minimize(
+        loss,
+        np.zeros(1 + 2 * n),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(None, None)] + [(0, None)] * (2 * n),
+        options={"ftol": 1e-15, "gtol": 1e-9},
+    )
+    return found.x[1 : 1 + n] - found.x[1 + n :]
 
 
 def test_graphs_against_networkx() -> None:

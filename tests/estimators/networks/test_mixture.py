@@ -164,6 +164,8 @@ def test_a_column_called_component() -> None:
     ("options", "rows", "kind", "match"),
     [
         ({"n_components": 0}, [["a"]], ModelError, "n_components must be a whole number from 1 on, got 0"),
+        ({"random_state": None}, [["a"]], ModelError, "random_state must be a whole number from 0 on, got None"),
+        ({"states": 3}, [["a"]], ModelError, "states must be {name: states or cardinality}"),
         ({}, pd.DataFrame({"A": []}), DataError, "no value|no rows"),
         ({}, pd.DataFrame(index=[0, 1]), DataError, "no columns"),
         ({"states": {"A": ["x"]}}, pd.DataFrame({"A": ["x", "y"]}), EvidenceError, "no state 'y'|'y'"),
@@ -172,3 +174,12 @@ def test_a_column_called_component() -> None:
 def test_bad_input(options: Any, rows: Any, kind: type[Exception], match: str) -> None:
     with pytest.raises(kind, match=match):
         besag.Mixture(**options).fit(rows)
+
+
+@FEW
+@pytest.mark.parametrize("states", [4, [0, 1, 2, 3], ("0", "1", "2", "3")])
+def test_states_are_declared_as_of_networks(states: Any) -> None:
+    rows = pd.DataFrame({"a": [0, 1, 2, 0], "b": list("xyxx")})
+    mixture = besag.Mixture(2, states={"a": states}, max_iter=3).fit(rows)
+    assert mixture.model_.variable("a").states == ("0", "1", "2", "3")
+    assert mixture.components_["a"].shape == (2, 4)

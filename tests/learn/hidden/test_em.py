@@ -285,6 +285,7 @@ def test_progress_is_a_line_on_standard_error(capsys: Any, monkeypatch: Any) -> 
         ({"max_iterations": -1}, CapabilityError, "max_iterations must be a whole number from 0 on, got -1"),
         ({"tolerance": float("nan")}, CapabilityError, "tolerance must be a number from 0 on"),
         ({"restarts": 1.5}, CapabilityError, "restarts must be a whole number"),
+        ({"seed": -1}, CapabilityError, "seed must be a whole number from 0 on, got -1"),
         ({"weights": [-1.0] * 60}, ModelError, "from 0 on"),
         ({"prior_counts": -1.0}, ModelError, "prior_counts must be finite numbers from 0 on"),
         ({"prior_counts": {"C": [1.0, 2.0]}}, ModelError, r"prior_counts of 'C' must have shape \(2, 3, 3\)"),

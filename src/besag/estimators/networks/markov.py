@@ -25,8 +25,9 @@ from besag.errors import DataError, DataWarning, ModelError, warn
 from besag.estimators.base import check_choice
 from besag.estimators.networks import stored
 from besag.estimators.networks.rows import distinct_rows
-from besag.estimators.networks.structures import learned_graph
+from besag.estimators.networks.structures import learned_graph, learned_path
 from besag.estimators.networks.table_model import TableModel, with_hidden
+from besag.graph.directed.pdag import PDAG
 from besag.learn.networks.cliques import maximal_cliques, neighbours_of
 from besag.learn.networks.families import count_families
 from besag.learn.networks.missing import expected_moments, fit_incomplete_network
@@ -46,10 +47,12 @@ class MarkovNetwork(TableModel):
     """The log-potentials of a Markov network from the marginals that it shall have.
 
     structure: edges [(a, b), ...], cliques [(a, b, c), ...], an undirected networkx graph or a Model, whose scopes are
-    taken; "chow_liu", the tree that fits best; None: no two variables are tied. factors: "cliques", a table for each
-    maximal clique of the edges, or "edges", a table for each edge. l2: a penalty on all parameters. prior_strength: as
-    if so many rows were uniform, which leaves no state out. states: {name: states or cardinality} that are declared;
-    a variable of the structure that has no column is hidden, and random_state is where it begins.
+    taken; "chow_liu", the tree that fits best; "neighbourhoods", the graph of least extended BIC along a path of
+    l1-regularised regressions, which path_ keeps; a PDAG, such as path_.graph(3); None: no two variables are tied.
+    factors: "cliques", a table for each maximal clique of the edges, or "edges", a table for each edge. l2: a penalty
+    on all parameters. prior_strength: as if so many rows were uniform, which leaves no state out. states: {name: states
+    or cardinality} that are declared; a variable of the structure that has no column is hidden, and random_state is
+    where it begins.
 
     >>> import besag
     >>> rows = besag.data.bundled("misconception").sample(1000, seed=1)
@@ -194,18 +197,25 @@ class MarkovNetwork(TableModel):
         if structure is None:
             return []
         if isinstance(structure, str):
-            check_choice("structure", structure, ("chow_liu",))
+            check_choice("structure", structure, ("chow_liu", "neighbourhoods"))
             if table is None:
-                raise ModelError('structure="chow_liu" needs rows; give the edges')
-            rows = table.take(~table.incomplete())
-            self.structure_ = learned_graph(structure, rows, {})
-            return [(names[p], names[v]) for v, above in enumerate(self.structure_.parents) for p in above]
+                raise ModelError(f'structure="{structure}" needs rows; give the edges')
+            return self._found_edges(table.take(~table.incomplete()))
+        if isinstance(structure, PDAG):
+            return [*structure.edges, *structure.undirected]
         if isinstance(structure, Model):
             own = (structure.variables.names_at(scope) for group in structure.groups for scope in group.scopes)
             return [tuple(scope) for scope in dict.fromkeys(map(tuple, own)) if len(scope) > 1]
         if hasattr(structure, "edges"):
             return [(str(a), str(b)) for a, b in structure.edges()]
         return [tuple(str(name) for name in scope) for scope in structure if len(scope) > 1]
+
+    def _found_edges(self, rows: CodeTable) -> list[tuple[str, ...]]:
+        if self.structure == "neighbourhoods":
+            self.path_ = learned_path(rows, self.time_limit)
+            return [*self.path_.graph().undirected]
+        self.structure_ = learned_graph(self.structure, rows, {})
+        return [*self.structure_.edges]
 
     def _moments(self, table: CodeTable, scopes: Sequence[Scope], strength: float) -> tuple[list[Array], float]:
         """p of each factor's states, and the weight of the rows, uniform ones of this strength among them."""

@@ -20,6 +20,7 @@ from besag.errors import DataError, DataWarning, ModelError
 from besag.estimators.learner import Learner
 from besag.estimators.networks.bayesian import BayesianNetwork
 from besag.model.bayes import with_cpts
+from besag.model.variable import mapping_from, states_from
 from besag.registry import is_whole
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ COMPONENT = "component"
 class Mixture(Learner):
     """A latent-class model of a table of states, whose cells may be missing.
 
-    n_components: K. prior, prior_strength: pseudo-counts of the tables, as of BayesianNetwork. states: {name: states}
-    that are declared. restarts: how many times EM begins again, each time at random; the best end is the answer.
-    Components are numbered by their weights, the largest first.
+    n_components: K. prior, prior_strength: pseudo-counts of the tables, as of BayesianNetwork. states: {name: states or
+    cardinality} that are declared. restarts: how many times EM begins again, each time at random; the best end is the
+    answer. Components are numbered by their weights, the largest first.
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame([("a", "x", "u"), ("b", "y", "v")] * 30 + [("a", "x", "v")] * 10, columns=list("PQR"))
@@ -68,7 +69,11 @@ class Mixture(Learner):
         """Learn from a table; y is not looked at."""
         if not is_whole(self.n_components) or self.n_components < 1:
             raise ModelError(f"n_components must be a whole number from 1 on, got {self.n_components!r}")
-        table = read_table(X, self.states, sample_weight)
+        if not is_whole(self.random_state) or self.random_state < 0:
+            raise ModelError(f"random_state must be a whole number from 0 on, got {self.random_state!r}")
+        given = mapping_from(self.states or {}, "states must be {name: states or cardinality}")
+        declared = {str(name): states_from(own, str(name)) for name, own in given.items()}
+        table = read_table(X, declared, sample_weight)
         if not table.names:
             raise DataError("the table has no columns; there is nothing to learn from")
         self._component = COMPONENT
@@ -78,7 +83,7 @@ class Mixture(Learner):
             [(self._component, name) for name in table.names],
             self.prior,
             prior_strength=self.prior_strength,
-            states={**(self.states or {}), self._component: self.n_components},
+            states={**declared, self._component: self.n_components},
             restarts=self.restarts,
             max_iter=self.max_iter,
             tol=self.tol,

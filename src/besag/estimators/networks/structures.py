@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from besag.data.tables.code_table import CodeTable
 from besag.errors import DataError, ModelError
@@ -14,6 +14,9 @@ from besag.model.dag import parents_of, topological
 from besag.model.model import Model
 from besag.model.variable import NameList, Variables, mapping_from, states_from
 from besag.text import did_you_mean
+
+if TYPE_CHECKING:
+    from besag.learn.networks.structure.neighbourhoods import NeighbourhoodPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +97,11 @@ def learned_graph(method: Any, table: CodeTable, options: Mapping[str, Any]) -> 
     from besag.learn.networks.structure import learn_structure  # type: ignore[import-not-found, unused-ignore]
 
     return learn_structure(table.codes, table.cardinalities, table.weights, names=table.names, method=method, **options)
+
+
+def learned_path(table: CodeTable, time_limit: float | None) -> NeighbourhoodPath:
+    """The neighbourhoods in a table along a path of strengths."""
+    from besag.learn.networks.structure.neighbourhoods import select_neighbourhoods
+
+    sizes = table.cardinalities
+    return select_neighbourhoods(table.codes, sizes, table.weights, names=table.names, time_limit=time_limit)

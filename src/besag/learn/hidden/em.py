@@ -72,6 +72,8 @@ def em(
     options = EM(max_iterations, tolerance)
     if not is_whole(restarts) or restarts < 0:
         raise CapabilityError(f"restarts must be a whole number from 0 on, got {restarts!r}")
+    if not is_whole(seed) or seed < 0:
+        raise CapabilityError(f"seed must be a whole number from 0 on, got {seed!r}")
     before = None if resume is None else _read_checkpoint(resume)
     if before is not None and restarts:
         raise CapabilityError("resume goes on with one run; leave out restarts")

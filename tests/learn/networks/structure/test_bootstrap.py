@@ -1,12 +1,13 @@
 """How sure edges are, missing cells, and Markov networks."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import besag
-from besag.errors import CapabilityError, DataError, ModelError
+from besag.errors import CapabilityError, ConvergenceWarning, DataError, ModelError
 from besag.learn.networks.structure import learn_structure
 from besag.learn.networks.structure.bootstrap import EdgeStrengths, best_threshold
 from besag.learn.networks.structure.neighbourhoods import Regressions, select_neighbourhoods
@@ -70,7 +71,6 @@ def test_an_average_has_no_cycle() -> None:
 
 def test_time_and_bad_input(model: Model) -> None:
     frame = model.sample(300, seed=3)
-    assert besag.bootstrap_edges(frame, 500, time_limit=1e-9, n_jobs=1).n == 1
     with pytest.raises(ModelError, match="n must be a whole number of at least 1, got 0"):
         besag.bootstrap_edges(frame, 0)
     with pytest.raises(DataError, match="no rows"):
@@ -78,6 +78,45 @@ def test_time_and_bad_input(model: Model) -> None:
     frame.loc[frame.index[3], "B"] = None
     with pytest.raises(DataError, match="column 'B' has cells that are none of its 2 states"):
         besag.bootstrap_edges(frame, 3, n_jobs=1)
+
+
+def test_time_cuts_into_a_structure_which_then_does_not_count(
+    model: Model, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("besag.query.progress.SECONDS", 0.0)
+    frame = model.sample(300, seed=3)
+    three = besag.bootstrap_edges(frame, 3, n_jobs=1, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0] for line in lines] == [f"bootstrap: {i} of 3 structures" for i in (1, 2, 3)]
+    hands, begun = [0.0], list[int]()
+    monkeypatch.setattr("besag.infer.iterate.time", SimpleNamespace(perf_counter=lambda: hands[0]))
+
+    def stall(row: SearchStep) -> None:
+        """The second step of the fourth structure takes longer than there is time."""
+        begun.append(row.iteration)
+        if begun.count(0) == 4 and row.iteration == 1:
+            hands[0] += 10
+
+    cut = besag.bootstrap_edges(frame, 500, n_jobs=1, time_limit=5, on_step=stall)
+    assert (cut.n, cut.stopped, begun[-1]) == (3, "time_limit", 1)
+    assert (cut.strength == three.strength).all()
+    assert (cut.direction == three.direction).all()
+    with pytest.warns(ConvergenceWarning, match="no structure was learned to its end: .* in 1 of 500 samples"):
+        none = besag.bootstrap_edges(frame, 500, time_limit=0, n_jobs=1)
+    assert (none.n, none.stopped) == (1, "time_limit")
+
+
+def test_ctrl_c_keeps_what_has_ended(model: Model) -> None:
+    frame, begun = model.sample(300, seed=3), []
+
+    def press(row: SearchStep) -> None:
+        begun.append(row.iteration)
+        if begun.count(0) == 3:
+            raise KeyboardInterrupt
+
+    found = besag.bootstrap_edges(frame, 10, n_jobs=1, on_step=press)
+    assert (found.n, found.stopped) == (2, "interrupted")
+    assert (found.strength == besag.bootstrap_edges(frame, 2, n_jobs=1).strength).all()
 
 
 def test_a_picture(model: Model, tmp_path: Path) -> None:

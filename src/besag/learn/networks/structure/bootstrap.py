@@ -8,19 +8,22 @@ that is nearest to theirs in L1 has its ones from there on (Scutari and Nagaraja
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from besag.arrays import AnyArray, Array
+from besag.data.tables.code_table import CodeTable
 from besag.data.tables.reading import read_table, refuse_no_rows
-from besag.errors import ModelError
+from besag.errors import ConvergenceWarning, ModelError, warn
 from besag.graph.directed.orientation import apply_rules, order_of
 from besag.graph.directed.pdag import PDAG
 from besag.infer.iterate import Clock, Stopped, drive
 from besag.kernels.threads import run_chunks
-from besag.learn.networks.structure.learn import learn_structure
+from besag.learn.networks.structure.learn import LearnedStructure, learn_structure
+from besag.query.progress import ProgressLine
 from besag.registry import is_whole
 
 if TYPE_CHECKING:
@@ -98,12 +101,15 @@ def bootstrap_edges(
     random_state: int = 0,
     n_jobs: int | None = None,
     time_limit: float | None = None,
+    progress: bool = False,
     **options: Any,
 ) -> EdgeStrengths:
     """Strength and direction of each edge over n structures learned from samples of the rows of a table.
 
     method, criterion, options: as `learn_structure` takes them. n_jobs: structures learned at once, all cores by
-    default; the answer does not depend on it. Ctrl-C and time_limit give what is there.
+    default; the answer does not depend on it. Ctrl-C and time_limit give what has ended, and leave out structures that
+    they cut short; where none has ended, a ConvergenceWarning says that these are all there is. progress: how many have
+    ended, on stderr.
 
     >>> import besag
     >>> frame = besag.data.bundled("sprinkler").sample(500, seed=0)
@@ -115,33 +121,75 @@ def bootstrap_edges(
         raise ModelError(f"n must be a whole number of at least 1, got {n!r}")
     table = read_table(data, weights=weights)
     refuse_no_rows(table)
-    clock, found = Clock(time_limit), dict[int, PDAG]()
+    options |= {"method": method, "criterion": criterion, "random_state": random_state}
+    bootstrap = Bootstrap(table, int(n), options, Clock(time_limit), BootstrapProgress() if progress else None)
+    stopped = drive(lambda: bootstrap.run(None if n_jobs == -1 else n_jobs))
+    return _summed(table.names, bootstrap.graphs(), stopped)
 
-    def learn(i: int) -> None:
-        rng = np.random.default_rng([random_state, i])
-        rows = drawn_rows(rng, table.n_rows, table.weights)
-        codes = [column[rows] for column in table.codes]
-        given = {
-            "names": table.names,
-            "method": method,
-            "criterion": criterion,
-            "random_state": random_state,
-            **options,
-        }
-        learned = learn_structure(codes, table.cardinalities, n_threads=1, **given)
-        if learned.stopped == "interrupted":
-            raise KeyboardInterrupt
-        found[i] = learned.cpdag
-        clock.look()
 
-    def advance() -> Stopped:
-        run_chunks(learn, n, None if n_jobs == -1 else n_jobs)
+class BootstrapProgress(ProgressLine):
+    """How many structures have ended, on standard error."""
+
+    def __call__(self, done: int, n: int, seconds: float) -> None:
+        """Show that one more has ended."""
+        self.show(f"bootstrap: {done} of {n} structures, {seconds:.1f} s")
+
+
+@dataclass
+class Bootstrap:
+    """ended, cut: CPDAGs by the number of the sample; those of searches that came to their end, and of others."""
+
+    table: CodeTable
+    n: int
+    options: dict[str, Any]
+    clock: Clock
+    progress: BootstrapProgress | None
+    ended: dict[int, PDAG] = field(default_factory=dict)
+    cut: dict[int, PDAG] = field(default_factory=dict)
+
+    def run(self, n_jobs: int | None) -> Stopped:
+        """Learns from all samples."""
+        try:
+            run_chunks(self.learn, self.n, n_jobs)
+        finally:
+            if self.progress is not None:
+                self.progress.end()
         return "converged"
 
-    stopped = drive(advance)
-    if not found:
-        raise KeyboardInterrupt
-    return _summed(table.names, [found[i] for i in sorted(found)], stopped)
+    def learn(self, i: int) -> None:
+        """Learns from a sample; OutOfTime or KeyboardInterrupt where that was cut short."""
+        learned = self._learned(i)
+        late = learned.stopped in ("time_limit", "interrupted")
+        (self.cut if late else self.ended)[i] = learned.cpdag
+        if learned.stopped == "interrupted":
+            raise KeyboardInterrupt
+        if self.progress is not None:
+            self.progress(len(self.ended), self.n, self.clock.seconds)
+        if late or len(self.ended) < self.n:
+            self.clock.look()
+
+    def _learned(self, i: int) -> LearnedStructure:
+        table, rng = self.table, np.random.default_rng([self.options["random_state"], i])
+        rows = drawn_rows(rng, table.n_rows, table.weights)
+        left = None if math.isinf(self.clock.left) else max(self.clock.left, 0.0)
+        codes = [column[rows] for column in table.codes]
+        return learn_structure(
+            codes, table.cardinalities, names=table.names, n_threads=1, time_limit=left, **self.options
+        )
+
+    def graphs(self) -> list[PDAG]:
+        """What strengths are of."""
+        if not (self.ended or self.cut):
+            raise KeyboardInterrupt
+        if not self.ended:
+            warn(
+                ConvergenceWarning(
+                    "no structure was learned to its end: the strengths are of the best found so far in "
+                    f"{len(self.cut)} of {self.n} samples; give more time, or a quicker method"
+                )
+            )
+        found = self.ended or self.cut
+        return [found[i] for i in sorted(found)]
 
 
 def drawn_rows(rng: np.random.Generator, n_rows: int, weights: Array | None) -> AnyArray:

@@ -33,7 +33,7 @@ from besag.infer.iterate import Clock, Stopped, drive
 from besag.learn.networks.structure.learn import check_weights, read_columns
 from besag.registry import is_number
 
-SMALLEST = 0.03  # strength of the path, as a share of the largest
+SMALLEST = 0.003  # strength of the path, as a share of the largest
 STEPS = 500  # for one strength
 
 
