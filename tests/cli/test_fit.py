@@ -116,6 +116,7 @@ def test_what_cannot_be_labelled(ask: Ask, write: Write, tagger: str, lawn: str,
     assert "the file has no column of labels" in ask("predict", tagger, write("b.txt", "The DT\n"), "--score", code=1)
     assert "expected a model that `besag fit` has written" in ask("predict", lawn, write("c.txt", "The DT\n"), code=1)
     assert "--out" in ask("predict", tagger, write("d.txt", "The DT\n"), "--out", str(tmp_path), code=2)
+    assert "labels sequences, and" in ask("predict", tagger, str(tmp_path), code=2)
 
 
 # Images --------------------------------------------------------------------------------------------------------------
@@ -159,6 +160,8 @@ def test_pixels_from_folders_to_folders(ask: Ask, folders: tuple[Path, Path], tm
         assert (chances.argmax(axis=2) == found).all()
     scores = dict(line.split("\t") for line in ask("predict", model, str(images), "--score", str(masks)).splitlines())
     assert float(scores["accuracy"]) > 0.95
+    both = ask("predict", model, str(images), "--out", str(tmp_path / "again"), "--score", str(masks))
+    assert both.splitlines() == [f"3 masks: {tmp_path / 'again'}", *(f"{k}\t{v}" for k, v in scores.items())]
     assert set(scores) == {"images", "accuracy", "mean IoU", "IoU of 0", "IoU of 1"}
 
 
@@ -199,6 +202,9 @@ def test_images_need_a_place_for_their_masks(ask: Ask, folders: tuple[Path, Path
     images, masks = folders
     model = str(tmp_path / "m.npz")
     ask("fit", "grid", str(images), str(masks), model)
-    assert "either --out DIR" in ask("predict", model, str(images), code=2)
+    assert "--out DIR, for their masks, or --score MASKS, or both" in ask("predict", model, str(images), code=2)
+    assert "need --out DIR" in ask("predict", model, str(images), "--score", str(masks), "--probabilities", code=2)
+    assert "m.npz labels images, and" in ask("predict", model, str(images / "p0.png"), "--out", "there", code=2)
+    assert "`besag predict` answers by it" in ask("info", model, code=1)
     assert "--score MASKS" in ask("predict", model, str(images), "--score", code=2)
     assert "masks would replace" in ask("predict", model, str(images), "--out", str(images), code=2)

@@ -78,6 +78,14 @@ def test_missing_cells_stay_missing() -> None:
     assert found["a"].isna().equals(frame["a"].isna())
 
 
+def test_whole_numbers_that_are_few_are_left_as_they_are() -> None:
+    frame = pd.DataFrame({"grade": [1.0, 2.0, np.nan, 3.0] * 10, "half": [0.5, 1.0] * 20, "many": np.arange(40.0)})
+    found = besag.Discretizer(n_bins=2).fit(frame)
+    assert list(found.cut_points_) == ["half", "many"]
+    assert found.transform(frame)["grade"].equals(frame["grade"])
+    assert list(besag.Discretizer(n_bins=2, columns=["grade"]).fit(frame).cut_points_) == ["grade"]
+
+
 def test_files(tmp_path: Any) -> None:
     fitted = besag.Discretizer(cuts={"a": [0.0]}, n_bins=3).fit(FRAME)
     fitted.save(tmp_path / "cuts.npz")

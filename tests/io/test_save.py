@@ -253,6 +253,12 @@ def test_small_weights_are_doubles_too(tmp_path: Path) -> None:
     assert besag.load(tmp_path / "a.uai").marginals()["0"][0] == pytest.approx(1e-310, rel=1e-10)
 
 
+def test_an_estimator_is_told_what_to_save(tmp_path: Path) -> None:
+    fitted = besag.BayesianNetwork("A -> B").fit({"A": [0, 1], "B": [0, 1]})
+    with pytest.raises(ModelError, match=r"got BayesianNetwork; it has a save.path. of its own, and its net"):
+        besag.save(fitted, tmp_path / "n.bif")  # type: ignore[arg-type]
+
+
 def test_something_that_is_no_file() -> None:
     with pytest.raises(TypeError, match="expected the path of a file or a binary stream, got int"):
         besag.load(5)  # type: ignore[arg-type]

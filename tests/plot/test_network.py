@@ -15,6 +15,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 import besag
 from besag import plot
 from besag.data import BUNDLED, bundled, random_model
+from besag.errors import ModelError
 
 
 def texts(figure: Figure) -> list[str]:
@@ -98,6 +99,19 @@ def test_many_states_are_cut_to_the_most_probable() -> None:
     assert "and 13 more" in shown
     assert {"13", "19"} <= set(shown)
     assert "12" not in shown
+
+
+def test_ends_of_intervals_can_be_told_apart() -> None:
+    states = ["(-inf, 39.232066932231774]", "(39.232066932231774, 39.9310299597156]", "(39.9310299597156, inf]"]
+    shown = texts(plot.draw_network(besag.bayesian_network([("A", "B")], {"A": states, "B": 2})))
+    assert {"(-inf, 39.23]", "(39.23, 39.93]", "(39.93, inf]"} <= set(shown)
+    shown = texts(plot.draw_network(besag.bayesian_network([("A", "B")], {"A": ["1.00001", "1.00002"], "B": 2})))
+    assert {"1.00001", "1.00002"} <= set(shown)
+
+
+def test_a_path_in_place_of_the_result_is_told() -> None:
+    with pytest.raises(ModelError, match=r"result must be a Result, such as model.marginals\(\), got 'net.png'"):
+        plot.draw_network(bundled("sprinkler"), "net.png")  # type: ignore[arg-type]
 
 
 def test_compare_marginals() -> None:

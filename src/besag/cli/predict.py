@@ -52,6 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     if reads not in ("sequences", "images"):
         raise ParseError("expected a model that `besag fit` has written", path=arguments.model)
     model.set_params(n_jobs=arguments.threads)
+    is_folder = Path(arguments.data).is_dir()
+    if is_folder is not (reads == "images"):
+        found = "a folder" if is_folder else "no folder"
+        arguments.refuse(f"{arguments.model} labels {reads}, and {arguments.data} is {found}")
     (_label_sequences if reads == "sequences" else _label_images)(model, arguments)
     return ANSWERED
 
@@ -96,16 +100,25 @@ def _tagged(
 
 
 def _label_images(model: Any, arguments: argparse.Namespace) -> None:
-    from besag.cli.pictures import read_pictures_of
-    from besag.io.images.folders import list_folder, pair_folders, write_array, write_mask
+    from besag.io.images.folders import pair_folders
 
     if arguments.score is True:
         arguments.refuse("--score needs a folder of masks to compare with: --score MASKS")
-    if (arguments.out is None) is (arguments.score is None):
-        arguments.refuse("images need either --out DIR, for their masks, or --score MASKS")
-    if arguments.score is not None:
-        _score_images(model, pair_folders(Path(arguments.data), Path(arguments.score)))
-        return
+    if arguments.out is None and arguments.score is None:
+        arguments.refuse("images need --out DIR, for their masks, or --score MASKS, or both")
+    if arguments.out is None and arguments.probabilities:
+        arguments.refuse("--probabilities of images need --out DIR, where they go")
+    pairs = None if arguments.score is None else pair_folders(Path(arguments.data), Path(arguments.score))
+    if arguments.out is not None:
+        _write_masks(model, arguments)
+    if pairs is not None:
+        _score_images(model, pairs)
+
+
+def _write_masks(model: Any, arguments: argparse.Namespace) -> None:
+    from besag.cli.pictures import read_pictures_of
+    from besag.io.images.folders import list_folder, write_array, write_mask
+
     files = list_folder(Path(arguments.data))
     if arguments.out.resolve() == Path(arguments.data).resolve():
         arguments.refuse("--out is the folder of the images, which masks would replace")

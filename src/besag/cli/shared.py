@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from besag.cli.messages import not_among
+from besag.errors import ParseError
 
 if TYPE_CHECKING:
     from besag.io.formats import Format
@@ -72,12 +73,14 @@ def read_seconds(text: str) -> float:
 def read_model(arguments: argparse.Namespace) -> tuple[Model, Format]:
     """The model that the arguments name, and the format of its file."""
     from besag.io.formats import format_named, format_of_content
-    from besag.io.load import load
+    from besag.io.load import ARCHIVE, load
     from besag.io.shared.files import read_bytes, suffix_of
 
     piped = arguments.model == "-"
     where = "<stdin>" if piped else arguments.model
     data = read_bytes(sys.stdin.buffer if piped else arguments.model)
+    if data.startswith(ARCHIVE):
+        raise ParseError("it has a fitted estimator; `besag predict` answers by it, besag.load reads it", path=where)
     given = arguments.input_format
     chosen = format_of_content(data, where, suffix_of(where)) if given is None else format_named(given)
     stream = _Content(data, where)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from besag.arrays import AnyArray, Array
+from besag.data.tables.column_type import MANY
 from besag.errors import DataError, DataWarning, ModelError, warn
 from besag.estimators.base import Estimator, check_choice
 from besag.estimators.files import save_estimator
@@ -31,7 +32,8 @@ class Discretizer(Estimator):
     """Numbers as ordered categories, for networks of discrete variables; missing cells stay missing.
 
     cuts: {column: cut points} that are given; other columns get theirs by `strategy`. columns: those to be cut; None:
-    all of floats, and those of `cuts`.
+    those of floats, and those of `cuts`; whole numbers of at most 20 values are left as the states that they are, also
+    where missing cells make them floats.
 
     >>> import pandas as pd
     >>> import besag
@@ -77,7 +79,8 @@ class Discretizer(Estimator):
         return self
 
     def _columns(self, frame: pd.DataFrame) -> list[str]:
-        return [str(name) for name in frame.columns if getattr(frame[name].dtype, "kind", "O") == "f"]
+        floats = [str(name) for name in frame.columns if getattr(frame[name].dtype, "kind", "O") == "f"]
+        return [name for name in floats if not _are_states(np.unique(_numbers(frame, name)))]
 
     def _cut(self, name: str, values: Array, target: AnyArray | None) -> Array:
         known = ~np.isnan(values)
@@ -168,6 +171,12 @@ def _numbers(frame: pd.DataFrame, name: str) -> Array:
         return np.asarray(frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):
         raise DataError(f"column {name!r} is to be cut, and holds what is no number", column=name) from None
+
+
+def _are_states(distinct: Array) -> bool:
+    """Whether distinct numbers are few and whole, but for NaN: codes and counts, no measurements."""
+    known = distinct[~np.isnan(distinct)]
+    return 0 < len(known) <= MANY and bool((known == np.round(known)).all()) and bool(np.isfinite(known).all())
 
 
 def _given(name: object, cuts: Iterable[float]) -> Array:

@@ -35,10 +35,12 @@ from besag.errors import ModelError
 from besag.estimators.base import check_choice
 from besag.estimators.class_weights import ClassWeight
 from besag.estimators.held_out import reading_held_out
+from besag.estimators.one_label import warn_of_one_label
 from besag.estimators.structured import Form, StructuredCRF, split
 from besag.graph.graph import Graph
 from besag.infer.engine import Engine
 from besag.learn.history import OnIteration
+from besag.learn.losses.base import read_objective
 from besag.learn.optimisers.base import Optimizer
 from besag.model.build import grid_edges
 from besag.model.layout import Layout
@@ -202,7 +204,11 @@ class GridCRF(StructuredCRF):
                 others = read_pictures(held_out[0], held_out[2] if len(held_out) > 2 else None, self.connectivity)
                 form.check(others)
             watched = (others, held_out[1])
-        return self._fit(classes, form, pictures, y, sample_weight, watched, checkpoint, on_step)
+        self._fit(classes, form, pictures, y, sample_weight, watched, checkpoint, on_step)
+        if read_objective(self.objective).surrogate in ("pseudolikelihood", "piecewise"):
+            problem = self.model_.graph(pictures).bind(self.model_.theta)
+            warn_of_one_label(problem, self._codes(form, classes, pictures, y), pictures.offsets, self.objective)
+        return self
 
     def _check_parameters(self, checkpoint: Any = None) -> None:
         super()._check_parameters(checkpoint)

@@ -30,7 +30,9 @@ def save(model: Model, path: str | PathLike[str], *, format: str | None = None) 
     array([0.5, 0.5])
     """
     if not isinstance(model, Model):
-        raise ModelError(f"save takes a Model, got {type(model).__name__}")
+        way = "; it has a save(path) of its own" if hasattr(model, "save") else ""
+        way += ", and its network is in model_" if hasattr(model, "model_") else ""
+        raise ModelError(f"save takes a Model, got {type(model).__name__}{way}")
     chosen = format_to_write(path, format)
     if chosen.is_native:
         chosen.module.save(model, Path(path))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_STATES = 8
+LONG_NUMBER = re.compile(r"\d+\.\d{4,}(?:e[+-]?\d+)?")
 HEAD, ROW, PAD = 0.26, 0.19, 0.1
 
 
@@ -86,8 +89,15 @@ def make_card(model: Model, v: int, result: Result | None, before: Result | None
     if len(shown) > MAX_STATES:
         order = shown if after is None else np.argsort(-after, kind="stable")
         shown = np.sort(order[: MAX_STATES - 1])
-    rows = [(shorten_text(variable.states[i]), _at(after, i), _at(earlier, i)) for i in shown.tolist()]
+    labels = _labels(variable.states)
+    rows = [(labels[i], _at(after, i), _at(earlier, i)) for i in shown.tolist()]
     return Card(shorten_text(variable.name), rows, variable.cardinality - len(shown), shaded)
+
+
+def _labels(states: Sequence[str]) -> list[str]:
+    """States as they fit on a card; long numbers, as ends of intervals, to four digits where states stay distinct."""
+    rounded = [LONG_NUMBER.sub(lambda found: f"{float(found[0]):.4g}", state) for state in states]
+    return [shorten_text(state) for state in (rounded if len(set(rounded)) == len(states) else states)]
 
 
 def _at(values: Array | None, i: int) -> float | None:

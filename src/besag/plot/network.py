@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from besag.arrays import Array
-from besag.errors import TooLargeError
+from besag.errors import ModelError, TooLargeError
 from besag.infer.result import Result
 from besag.model.model import Model
 from besag.plot.cards import PAD, make_card
@@ -43,6 +43,8 @@ def draw_network(
     >>> model = besag.data.bundled("sprinkler")
     >>> figure = besag.plot.draw_network(model, model.marginals())
     """
+    if not (result is None or isinstance(result, Result)):
+        raise ModelError(f"result must be a Result, such as model.marginals(), got {result!r}; or path={result!r}")
     figure = new_figure()
     if len(model.variables) > MAX_VARIABLES:
         raise TooLargeError(f"a picture has at most {MAX_VARIABLES} variables; the model has {len(model.variables)}")

@@ -100,6 +100,10 @@ def test_structures_of_every_kind(network: besag.BayesianNetwork) -> None:
         assert sorted(fitted.edges_) == sorted(edges)
     graph: Any = nx.DiGraph()
     graph.add_nodes_from(ROWS)
+    drawn = PDAG.from_edges([("rain", "wet_grass"), ("sprinkler", "wet_grass")], [("cloudy", "rain")], names=list(ROWS))
+    found = besag.BayesianNetwork(drawn).fit(ROWS)
+    assert ("rain", "wet_grass") in found.edges_
+    assert ("cloudy", "rain") in found.edges_ or ("rain", "cloudy") in found.edges_
     assert besag.BayesianNetwork(graph).fit(ROWS).edges_ == []
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from besag.data.tables.code_table import CodeTable
 from besag.errors import DataError, ModelError
+from besag.graph.directed.pdag import PDAG
 from besag.learn.networks.counts import Parents
 from besag.model.bayes import read_structure
 from besag.model.dag import parents_of, topological
@@ -68,7 +69,7 @@ def is_method(structure: Any) -> bool:
 
 
 def given_graph(structure: Any, states: Mapping[str, Any] | None) -> GivenGraph:
-    """A graph as text, edges, networkx.DiGraph or Model; ModelError where it has a cycle."""
+    """A graph as text, edges, networkx.DiGraph, PDAG or Model; ModelError where it has a cycle."""
     declared = mapping_from({} if states is None else states, "states must be {name: states or cardinality}")
     more = {str(name): states_from(given, str(name)) for name, given in declared.items()}
     if isinstance(structure, Model):
@@ -76,6 +77,8 @@ def given_graph(structure: Any, states: Mapping[str, Any] | None) -> GivenGraph:
         own = {variable.name: variable.states for variable in variables}
         above = {variables.names[v]: tuple(variables.names_at(p)) for v, p in enumerate(parents_of(structure))}
         return GivenGraph(above, own | more, ordered=True)
+    if isinstance(structure, PDAG):
+        structure = structure.extension(strict=False).to_networkx()
     named, edges = read_structure(structure)
     for name in more:
         named.setdefault(name, None)

@@ -76,7 +76,7 @@ def test_time_and_bad_input(model: Model) -> None:
     with pytest.raises(DataError, match="no rows"):
         besag.bootstrap_edges(frame.iloc[:0], 3)
     frame.loc[frame.index[3], "B"] = None
-    with pytest.raises(DataError, match="column 'B' has cells that are none of its 2 states"):
+    with pytest.raises(DataError, match="column 'B' has missing cells, or codes that are none of its 2 states"):
         besag.bootstrap_edges(frame, 3, n_jobs=1)
 
 

@@ -234,7 +234,7 @@ def test_what_cannot_be_is_refused(given: dict[str, Any], error: type[BesagError
 def test_bad_codes_are_refused() -> None:
     with pytest.raises(DataError, match="the data have no rows"):
         learn_structure(CODES[:, :0], SIZES)
-    with pytest.raises(DataError, match="column 'B' has cells that are none of its 2 states") as caught:
+    with pytest.raises(DataError, match="column 'B' has missing cells, or codes that are none of its 2") as caught:
         learn_structure(CODES, [2, 2, 2, 4], names=NAMES)
     assert caught.value.column == "B"
     with pytest.raises(DataError, match="codes must be whole numbers, got float64"):

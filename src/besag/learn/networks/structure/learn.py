@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LearnedStructure:
     """A graph from data.
 
@@ -48,6 +48,9 @@ class LearnedStructure:
     score: float
     rows: tuple[SearchStep, ...]
     stopped: str
+
+    def __repr__(self) -> str:
+        return f"LearnedStructure({self.graph!r}, score={self.score:.6g}, stopped={self.stopped!r})"
 
     @property
     def edges(self) -> list[Edge]:
@@ -159,8 +162,8 @@ def read_columns(
             raise DataError(f"column {names[v]!r}: codes must be whole numbers, got {column.dtype}", column=names[v])
         if not incomplete and (column.min() < 0 or column.max() >= sizes[v]):
             raise DataError(
-                f"column {names[v]!r} has cells that are none of its {sizes[v]} states; fill or drop missing cells, or "
-                'take the method "structural_em"',
+                f"column {names[v]!r} has missing cells, or codes that are none of its {sizes[v]} states; drop these "
+                'rows, frame.dropna(), or take the method "structural_em"',
                 column=names[v],
             )
         if incomplete and ((column < 0) | (column >= sizes[v])).all():
