@@ -23,7 +23,7 @@ def draw(noise: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
 def test_one_label_everywhere_is_told() -> None:
     images, truth = draw(0.8)
     with pytest.warns(DataWarning, match="one label everywhere is more probable than the true labels"):
-        crf = besag.GridCRF(pairwise="potts").fit(images, truth)
+        crf = besag.GridCRF(pairwise="potts", objective="pseudolikelihood").fit(images, truth)
     for image, maps, y in zip(images, crf.decision_maps(images), truth, strict=True):
         right, down = crf.edge_strength(image)
         broken = right[y[:, 1:] != y[:, :-1]].sum() + down[y[1:] != y[:-1]].sum()
@@ -40,3 +40,23 @@ def test_nothing_is_told_otherwise(case: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         besag.GridCRF(pairwise="potts", objective=objective).fit(images, truth)
+
+
+def test_the_default_takes_the_likelihood_then() -> None:
+    images, truth = draw(0.8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        crf = besag.GridCRF(pairwise="potts").fit(images, truth)
+    assert crf.learnt_by_ == "likelihood[engine=bp]"
+    alone = np.mean(
+        [(maps.argmax(axis=-1) == y).mean() for maps, y in zip(crf.decision_maps(images), truth, strict=True)]
+    )
+    assert crf.score(images, truth) > max(0.9, alone)
+    clear = draw(0.1)
+    assert besag.GridCRF(pairwise="potts").fit(*clear).learnt_by_ == "pseudolikelihood"
+
+
+def test_where_the_default_has_no_other_objective() -> None:
+    images, truth = draw(0.8)
+    with pytest.warns(DataWarning, match="by the model that pseudolikelihood has learnt"):
+        besag.GridCRF(pairwise="potts", class_weight="balanced").fit(images, truth)

@@ -35,7 +35,7 @@ from besag.errors import ModelError
 from besag.estimators.base import check_choice
 from besag.estimators.class_weights import ClassWeight
 from besag.estimators.held_out import reading_held_out
-from besag.estimators.one_label import warn_of_one_label
+from besag.estimators.one_label import prefers_one_label, warn_of_one_label
 from besag.estimators.structured import Form, StructuredCRF, split
 from besag.graph.graph import Graph
 from besag.infer.engine import Engine
@@ -48,6 +48,7 @@ from besag.model.structured.potts import potts
 from besag.model.template import Inputs, Template
 
 PAIRWISE = ("potts", "contrast", "table")
+FAST, SURE = "pseudolikelihood", "likelihood[engine=bp]"  # what objective="auto" takes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +136,9 @@ class GridCRF(StructuredCRF):
     """A CRF on pictures: images (H, W, D) of features, labels (H, W); -1 and `ignore_label` stand for unknown labels.
 
     pairwise: "potts", "contrast" or "table", see `besag.estimators.grid_crf`. connectivity: 4 or 8 neighbours.
-    objective: "pseudolikelihood", "piecewise", "likelihood[engine=bp]", ... decode: "map", the most probable labelling,
+    objective: "pseudolikelihood", "piecewise", "likelihood[engine=bp]", ...; "auto" is pseudolikelihood, unless by what
+    it learns one label everywhere is more probable than the true labels: then likelihood[engine=bp]; `learnt_by_` tells
+    which, and with class_weight or checkpoint it is always the first. decode: "map", the most probable labelling,
     or "marginal", the most probable label of each pixel; engine: what predicts. n_jobs: threads, None = all cores.
     class_weight: {label: weight} of the terms of pixels with that label, "balanced" for one over their frequency; of
     objectives that are sums over pixels. verbose: tell on stderr how far the fit has come.
@@ -153,7 +156,7 @@ class GridCRF(StructuredCRF):
         *,
         pairwise: str = "contrast",
         connectivity: int = 4,
-        objective: str = "pseudolikelihood",
+        objective: str = "auto",
         l1: float = 0.0,
         l2: float = 1.0,
         engine: str | Engine = "auto",
@@ -204,10 +207,20 @@ class GridCRF(StructuredCRF):
                 others = read_pictures(held_out[0], held_out[2] if len(held_out) > 2 else None, self.connectivity)
                 form.check(others)
             watched = (others, held_out[1])
-        self._fit(classes, form, pictures, y, sample_weight, watched, checkpoint, on_step)
-        if read_objective(self.objective).surrogate in ("pseudolikelihood", "piecewise"):
+
+        def fit_by(objective: str) -> bool:
+            """Whether the model that was learnt prefers one label everywhere, where that may be."""
+            self._fit(classes, form, pictures, y, sample_weight, watched, checkpoint, on_step, objective)
+            if read_objective(objective).surrogate not in ("pseudolikelihood", "piecewise"):
+                return False
             problem = self.model_.graph(pictures).bind(self.model_.theta)
-            warn_of_one_label(problem, self._codes(form, classes, pictures, y), pictures.offsets, self.objective)
+            return prefers_one_label(problem, self._codes(form, classes, pictures, y), pictures.offsets)
+
+        wrong = fit_by(FAST if self.objective == "auto" else self.objective)
+        if wrong and self.objective == "auto" and self.class_weight is None and checkpoint is None:
+            wrong = fit_by(SURE)
+        if wrong:
+            warn_of_one_label(self.learnt_by_)
         return self
 
     def _check_parameters(self, checkpoint: Any = None) -> None:

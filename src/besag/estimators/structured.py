@@ -96,6 +96,7 @@ class StructuredCRF(Learner):
     n_jobs: int | None
     class_weight: ClassWeight = None
     model_: GraphModel
+    learnt_by_: str  # the objective
 
     def _ignored(self) -> Sequence[Any]:
         """Labels that count as unknown."""
@@ -117,7 +118,10 @@ class StructuredCRF(Learner):
         held_out: tuple[Data, Any] | None,
         checkpoint: str | PathLike[str] | None,
         on_step: OnIteration | None,
+        objective: str | None = None,
     ) -> Self:
+        """objective: in place of the parameter."""
+        objective = self.objective if objective is None else objective
         codes, states = self._codes(form, classes, data, y), [str(label) for label in classes]
         of_classes = weights_of_classes(self.class_weight, classes, codes)
         dataset, watched = _dataset(form.graph(data, states), codes, of_classes, sample_weight), None
@@ -129,16 +133,16 @@ class StructuredCRF(Learner):
             warn_of_constants(data.nodes)
         penalised = {name for name in form.layout.templates if not name.startswith("intercept")}
         penalty = penalty_of(form.layout, dict.fromkeys(penalised, self.l1), dict.fromkeys(penalised, self.l2))
-        loss = read_objective(self.objective, n_threads=1)
+        loss = read_objective(objective, n_threads=1)
         if dataset.all.variable_weights is not None and not getattr(loss, "weighs_variables", False):
             raise CapabilityError(
-                f"class_weight= weighs the terms of single variables, and objective {self.objective!r} has none; "
+                f"class_weight= weighs the terms of single variables, and objective {objective!r} has none; "
                 'take "pseudolikelihood" or "marginal_loss", or sample_weight= for whole instances'
             )
         curvature = measure_curvature(dataset.all)
         total = Total(loss, dataset, penalty, n_threads=thread_count(self.n_jobs), curvature=curvature)
         theta = self._learn(total, watched, checkpoint, on_step)
-        self.model_ = GraphModel(classes, form, theta)
+        self.model_, self.learnt_by_ = GraphModel(classes, form, theta), objective
         return self
 
     def _codes(self, form: Form, classes: Sequence[Any], data: Data, y: Any) -> IntArray:
@@ -242,7 +246,7 @@ class StructuredCRF(Learner):
         check_labels_to_save(self.model_.classes)
         told, arrays = self._stored_history()
         form_told, form_arrays = self.model_.form.stored()  # type: ignore[attr-defined]
-        told |= {"classes": list(self.model_.classes), **form_told}
+        told |= {"classes": list(self.model_.classes), "learnt_by": self.learnt_by_, **form_told}
         return told, arrays | {"theta": self.model_.theta, **form_arrays}
 
     @classmethod
@@ -250,6 +254,7 @@ class StructuredCRF(Learner):
         made = cls(**parameters)
         made._check_parameters()
         made.model_ = GraphModel(tuple(told["classes"]), cls._restored_form(told, arrays), arrays["theta"])
+        made.learnt_by_ = told["learnt_by"]
         made._restore_history(told, arrays)
         return made
 

@@ -96,7 +96,7 @@ def test_graphs_that_stand_for_no_dag() -> None:
     assert square.extension(strict=False).is_dag
     with pytest.raises(ModelError, match="got 'A' twice"):
         PDAG.from_edges([("A", "A")])
-    with pytest.raises(ModelError, match="expected a PDAG or a networkx graph, got int"):
+    with pytest.raises(ModelError, match="expected a PDAG, a networkx graph or pairs, got int"):
         PDAG.from_networkx(3)
 
 

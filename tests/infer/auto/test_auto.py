@@ -184,9 +184,16 @@ def test_the_best_labelling_of_a_hopeless_graph_by_bounds(engine: str) -> None:
 def test_where_bounds_leave_too_much_the_rest_is_approximate(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(narrowing, "MOST_ENTRIES", 10.0)
-        with pytest.warns(ApproximationWarning, match='Answered by bp; the answer is an estimate. engine="exact"'):
-            found = besag.ising((8, 8), 0.4).map()
+        assert besag.ising((8, 8), 0.4).map().optimal  # without a warning: the bounds of dual ascent prove it
+        rng = np.random.default_rng(0)
+        weights = 3 * rng.normal(size=(20, 19)), 3 * rng.normal(size=(19, 20))
+        frustrated = besag.grid(
+            (20, 20), 2, unary=rng.normal(size=(20, 20, 2)), pairwise=besag.potts(2), weights=weights
+        )
+        with pytest.warns(ApproximationWarning, match="Answered by local_search; the energy is within"):
+            found = frustrated.map(time_limit=2.0)
     assert not found.optimal
+    assert found.energy_bound < found.energy < frustrated.map(engine="icm").energy + 1e-9
     wants = frozenset({"map", "variables", "log_partition"})
     smooth = besag.ising((8, 8), 0.1, 1.0)
     both = besag.infer.Auto().infer(smooth.problem, wants)  # without a warning: all of it is exact

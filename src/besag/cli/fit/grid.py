@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--ignore", type=int, nargs="+", default=[], metavar="LABEL", help="labels that mean unknown, as 255"
     )
     add_choice(parser, "--class-weight", ("none", "balanced"), "none", "of rare labels")
-    parser.add_argument("--objective", default="pseudolikelihood", metavar="TEXT", help="(default: pseudolikelihood)")
+    parser.add_argument("--objective", default="auto", metavar="TEXT", help="(default: auto)")
     parser.add_argument(
         "--engine", default="bp[damping=0.3]", metavar="TEXT", help="that labels (default: bp[damping=0.3])"
     )

@@ -67,6 +67,6 @@ class BestLabellings:
         energies = self.found
         bounds = np.where(self.landscape.possible, np.minimum(self.bounds, energies), np.inf)
         return Result(
-            self.landscape.graph, "estimate", Diagnostics(), evidence.batched, evidence.index,
+            self.landscape.graph, "exact" if self.closed else "estimate", Diagnostics(), evidence.batched, evidence.index,
             codes=self.codes[:, None], energies=energies[:, None], energy_bounds=bounds, **fields,
         )  # fmt: skip
