@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import Array, IntArray
+from besag.infer.engine import Bound
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Diagnostics, Result
 
@@ -66,7 +67,8 @@ class BestLabellings:
         evidence = self.landscape.setting.given.evidence
         energies = self.found
         bounds = np.where(self.landscape.possible, np.minimum(self.bounds, energies), np.inf)
+        bound: Bound = "exact" if self.closed else "estimate"
         return Result(
-            self.landscape.graph, "exact" if self.closed else "estimate", Diagnostics(), evidence.batched, evidence.index,
+            self.landscape.graph, bound, Diagnostics(), evidence.batched, evidence.index,
             codes=self.codes[:, None], energies=energies[:, None], energy_bounds=bounds, **fields,
         )  # fmt: skip
