@@ -101,7 +101,7 @@ def unroll(slice_model: Model, T: int) -> Model:
     ... )
     >>> days = besag.unroll(weather, 3)
     >>> days.marginals(evidence={"umbrella[0]": "1", "umbrella[1]": "1"})["rain[2]"].round(4)
-    array([0.3466, 0.6534])
+    array([0.3467, 0.6533])
     """
     if not is_whole(T) or T < 1:
         raise ModelError(f"T must be a whole number of slices from 1 on, got {T!r}")

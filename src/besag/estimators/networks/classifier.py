@@ -36,7 +36,7 @@ class BayesianNetworkClassifier(Estimator):
     >>> X, y = rows.drop(columns="bronc"), rows["bronc"]
     >>> classifier = besag.BayesianNetworkClassifier("naive").fit(X, y)
     >>> round(classifier.score(X, y), 2)
-    0.83
+    0.85
     """
 
     def __init__(

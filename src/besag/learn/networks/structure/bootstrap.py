@@ -114,8 +114,8 @@ def bootstrap_edges(
     >>> import besag
     >>> frame = besag.data.bundled("sprinkler").sample(500, seed=0)
     >>> edges = besag.bootstrap_edges(frame, 10)
-    >>> edges.to_frame().loc[0, ["source", "target", "strength"]].tolist()
-    ['cloudy', 'rain', 1.0]
+    >>> edges.to_frame()["strength"].tolist()
+    [1.0, 1.0, 1.0, 1.0]
     """
     if not (is_whole(n) and n >= 1):
         raise ModelError(f"n must be a whole number of at least 1, got {n!r}")
