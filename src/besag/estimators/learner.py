@@ -62,7 +62,8 @@ class Learner(Estimator):
         if checkpoint is not None:
             found.checkpoint.save(checkpoint)
         self._history = found.history
-        warn_of_end(type(self).__name__, found.history, f"more than max_iter={method.max_iterations} may help")
+        more = f"more than max_iter={method.max_iterations} may help"
+        warn_of_end(type(self).__name__, found.history, more, is_exact=total.objective.is_exact)
         return np.asarray(found.theta)
 
     def save(self, path: str | PathLike[str]) -> None:

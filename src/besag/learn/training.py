@@ -86,7 +86,7 @@ def _measured(total: Total, watch: HeldOut, history: History) -> tuple[float, fl
     return value + total.penalty.absolute(watch.best), norm(pseudo_gradient(total, watch.best, gradient))
 
 
-def warn_of_end(who: str, history: History, more: str) -> None:
+def warn_of_end(who: str, history: History, more: str, *, is_exact: bool = True) -> None:
     """A ConvergenceWarning where a fit ended without having got there; more: what to do if it was merely too short."""
     count, norm = history.n_iterations, history.rows[-1].grad_norm
     if _has_risen(history):
@@ -96,7 +96,11 @@ def warn_of_end(who: str, history: History, more: str) -> None:
         text = f"{who} stopped after {count} iterations, its gradient norm {norm:.3g}; {more}"
     elif history.stopped == "no_progress":
         text = f"{who} found no step that makes the value smaller, after {count} iterations and at a gradient norm of "
-        text += f"{norm:.3g}; inputs of very different sizes may be why: scale them"
+        text += f"{norm:.3g}; "
+        if is_exact:
+            text += "inputs of very different sizes may be why: scale them"
+        else:
+            text += "inference was approximate, and its values have kinks where its fixed points change"
     else:
         return
     warn(ConvergenceWarning(text))
