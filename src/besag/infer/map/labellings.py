@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import Array, IntArray
+from besag.arrays import Array, BoolArray, IntArray
 from besag.infer.engine import Bound
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Diagnostics, Result
@@ -55,18 +55,23 @@ class BestLabellings:
         return np.where(self.landscape.possible, self.energies, np.inf)
 
     @property
-    def closed(self) -> bool:
-        """Whether every labelling is proven to be optimal, or not to be possible."""
+    def proven(self) -> BoolArray:
+        """The labellings that are proven to be optimal, or not to be possible."""
         energies = self.found
         with np.errstate(invalid="ignore"):
             gap = np.where(np.isfinite(energies), energies - self.bounds, np.inf)
-        return bool(((gap <= CLOSED * np.maximum(1.0, np.abs(energies))) | ~self.landscape.possible).all())
+        return np.asarray((gap <= CLOSED * np.maximum(1.0, np.abs(energies))) | ~self.landscape.possible)
+
+    @property
+    def closed(self) -> bool:
+        """Whether all are."""
+        return bool(self.proven.all())
 
     def result(self, **fields: Any) -> Result:
         """The answer, without diagnostics."""
         evidence = self.landscape.setting.given.evidence
         energies = self.found
-        bounds = np.where(self.landscape.possible, np.minimum(self.bounds, energies), np.inf)
+        bounds = np.where(self.proven, energies, np.minimum(self.bounds, energies))
         bound: Bound = "exact" if self.closed else "estimate"
         return Result(
             self.landscape.graph, bound, Diagnostics(), evidence.batched, evidence.index,
