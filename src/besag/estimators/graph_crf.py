@@ -85,7 +85,8 @@ class GraphCRF(StructuredCRF):
         if held_out is not None:
             with reading_held_out(held_out):
                 watched = (self._read_by(form, held_out[0]), held_out[1])
-        return self._fit(classes, form, data, y, sample_weight, watched, checkpoint, on_step)
+        self._fit(classes, form, data, y, sample_weight, watched, checkpoint, on_step)
+        return self
 
     def _check_parameters(self, checkpoint: Any = None) -> None:
         super()._check_parameters(checkpoint)

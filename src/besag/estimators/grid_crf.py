@@ -210,11 +210,10 @@ class GridCRF(StructuredCRF):
 
         def fit_by(objective: str) -> bool:
             """Whether the model that was learnt prefers one label everywhere, where that may be."""
-            self._fit(classes, form, pictures, y, sample_weight, watched, checkpoint, on_step, objective)
+            learnt = self._fit(classes, form, pictures, y, sample_weight, watched, checkpoint, on_step, objective)
             if read_objective(objective).surrogate not in ("pseudolikelihood", "piecewise"):
                 return False
-            problem = self.model_.graph(pictures).bind(self.model_.theta)
-            return prefers_one_label(problem, self._codes(form, classes, pictures, y), pictures.offsets)
+            return prefers_one_label(learnt.graph.bind(self.model_.theta), learnt.labels[0], pictures.offsets)
 
         wrong = fit_by(FAST if self.objective == "auto" else self.objective)
         if wrong and self.objective == "auto" and self.class_weight is None and checkpoint is None:

@@ -150,7 +150,8 @@ class MultiLabelCRF(StructuredCRF):
                 others, own = self._pair_up(*held_out)
                 form.check(others)
             watched = (others, own)
-        return self._fit((0, 1), form, rows, labels, sample_weight, watched, checkpoint, on_step)
+        self._fit((0, 1), form, rows, labels, sample_weight, watched, checkpoint, on_step)
+        return self
 
     def _check_parameters(self, checkpoint: Any = None) -> None:
         super()._check_parameters(checkpoint)

@@ -119,8 +119,8 @@ class StructuredCRF(Learner):
         checkpoint: str | PathLike[str] | None,
         on_step: OnIteration | None,
         objective: str | None = None,
-    ) -> Self:
-        """objective: in place of the parameter."""
+    ) -> Batch:
+        """What was learnt from; objective: in place of the parameter."""
         objective = self.objective if objective is None else objective
         codes, states = self._codes(form, classes, data, y), [str(label) for label in classes]
         of_classes = weights_of_classes(self.class_weight, classes, codes)
@@ -143,7 +143,7 @@ class StructuredCRF(Learner):
         total = Total(loss, dataset, penalty, n_threads=thread_count(self.n_jobs), curvature=curvature)
         theta = self._learn(total, watched, checkpoint, on_step)
         self.model_, self.learnt_by_ = GraphModel(classes, form, theta), objective
-        return self
+        return dataset.all
 
     def _codes(self, form: Form, classes: Sequence[Any], data: Data, y: Any) -> IntArray:
         """The labels (V,) of all variables as codes."""
