@@ -5,6 +5,7 @@ from __future__ import annotations
 from besag.model.structured.base import Structured
 from besag.model.structured.bilinear import Bilinear
 from besag.model.structured.counts import AllOf, AnyOf, Count, Parity
+from besag.model.structured.displacement import Displacement
 from besag.model.structured.potts import Potts
 from besag.model.structured.scaled import Scaled
 from besag.model.structured.truncated import TruncatedLinear, TruncatedQuadratic
@@ -15,6 +16,7 @@ KINDS: tuple[type[Structured], ...] = (
     Bilinear,
     TruncatedLinear,
     TruncatedQuadratic,
+    Displacement,
     Count,
     Parity,
     AnyOf,

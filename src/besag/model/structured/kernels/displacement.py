@@ -1,0 +1,442 @@
+"""The rules of a factor that reads how far apart two places of one grid are, (H, W) places, a state y W + x for each.
+
+    m(i) = (+)_j g(i - j) (x) x(j)        i - j a displacement, from -(H - 1) to H - 1 and from -(W - 1) to W - 1
+
+The levels are the log-potentials of all displacements of the second place from the first, (2 H - 1, 2 W - 1): rows are
+those of 0, 1, -1, 2, -2, .. down, so that H need not be known, columns those of -(W - 1) to W - 1. There is one more where
+there is a limit, that of all that reach it. g (2 H - 1, 2 W - 1) are the levels in the domain, in the order of
+displacements, turned round in messages to the first place. The extent is 2 W, and 1 more where there is a limit.
+
+Without a limit g(ky, kx) = a(ky) (x) b(kx), and a message is one along rows and then one along columns, K = H W states:
+
+    MAX      the lower envelope of parabolas (Felzenszwalb and Huttenlocher 2012), O(K); O(K (H + W)) where the
+             weight is negative
+    SUM      O(K (H + W)), sums of products
+    LOG_SUM  the same, weights relative to the largest of a line. A sum above TINY is right to rounding, since what was
+             too small for a weight adds less than 1e-300; each of the others is made anew from its own largest term.
+
+With a limit, in MAX that of the parabolas, capped. In SUM and LOG_SUM the displacements below the limit, O(K) for each,
+and the sums from both ends of what lies beyond: nothing is subtracted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from besag.arrays import AnyArray, Array, IntArray
+from besag.kernels.compile import at, called, inlined
+from besag.kernels.semiring import LOG_SUM, MAX, SUM, plus, times, zero_of
+from besag.kernels.sums import share_of
+
+WIDEST = 2**22 - 1  # of a grid: an extent and a kind are 31 bits
+TINY = 1e-280
+LOST = -60.0  # logarithm of a share that adds nothing to a sum of 1e9 others
+
+
+@inlined
+def row_of(down: int) -> int:
+    """The row of levels of a displacement down."""
+    return 2 * down - 1 if down > 0 else -2 * down
+
+
+@inlined
+def level(extent: int, i: int, j: int) -> int:
+    """The displacement of the second place j from the first one i."""
+    width = extent // 2
+    return row_of(j // width - i // width) * (2 * width - 1) + j % width - i % width + width - 1
+
+
+def expected_of(extent: int, marginals: Sequence[Array]) -> Array:
+    """The probability of each level, of independent variables: (F, H W) for each -> (F, L)."""
+    width = extent // 2
+    one, other = (p.reshape(len(p), -1, width) for p in marginals)
+    height = one.shape[1]
+    found = np.zeros((len(one), 2 * height - 1, 2 * width - 1))
+    columns = np.arange(width)
+    across = (columns - columns[:, None] + width - 1).ravel()
+    for f in range(len(one)):
+        for d in range(1 - height, height):
+            above = one[f, max(0, -d) : height - max(0, d)]
+            below = other[f, max(0, d) : height - max(0, -d)]
+            found[f, row_of(d)] = np.bincount(across, (above.T @ below).ravel(), 2 * width - 1)
+    flat = found.reshape(len(found), -1)
+    return np.hstack([flat, np.zeros((len(flat), 1))]) if extent % 2 else flat
+
+
+@inlined
+def turned(height: int, width: int, axis: int, weights: AnyArray, start: int) -> Array:
+    """g (2 H - 1, 2 W - 1), by the displacement of the place that a message goes to, of the axis, from the other."""
+    columns = 2 * width - 1
+    g = np.empty((2 * height - 1, columns))
+    for r in range(len(g)):
+        down = r - (height - 1)
+        row = start + row_of(down if axis == 1 else -down) * columns
+        for c in range(columns):
+            g[r, c] = weights[row + (c if axis == 1 else columns - 1 - c)]
+    return g
+
+
+@inlined
+def placed(height: int, width: int, x: AnyArray, source: int) -> Array:
+    """x as (H, W)."""
+    grid = np.empty((height, width))
+    for r in range(height):
+        for c in range(width):
+            grid[r, c] = x[source + r * width + c]
+    return grid
+
+
+@inlined
+def highest_at(g: Array) -> tuple[int, int]:
+    """The place of the largest entry."""
+    row, column = 0, 0
+    for r in range(g.shape[0]):
+        for c in range(g.shape[1]):
+            if g[r, c] > g[row, column]:
+                row, column = r, c
+    return row, column
+
+
+@inlined
+def fit_parabola(values: Array, far: float) -> tuple[float, float]:
+    """The curvature and the vertex of the parabola that the values above far lie on; curvature 0 where they say none.
+
+    values: of displacements from -(n - 1) to n - 1. The three points are as far apart as they can be.
+    """
+    n, low, high = (len(values) + 1) // 2, 0, len(values) - 1
+    while low < high and not values[low] > far:
+        low += 1
+    while high > low and not values[high] > far:
+        high -= 1
+    if high - low < 2:
+        return 0.0, 0.0
+    middle = (low + high) // 2
+    left = (values[middle] - values[low]) / (middle - low)
+    right = (values[high] - values[middle]) / (high - middle)
+    curvature = (left - right) / (high - low)
+    if not 0.0 < curvature < math.inf:
+        return 0.0, 0.0
+    return curvature, 0.5 * (left / curvature + low + middle) - (n - 1)
+
+
+@inlined
+def send_parabolas(
+    n: int, curvature: float, vertex: float, b: Array, x: Array, out: Array, centre: IntArray, left: Array
+) -> None:
+    """out(i) = max_j b(i - j) + x(j), b a parabola."""
+    last = -1
+    for j in range(n):
+        if x[j] == -math.inf:
+            continue
+        meets = -math.inf
+        while last >= 0:
+            k = centre[last]
+            meets = vertex + 0.5 * (k + j) + (x[k] - x[j]) / (2.0 * curvature * (j - k))
+            if meets > left[last]:
+                break
+            last -= 1
+            meets = -math.inf
+        last += 1
+        centre[last], left[last] = j, meets
+    here = 0
+    for i in range(n):
+        out[i] = -math.inf
+        while here < last and left[here + 1] < i:
+            here += 1
+        for k in range(max(0, here - 1), min(here + 1, last) + 1):  # the neighbours too: where they meet is rounded
+            out[i] = max(out[i], b[n - 1 + i - centre[k]] + x[centre[k]])
+
+
+@inlined
+def send_line(
+    semiring: int, n: int, curvature: float, vertex: float, b: Array, x: Array, out: Array, centre: IntArray,
+    left: Array,
+) -> None:  # fmt: skip
+    """out(i) = (+)_j b(i - j) (x) x(j), n entries, in SUM or MAX."""
+    if semiring == MAX and curvature > 0.0:
+        send_parabolas(n, curvature, vertex, b, x, out, centre, left)
+        return
+    for i in range(n):
+        out[i] = zero_of(semiring)
+    for j in range(n):
+        if x[j] == zero_of(semiring):
+            continue
+        shift, q = n - 1 - j, x[j]
+        for i in range(n):
+            out[i] = plus(semiring, out[i], times(semiring, b[at(shift + i)], q))
+
+
+@inlined
+def log_line(n: int, top: float, b: Array, shares: Array, x: Array, out: Array, y: Array) -> None:
+    """out(i) = log sum_j exp(b(i - j) + x(j)), n entries; shares exp(b - top)."""
+    high = -math.inf
+    for j in range(n):
+        high = max(high, x[j])
+    for j in range(n):
+        y[j] = math.exp(x[j] - high) if x[j] > -math.inf else 0.0
+    send_line(SUM, n, 0.0, 0.0, shares, y, out, np.empty(0, np.int64), y)
+    for i in range(n):
+        if high == -math.inf:
+            out[i] = -math.inf
+        elif out[i] >= TINY:
+            out[i] = top + high + math.log(out[i])
+        else:
+            most, total = -math.inf, 0.0
+            for j in range(n):
+                most = max(most, b[n - 1 + i - j] + x[j])
+            for j in range(n):
+                term = b[n - 1 + i - j] + x[j] - most
+                total += math.exp(term) if term > LOST else 0.0
+            out[i] = most + math.log(total)
+
+
+@inlined
+def send_apart(semiring: int, limited: int, far: float, g: Array, x: Array, out: AnyArray, target: int) -> None:
+    """The message of g(ky, kx) = a(ky) (x) b(kx), along rows and then along columns; what is beyond a limit may be less.
+
+    x (H, W).
+    """
+    height, width = x.shape
+    row, column = highest_at(g)
+    a, b, highest = np.empty(2 * height - 1), np.empty(2 * width - 1), g[row, column]
+    for k in range(2 * height - 1):
+        a[k] = g[k, column]
+    for k in range(2 * width - 1):
+        b[k] = g[row, k]
+    bound = far if limited == 1 else -math.inf
+    (curve_a, vertex_a), (curve_b, vertex_b) = fit_parabola(a, bound), fit_parabola(b, bound)
+    for k in range(2 * width - 1):
+        b[k] = b[k] / highest if semiring == SUM else b[k] - highest
+    shares_a, shares_b = np.empty(len(a)), np.empty(len(b))
+    if semiring == LOG_SUM:
+        for k in range(len(a)):
+            shares_a[k] = math.exp(a[k] - highest)
+        for k in range(len(b)):
+            shares_b[k] = math.exp(b[k])
+    most = max(height, width)
+    centre, left, made, line = np.empty(most, np.int64), np.empty(most), np.empty((width, height)), np.empty(width)
+    for r in range(height):
+        if semiring == LOG_SUM:
+            log_line(width, 0.0, b, shares_b, x[r], line, left)
+        else:
+            send_line(semiring, width, curve_b, vertex_b, b, x[r], line, centre, left)
+        for c in range(width):
+            made[c, r] = line[c]
+    column_made = np.empty(height)
+    for c in range(width):
+        if semiring == LOG_SUM:
+            log_line(height, highest, a, shares_a, made[c], column_made, left)
+        else:
+            send_line(semiring, height, curve_a, vertex_a, a, made[c], column_made, centre, left)
+        for r in range(height):
+            out[target + r * width + c] = column_made[r]
+
+
+@inlined
+def send_window(semiring: int, g: Array, far: float, x: Array, out: Array) -> None:
+    """out(i) = (+)_j g(i - j) (x) x(j), x and out (H, W), in SUM or MAX; all of g but an interval of each row is far."""
+    height, width = x.shape
+    zero = zero_of(semiring)
+    before, after = np.empty((height, width + 1)), np.empty((height, width + 1))
+    for r in range(height):
+        before[r, 0], after[r, width] = zero, zero
+        for c in range(width):
+            before[r, c + 1] = plus(semiring, before[r, c], x[r, c])
+        for c in range(width - 1, -1, -1):
+            after[r, c] = plus(semiring, after[r, c + 1], x[r, c])
+    for i in range(height):
+        beyond = zero
+        for c in range(width):
+            out[i, c] = zero
+        for j in range(height):
+            k, low, high = i - j + height - 1, 0, 2 * width - 2
+            while low <= high and g[k, low] == far:
+                low += 1
+            while high >= low and g[k, high] == far:
+                high -= 1
+            if low > high:
+                beyond = plus(semiring, beyond, before[j, width])
+                continue
+            low, high = low - (width - 1), high - (width - 1)
+            for c in range(width):
+                first, last = min(max(c - high, 0), width), min(max(c - low + 1, 0), width)
+                rest = plus(semiring, before[j, first], after[j, last])
+                out[i, c] = plus(semiring, out[i, c], times(semiring, far, rest))
+            for d in range(low, high + 1):
+                weight, first = g[k, d + width - 1], max(0, d)
+                for c in range(width - abs(d)):
+                    value = times(semiring, weight, x[j, at(first - d + c)])
+                    out[i, at(first + c)] = plus(semiring, out[i, at(first + c)], value)
+        for c in range(width):
+            out[i, c] = plus(semiring, out[i, c], times(semiring, far, beyond))
+
+
+@inlined
+def write(x: Array, out: AnyArray, target: int) -> None:
+    """out = x, (H, W)."""
+    height, width = x.shape
+    for r in range(height):
+        for c in range(width):
+            out[target + r * width + c] = x[r, c]
+
+
+@called
+def send_max(extent: int, axis: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int, out: AnyArray,
+             target: int) -> None:  # fmt: skip
+    """The message in MAX."""
+    height, width, limited = n // (extent // 2), extent // 2, extent % 2
+    g, y = turned(height, width, axis, weights, start), placed(height, width, x, source)
+    far, least, whole = weights[start + limited * g.size], math.inf, -math.inf
+    for r in range(g.shape[0]):
+        for c in range(g.shape[1]):
+            least = min(least, g[r, c])
+    if limited == 1 and least < far:
+        new = np.empty((height, width))
+        send_window(MAX, g, far, y, new)
+        write(new, out, target)
+        return
+    send_apart(MAX, limited, far, g, y, out, target)
+    if limited == 1:
+        for r in range(height):
+            for c in range(width):
+                whole = max(whole, y[r, c])
+        for i in range(height * width):
+            out[target + i] = max(out[target + i], far + whole)
+
+
+@called
+def send_sum(extent: int, axis: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int, out: AnyArray,
+             target: int) -> None:  # fmt: skip
+    """The message in SUM."""
+    height, width, limited = n // (extent // 2), extent // 2, extent % 2
+    g, y = turned(height, width, axis, weights, start), placed(height, width, x, source)
+    if limited == 0:
+        send_apart(SUM, 0, 0.0, g, y, out, target)
+    else:
+        new = np.empty((height, width))
+        send_window(SUM, g, weights[start + g.size], y, new)
+        write(new, out, target)
+
+
+@called
+def send_log(extent: int, axis: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int, out: AnyArray,
+             target: int) -> None:  # fmt: skip
+    """The message in LOG_SUM."""
+    height, width, limited = n // (extent // 2), extent // 2, extent % 2
+    g, y = turned(height, width, axis, weights, start), placed(height, width, x, source)
+    if limited == 0:
+        send_apart(LOG_SUM, 0, 0.0, g, y, out, target)
+        return
+    row, column = highest_at(g)
+    top, high, new = g[row, column], -math.inf, np.empty((height, width))
+    for r in range(height):
+        for c in range(width):
+            high = max(high, y[r, c])
+    shares, z = np.empty(g.shape), np.empty((height, width))
+    for r in range(g.shape[0]):
+        for c in range(g.shape[1]):
+            shares[r, c] = math.exp(g[r, c] - top)
+    for r in range(height):
+        for c in range(width):
+            z[r, c] = math.exp(y[r, c] - high) if y[r, c] > -math.inf else 0.0
+    send_window(SUM, shares, math.exp(weights[start + g.size] - top), z, new)
+    for r in range(height):
+        for c in range(width):
+            if high == -math.inf:
+                out[target + r * width + c] = -math.inf
+            elif new[r, c] >= TINY:
+                out[target + r * width + c] = top + high + math.log(new[r, c])
+            else:
+                out[target + r * width + c] = log_entry(g, y, r, c)
+
+
+@called
+def log_entry(g: Array, x: Array, i: int, k: int) -> float:
+    """log sum exp of the terms of one entry, (i, k)."""
+    height, width = x.shape
+    most, total = -math.inf, 0.0
+    for r in range(height):
+        for c in range(width):
+            most = max(most, g[i - r + height - 1, k - c + width - 1] + x[r, c])
+    for r in range(height):
+        for c in range(width):
+            term = g[i - r + height - 1, k - c + width - 1] + x[r, c] - most
+            total += math.exp(term) if term > LOST else 0.0
+    return most + math.log(total)
+
+
+@inlined
+def send(
+    semiring: int, extent: int, axis: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int, out: AnyArray,
+    target: int,
+) -> None:  # fmt: skip
+    """The message to the place of an axis, from H W entries of x at source to as many of out at target."""
+    if semiring == MAX:
+        send_max(extent, axis, n, weights, start, x, source, out, target)
+    elif semiring == SUM:
+        send_sum(extent, axis, n, weights, start, x, source, out, target)
+    else:
+        send_log(extent, axis, n, weights, start, x, source, out, target)
+
+
+@inlined
+def add_given(extent: int, axis: int, n: int, levels: AnyArray, start: int, other: int, logits: AnyArray) -> None:
+    """logits of the place of an axis += the log-potentials given the other place."""
+    for i in range(n):
+        logits[i] += levels[start + (level(extent, i, other) if axis == 0 else level(extent, other, i))]
+
+
+@called
+def add_expected(extent: int, axis: int, n: int, levels: AnyArray, start: int, p: AnyArray, other: int, logits: Array) -> None:
+    """logits of the place of an axis += the log-potentials expected under the probabilities of the other place."""
+    height, width, limited = n // (extent // 2), extent // 2, extent % 2
+    g, q = turned(height, width, axis, levels, start), placed(height, width, p, other)
+    if limited == 1:
+        far, whole, excess = levels[start + g.size], 0.0, np.empty(g.shape)
+        for r in range(g.shape[0]):
+            for c in range(g.shape[1]):
+                excess[r, c] = g[r, c] - far
+        for r in range(height):
+            for c in range(width):
+                whole += q[r, c]
+        new = np.empty((height, width))
+        send_window(SUM, excess, 0.0, q, new)
+        for i in range(height * width):
+            logits[i] += far * whole + new[i // width, i % width]
+        return
+    row, column = highest_at(g)
+    rows, columns = np.zeros(height), np.zeros(width)
+    for r in range(height):
+        for c in range(width):
+            rows[r] += q[r, c]
+            columns[c] += q[r, c]
+    down, across = np.zeros(height), np.zeros(width)
+    for i in range(height):
+        for r in range(height):
+            down[i] += g[i - r + height - 1, column] * rows[r]
+    for i in range(width):
+        for c in range(width):
+            across[i] += (g[row, i - c + width - 1] - g[row, column]) * columns[c]
+    for r in range(height):
+        for c in range(width):
+            logits[r * width + c] += down[r] + across[c]
+
+
+@called
+def add_shares(
+    semiring: int, extent: int, n: int, weights: AnyArray, start: int, x: AnyArray, first: int, second: int,
+    high: float, z: float, weight: float, moments: Array, slot: int,
+) -> None:  # fmt: skip
+    """moments[slot + l] += weight times the share of level l in the factor's marginal, x at first and second."""
+    width = extent // 2
+    for i in range(n):
+        if x[first + i] == zero_of(semiring):
+            continue
+        for j in range(n):
+            place = level(extent, i, j - j % width) + j % width
+            term = times(semiring, times(semiring, weights[start + place], x[first + i]), x[second + j])
+            if semiring == SUM or term - high > LOST:
+                moments[slot + place] += weight * share_of(semiring, term, high, z)
