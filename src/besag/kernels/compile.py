@@ -74,7 +74,7 @@ def gathering(function: Function) -> Function:
 
 
 def called(function: Function) -> Function:
-    """As `inlined`, for long functions that stay functions when compiled, so that kernels do not each compile a copy."""
+    """As `inlined`, for long functions, which stay functions of their own when compiled."""
     _called.append(function)
     return inlined(function)
 

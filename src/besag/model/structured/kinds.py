@@ -7,6 +7,7 @@ from besag.model.structured.bilinear import Bilinear
 from besag.model.structured.counts import AllOf, AnyOf, Count, Parity
 from besag.model.structured.displacement import Displacement
 from besag.model.structured.potts import Potts
+from besag.model.structured.robust import RobustPotts
 from besag.model.structured.scaled import Scaled
 from besag.model.structured.truncated import TruncatedLinear, TruncatedQuadratic
 
@@ -21,5 +22,6 @@ KINDS: tuple[type[Structured], ...] = (
     Parity,
     AnyOf,
     AllOf,
+    RobustPotts,
 )
 STRUCTURED: dict[str, type[Structured]] = {kind.name: kind for kind in KINDS}

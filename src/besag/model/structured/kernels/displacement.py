@@ -26,9 +26,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray
+from besag.arrays import AnyArray, Array
 from besag.kernels.compile import at, called, inlined
-from besag.kernels.semiring import LOG_SUM, MAX, SUM, plus, times, zero_of
+from besag.kernels.semiring import LOG_SUM, MAX, SUM, times, zero_of
 from besag.kernels.sums import share_of
 
 WIDEST = 2**22 - 1  # of a grid: an extent and a kind are 31 bits
@@ -66,7 +66,7 @@ def expected_of(extent: int, marginals: Sequence[Array]) -> Array:
     return np.hstack([flat, np.zeros((len(flat), 1))]) if extent % 2 else flat
 
 
-@inlined
+@called
 def turned(height: int, width: int, axis: int, weights: AnyArray, start: int) -> Array:
     """g (2 H - 1, 2 W - 1), by the displacement of the place that a message goes to, of the axis, from the other."""
     columns = 2 * width - 1
@@ -79,7 +79,7 @@ def turned(height: int, width: int, axis: int, weights: AnyArray, start: int) ->
     return g
 
 
-@inlined
+@called
 def placed(height: int, width: int, x: AnyArray, source: int) -> Array:
     """x as (H, W)."""
     grid = np.empty((height, width))
@@ -89,18 +89,30 @@ def placed(height: int, width: int, x: AnyArray, source: int) -> Array:
     return grid
 
 
-@inlined
-def highest_at(g: Array) -> tuple[int, int]:
-    """The place of the largest entry."""
-    row, column = 0, 0
+@called
+def reach_of(g: Array) -> tuple[int, int, float]:
+    """The place of the largest entry, and the least one."""
+    row, column, least = 0, 0, g[0, 0]
     for r in range(g.shape[0]):
         for c in range(g.shape[1]):
+            least = min(least, g[r, c])
             if g[r, c] > g[row, column]:
                 row, column = r, c
-    return row, column
+    return row, column, least
 
 
-@inlined
+@called
+def exponentials(x: Array, high: float) -> Array:
+    """exp(x - high) of (n, m) numbers, 0 of -inf."""
+    found = np.zeros(x.shape)
+    for r in range(x.shape[0]):
+        for c in range(x.shape[1]):
+            if x[r, c] > -math.inf:
+                found[r, c] = math.exp(x[r, c] - high)
+    return found
+
+
+@called
 def fit_parabola(values: Array, far: float) -> tuple[float, float]:
     """The curvature and the vertex of the parabola that the values above far lie on; curvature 0 where they say none.
 
@@ -122,12 +134,11 @@ def fit_parabola(values: Array, far: float) -> tuple[float, float]:
     return curvature, 0.5 * (left / curvature + low + middle) - (n - 1)
 
 
-@inlined
-def send_parabolas(
-    n: int, curvature: float, vertex: float, b: Array, x: Array, out: Array, centre: IntArray, left: Array
-) -> None:
+@called
+def send_parabolas(curvature: float, vertex: float, b: Array, x: Array, out: Array) -> None:
     """out(i) = max_j b(i - j) + x(j), b a parabola."""
-    last = -1
+    n, last = len(x), -1
+    centre, left = np.empty(n, np.int64), np.empty(n)
     for j in range(n):
         if x[j] == -math.inf:
             continue
@@ -150,39 +161,45 @@ def send_parabolas(
             out[i] = max(out[i], b[n - 1 + i - centre[k]] + x[centre[k]])
 
 
-@inlined
-def send_line(
-    semiring: int, n: int, curvature: float, vertex: float, b: Array, x: Array, out: Array, centre: IntArray,
-    left: Array,
-) -> None:  # fmt: skip
-    """out(i) = (+)_j b(i - j) (x) x(j), n entries, in SUM or MAX."""
-    if semiring == MAX and curvature > 0.0:
-        send_parabolas(n, curvature, vertex, b, x, out, centre, left)
-        return
+@called
+def add_all(semiring: int, b: Array, x: Array, out: Array) -> None:
+    """out(i) = (+)_j b(i - j) (x) x(j), in SUM or MAX."""
+    n = len(x)
     for i in range(n):
         out[i] = zero_of(semiring)
     for j in range(n):
-        if x[j] == zero_of(semiring):
-            continue
         shift, q = n - 1 - j, x[j]
-        for i in range(n):
-            out[i] = plus(semiring, out[i], times(semiring, b[at(shift + i)], q))
+        if q == zero_of(semiring):
+            continue
+        if semiring == SUM:
+            for i in range(n):
+                out[i] += b[at(shift + i)] * q
+        else:
+            for i in range(n):
+                out[i] = max(out[i], b[at(shift + i)] + q)
 
 
-@inlined
-def log_line(n: int, top: float, b: Array, shares: Array, x: Array, out: Array, y: Array) -> None:
-    """out(i) = log sum_j exp(b(i - j) + x(j)), n entries; shares exp(b - top)."""
-    high = -math.inf
+@called
+def send_line(semiring: int, curvature: float, vertex: float, b: Array, shares: Array, x: Array, out: Array) -> None:
+    """out(i) = (+)_j b(i - j) (x) x(j); shares exp(b), which LOG_SUM reads."""
+    if semiring == MAX and curvature > 0.0:
+        send_parabolas(curvature, vertex, b, x, out)
+        return
+    if semiring != LOG_SUM:
+        add_all(semiring, b, x, out)
+        return
+    n, high, y = len(x), -math.inf, np.zeros(len(x))
     for j in range(n):
         high = max(high, x[j])
     for j in range(n):
-        y[j] = math.exp(x[j] - high) if x[j] > -math.inf else 0.0
-    send_line(SUM, n, 0.0, 0.0, shares, y, out, np.empty(0, np.int64), y)
+        if x[j] > -math.inf:
+            y[j] = math.exp(x[j] - high)
+    add_all(SUM, shares, y, out)
     for i in range(n):
         if high == -math.inf:
             out[i] = -math.inf
         elif out[i] >= TINY:
-            out[i] = top + high + math.log(out[i])
+            out[i] = high + math.log(out[i])
         else:
             most, total = -math.inf, 0.0
             for j in range(n):
@@ -193,64 +210,55 @@ def log_line(n: int, top: float, b: Array, shares: Array, x: Array, out: Array, 
             out[i] = most + math.log(total)
 
 
-@inlined
-def send_apart(semiring: int, limited: int, far: float, g: Array, x: Array, out: AnyArray, target: int) -> None:
-    """The message of g(ky, kx) = a(ky) (x) b(kx), along rows and then along columns; what is beyond a limit may be less.
+@called
+def send_apart(semiring: int, far: float, g: Array, x: Array) -> Array:
+    """The message of g(ky, kx) = a(ky) (x) b(kx), along rows and then along columns, (H, W).
 
-    x (H, W).
+    What is not above far may be less than a (x) b.
     """
     height, width = x.shape
-    row, column = highest_at(g)
-    a, b, highest = np.empty(2 * height - 1), np.empty(2 * width - 1), g[row, column]
-    for k in range(2 * height - 1):
+    row, column, _ = reach_of(g)
+    lines, highest = np.zeros((2, max(g.shape[0], g.shape[1]))), g[row, column]
+    a, b = lines[0, : 2 * height - 1], lines[1, : 2 * width - 1]
+    for k in range(len(a)):
         a[k] = g[k, column]
-    for k in range(2 * width - 1):
+    for k in range(len(b)):
         b[k] = g[row, k]
-    bound = far if limited == 1 else -math.inf
-    (curve_a, vertex_a), (curve_b, vertex_b) = fit_parabola(a, bound), fit_parabola(b, bound)
-    for k in range(2 * width - 1):
+    (curve_a, vertex_a), (curve_b, vertex_b) = fit_parabola(a, far), fit_parabola(b, far)
+    for k in range(len(a)):  # of both, the largest is one
+        a[k] = a[k] / highest if semiring == SUM else a[k] - highest
+    for k in range(len(b)):
         b[k] = b[k] / highest if semiring == SUM else b[k] - highest
-    shares_a, shares_b = np.empty(len(a)), np.empty(len(b))
-    if semiring == LOG_SUM:
-        for k in range(len(a)):
-            shares_a[k] = math.exp(a[k] - highest)
-        for k in range(len(b)):
-            shares_b[k] = math.exp(b[k])
-    most = max(height, width)
-    centre, left, made, line = np.empty(most, np.int64), np.empty(most), np.empty((width, height)), np.empty(width)
+    shares = exponentials(lines, 0.0) if semiring == LOG_SUM else lines
+    turned_round, line = np.empty((width, height)), np.empty(width)
     for r in range(height):
-        if semiring == LOG_SUM:
-            log_line(width, 0.0, b, shares_b, x[r], line, left)
-        else:
-            send_line(semiring, width, curve_b, vertex_b, b, x[r], line, centre, left)
+        send_line(semiring, curve_b, vertex_b, b, shares[1, : len(b)], x[r], line)
         for c in range(width):
-            made[c, r] = line[c]
-    column_made = np.empty(height)
+            turned_round[c, r] = line[c]
+    made, line = np.empty((height, width)), np.empty(height)
     for c in range(width):
-        if semiring == LOG_SUM:
-            log_line(height, highest, a, shares_a, made[c], column_made, left)
-        else:
-            send_line(semiring, height, curve_a, vertex_a, a, made[c], column_made, centre, left)
+        send_line(semiring, curve_a, vertex_a, a, shares[0, : len(a)], turned_round[c], line)
         for r in range(height):
-            out[target + r * width + c] = column_made[r]
+            made[r, c] = times(semiring, highest, line[r])
+    return made
 
 
-@inlined
-def send_window(semiring: int, g: Array, far: float, x: Array, out: Array) -> None:
-    """out(i) = (+)_j g(i - j) (x) x(j), x and out (H, W), in SUM or MAX; all of g but an interval of each row is far."""
+@called
+def send_window(semiring: int, g: Array, far: float, x: Array) -> Array:
+    """(+)_j g(i - j) (x) x(j), (H, W), in SUM or MAX; all of g but an interval of each row is far."""
     height, width = x.shape
     zero = zero_of(semiring)
-    before, after = np.empty((height, width + 1)), np.empty((height, width + 1))
+    before, after, out = np.empty((height, width + 1)), np.empty((height, width + 1)), np.empty((height, width))
     for r in range(height):
         before[r, 0], after[r, width] = zero, zero
         for c in range(width):
-            before[r, c + 1] = plus(semiring, before[r, c], x[r, c])
+            before[r, c + 1] = before[r, c] + x[r, c] if semiring == SUM else max(before[r, c], x[r, c])
         for c in range(width - 1, -1, -1):
-            after[r, c] = plus(semiring, after[r, c + 1], x[r, c])
+            after[r, c] = after[r, c + 1] + x[r, c] if semiring == SUM else max(after[r, c + 1], x[r, c])
     for i in range(height):
-        beyond = zero
+        beyond, made = zero, out[i]
         for c in range(width):
-            out[i, c] = zero
+            made[c] = zero
         for j in range(height):
             k, low, high = i - j + height - 1, 0, 2 * width - 2
             while low <= high and g[k, low] == far:
@@ -258,99 +266,26 @@ def send_window(semiring: int, g: Array, far: float, x: Array, out: Array) -> No
             while high >= low and g[k, high] == far:
                 high -= 1
             if low > high:
-                beyond = plus(semiring, beyond, before[j, width])
+                beyond = beyond + before[j, width] if semiring == SUM else max(beyond, before[j, width])
                 continue
-            low, high = low - (width - 1), high - (width - 1)
             for c in range(width):
-                first, last = min(max(c - high, 0), width), min(max(c - low + 1, 0), width)
-                rest = plus(semiring, before[j, first], after[j, last])
-                out[i, c] = plus(semiring, out[i, c], times(semiring, far, rest))
+                left, right = before[j, max(c + width - 1 - high, 0)], after[j, min(c + width - low, width)]
+                if semiring == SUM:
+                    made[c] += far * (left + right)
+                else:
+                    made[c] = max(made[c], far + max(left, right))
             for d in range(low, high + 1):
-                weight, first = g[k, d + width - 1], max(0, d)
-                for c in range(width - abs(d)):
-                    value = times(semiring, weight, x[j, at(first - d + c)])
-                    out[i, at(first + c)] = plus(semiring, out[i, at(first + c)], value)
+                weight, shift = g[k, d], d - (width - 1)
+                first, source = max(0, shift), max(0, -shift)
+                if semiring == SUM:
+                    for c in range(width - abs(shift)):
+                        made[at(first + c)] += weight * x[j, at(source + c)]
+                else:
+                    for c in range(width - abs(shift)):
+                        made[at(first + c)] = max(made[at(first + c)], weight + x[j, at(source + c)])
         for c in range(width):
-            out[i, c] = plus(semiring, out[i, c], times(semiring, far, beyond))
-
-
-@inlined
-def write(x: Array, out: AnyArray, target: int) -> None:
-    """out = x, (H, W)."""
-    height, width = x.shape
-    for r in range(height):
-        for c in range(width):
-            out[target + r * width + c] = x[r, c]
-
-
-@called
-def send_max(extent: int, axis: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int, out: AnyArray,
-             target: int) -> None:  # fmt: skip
-    """The message in MAX."""
-    height, width, limited = n // (extent // 2), extent // 2, extent % 2
-    g, y = turned(height, width, axis, weights, start), placed(height, width, x, source)
-    far, least, whole = weights[start + limited * g.size], math.inf, -math.inf
-    for r in range(g.shape[0]):
-        for c in range(g.shape[1]):
-            least = min(least, g[r, c])
-    if limited == 1 and least < far:
-        new = np.empty((height, width))
-        send_window(MAX, g, far, y, new)
-        write(new, out, target)
-        return
-    send_apart(MAX, limited, far, g, y, out, target)
-    if limited == 1:
-        for r in range(height):
-            for c in range(width):
-                whole = max(whole, y[r, c])
-        for i in range(height * width):
-            out[target + i] = max(out[target + i], far + whole)
-
-
-@called
-def send_sum(extent: int, axis: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int, out: AnyArray,
-             target: int) -> None:  # fmt: skip
-    """The message in SUM."""
-    height, width, limited = n // (extent // 2), extent // 2, extent % 2
-    g, y = turned(height, width, axis, weights, start), placed(height, width, x, source)
-    if limited == 0:
-        send_apart(SUM, 0, 0.0, g, y, out, target)
-    else:
-        new = np.empty((height, width))
-        send_window(SUM, g, weights[start + g.size], y, new)
-        write(new, out, target)
-
-
-@called
-def send_log(extent: int, axis: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int, out: AnyArray,
-             target: int) -> None:  # fmt: skip
-    """The message in LOG_SUM."""
-    height, width, limited = n // (extent // 2), extent // 2, extent % 2
-    g, y = turned(height, width, axis, weights, start), placed(height, width, x, source)
-    if limited == 0:
-        send_apart(LOG_SUM, 0, 0.0, g, y, out, target)
-        return
-    row, column = highest_at(g)
-    top, high, new = g[row, column], -math.inf, np.empty((height, width))
-    for r in range(height):
-        for c in range(width):
-            high = max(high, y[r, c])
-    shares, z = np.empty(g.shape), np.empty((height, width))
-    for r in range(g.shape[0]):
-        for c in range(g.shape[1]):
-            shares[r, c] = math.exp(g[r, c] - top)
-    for r in range(height):
-        for c in range(width):
-            z[r, c] = math.exp(y[r, c] - high) if y[r, c] > -math.inf else 0.0
-    send_window(SUM, shares, math.exp(weights[start + g.size] - top), z, new)
-    for r in range(height):
-        for c in range(width):
-            if high == -math.inf:
-                out[target + r * width + c] = -math.inf
-            elif new[r, c] >= TINY:
-                out[target + r * width + c] = top + high + math.log(new[r, c])
-            else:
-                out[target + r * width + c] = log_entry(g, y, r, c)
+            made[c] = made[c] + far * beyond if semiring == SUM else max(made[c], far + beyond)
+    return out
 
 
 @called
@@ -358,28 +293,56 @@ def log_entry(g: Array, x: Array, i: int, k: int) -> float:
     """log sum exp of the terms of one entry, (i, k)."""
     height, width = x.shape
     most, total = -math.inf, 0.0
-    for r in range(height):
-        for c in range(width):
-            most = max(most, g[i - r + height - 1, k - c + width - 1] + x[r, c])
-    for r in range(height):
-        for c in range(width):
-            term = g[i - r + height - 1, k - c + width - 1] + x[r, c] - most
-            total += math.exp(term) if term > LOST else 0.0
+    for again in range(2):
+        for r in range(height):
+            for c in range(width):
+                term = g[i - r + height - 1, k - c + width - 1] + x[r, c]
+                if again == 0:
+                    most = max(most, term)
+                elif term - most > LOST:
+                    total += math.exp(term - most)
     return most + math.log(total)
+
+
+@called
+def send_limited(semiring: int, far: float, g: Array, x: Array) -> Array:
+    """The message where far is the level of all displacements that reach the limit, (H, W)."""
+    row, column, least = reach_of(g)
+    high, top = -math.inf, g[row, column]
+    for r in range(x.shape[0]):
+        for c in range(x.shape[1]):
+            high = max(high, x[r, c])
+    if semiring == SUM or (semiring == MAX and least < far):
+        return send_window(semiring, g, far, x)
+    if semiring == MAX:
+        made = send_apart(MAX, far, g, x)
+    else:
+        made = send_window(SUM, exponentials(g, top), math.exp(far - top), exponentials(x, high))
+    for r in range(x.shape[0]):
+        for c in range(x.shape[1]):
+            if semiring == MAX:
+                made[r, c] = max(made[r, c], far + high)
+            elif high == -math.inf:
+                made[r, c] = -math.inf
+            else:
+                made[r, c] = top + high + math.log(made[r, c]) if made[r, c] >= TINY else log_entry(g, x, r, c)
+    return made
 
 
 @inlined
 def send(
-    semiring: int, extent: int, axis: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int, out: AnyArray,
-    target: int,
+    semiring: int, extent: int, axis: int, n: int, weights: AnyArray, start: int, x: AnyArray, source: int,
+    out: AnyArray, target: int,
 ) -> None:  # fmt: skip
-    """The message to the place of an axis, from H W entries of x at source to as many of out at target."""
-    if semiring == MAX:
-        send_max(extent, axis, n, weights, start, x, source, out, target)
-    elif semiring == SUM:
-        send_sum(extent, axis, n, weights, start, x, source, out, target)
+    """The message to the place of an axis, from n = H W entries of x at source to as many of out at target."""
+    height, width = n // (extent // 2), extent // 2
+    g, y = turned(height, width, axis, weights, start), placed(height, width, x, source)
+    if extent % 2 == 1:
+        made = send_limited(semiring, float(weights[start + g.size]), g, y)
     else:
-        send_log(extent, axis, n, weights, start, x, source, out, target)
+        made = send_apart(semiring, -math.inf, g, y)
+    for i in range(n):
+        out[target + i] = made[i // width, i % width]
 
 
 @inlined
@@ -390,7 +353,9 @@ def add_given(extent: int, axis: int, n: int, levels: AnyArray, start: int, othe
 
 
 @called
-def add_expected(extent: int, axis: int, n: int, levels: AnyArray, start: int, p: AnyArray, other: int, logits: Array) -> None:
+def add_expected(
+    extent: int, axis: int, n: int, levels: AnyArray, start: int, p: AnyArray, other: int, logits: Array
+) -> None:
     """logits of the place of an axis += the log-potentials expected under the probabilities of the other place."""
     height, width, limited = n // (extent // 2), extent // 2, extent % 2
     g, q = turned(height, width, axis, levels, start), placed(height, width, p, other)
@@ -402,12 +367,11 @@ def add_expected(extent: int, axis: int, n: int, levels: AnyArray, start: int, p
         for r in range(height):
             for c in range(width):
                 whole += q[r, c]
-        new = np.empty((height, width))
-        send_window(SUM, excess, 0.0, q, new)
+        new = send_window(SUM, excess, 0.0, q)
         for i in range(height * width):
             logits[i] += far * whole + new[i // width, i % width]
         return
-    row, column = highest_at(g)
+    row, column, _ = reach_of(g)
     rows, columns = np.zeros(height), np.zeros(width)
     for r in range(height):
         for c in range(width):

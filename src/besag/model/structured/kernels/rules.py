@@ -69,7 +69,7 @@ def send_structured(
     out: AnyArray,
     target: int,
 ) -> None:
-    """The message to an axis, from n entries of x at source to n of out at target; weights: the levels in the domain."""
+    """The message to an axis, from n entries of x at source to n of out at target; weights: levels in the domain."""
     if kind == POTTS:
         potts.send(semiring, n, weights, start, x, source, out, target)
     elif kind % EXTENTS == LINEAR:
