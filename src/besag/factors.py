@@ -19,4 +19,16 @@ from besag.model.structured.potts import potts
 from besag.model.structured.robust import robust_potts
 from besag.model.structured.truncated import truncated_linear, truncated_quadratic
 
-__all__ = ["all_of", "any_of", "count", "displacement", "parity", "parts_model", "place_of", "potts", "robust_potts", "truncated_linear", "truncated_quadratic"]
+__all__ = [
+    "all_of",
+    "any_of",
+    "count",
+    "displacement",
+    "parity",
+    "parts_model",
+    "place_of",
+    "potts",
+    "robust_potts",
+    "truncated_linear",
+    "truncated_quadratic",
+]

@@ -61,7 +61,8 @@ def parts_model(
                 raise ModelError(f"parts_model: the spring of {child!r} names {name!r}, which has no scores")
     alone = [((name,), given.reshape(-1)) for name, given in parts.items()]
     tied = [
-        ((parent, child), displacement(shape, offset, scale, limit)) for child, (parent, offset, scale) in springs.items()
+        ((parent, child), displacement(shape, offset, scale, limit))
+        for child, (parent, offset, scale) in springs.items()
     ]
     return markov_network(dict.fromkeys(parts, shape[0] * shape[1]), [*alone, *tied])
 

@@ -72,7 +72,9 @@ def test_the_table_is_that_of_the_definition(kind: str) -> None:
 
 
 ENGINES_OF_KIND = [(kind, engine) for kind in MADE for engine in ("tree", "junction_tree", "bp")]
-ENGINES_OF_KIND += [(kind, engine) for kind in ("any count", "robust") for engine in ("elimination", "trw", "join_graph")]
+ENGINES_OF_KIND += [
+    (kind, engine) for kind in ("any count", "robust") for engine in ("elimination", "trw", "join_graph")
+]
 
 
 @pytest.mark.parametrize(("kind", "engine"), ENGINES_OF_KIND)

@@ -65,7 +65,9 @@ def test_cycles_too(kind: str, engine: str) -> None:
 @each_kind
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_tree_is_exact(kind: str, compiled: bool, forced: Forced) -> None:
-    forced({"kernels.compile.worth_compiling": lambda _: compiled, "infer.trees.sums.worth_compiling": lambda *_: compiled})
+    forced(
+        {"kernels.compile.worth_compiling": lambda _: compiled, "infer.trees.sums.worth_compiling": lambda *_: compiled}
+    )
     own, plain = pair(kind, TREE)
     truth = Enumeration(plain, EVIDENCE)
     found = own.marginals(evidence=EVIDENCE, engine="tree")

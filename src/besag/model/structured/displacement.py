@@ -87,7 +87,9 @@ class Displacement(Rebuilt, Levelled):
 
     def level_of(self, labels: IntArray) -> IntArray:
         """The displacement of the second place from the first."""
-        down, across = (f(labels[..., 1], self.width) - f(labels[..., 0], self.width) for f in (np.floor_divide, np.mod))
+        down, across = (
+            f(labels[..., 1], self.width) - f(labels[..., 0], self.width) for f in (np.floor_divide, np.mod)
+        )
         return np.asarray(np.where(down > 0, 2 * down - 1, -2 * down) * (2 * self.width - 1) + across + self.width - 1)
 
     def dense(self) -> Array:
