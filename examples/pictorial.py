@@ -30,8 +30,8 @@ PARENTS = {  # child: parent, offset (dy, dx) of centres, scale
     "right foot": ("right leg", (26, 0), 4.0),
 }
 BARS = {"body": (17, 5), "head": (5, 5)}  # half height and half width
-BARS |= {name: (2, 10) for name in ("left arm", "right arm", "left hand", "right hand")}
-BARS |= {name: (11, 2) for name in ("left leg", "right leg", "left foot", "right foot")}
+BARS |= dict.fromkeys(("left arm", "right arm", "left hand", "right hand"), (2, 10))
+BARS |= dict.fromkeys(("left leg", "right leg", "left foot", "right foot"), (11, 2))
 
 
 def draw(rng: np.random.Generator) -> tuple[np.ndarray, dict[str, tuple[int, int]]]:

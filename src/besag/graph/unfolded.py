@@ -2,8 +2,8 @@
 
 A Chained factor on y_1, .., y_n becomes tables on (y_1, a_1), (a_1, y_2, a_2), .., (a_{n-1}, y_n), where a_i is the
 state of its automaton after y_i. The a_i are determined, so that log Z, marginals, samples and best labellings of the y
-are those of the problem itself; or chosen, and then the last table is another one for maxima. Helpers come after all variables, in the order of the factors; what an engine answers
-is cut off where they begin.
+are those of the problem itself; or chosen, and then the last table is another one for maxima. Helpers come after all
+variables, in the order of the factors; what an engine answers is cut off where they begin.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from besag.model.structured.displacement import displacement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class Whereabouts:
     """Where one part is: a distribution on a grid, as numbers; (y, x) is (row, column)."""
 
     map: Array  # (H, W), sums to one
@@ -67,7 +67,7 @@ def parts_model(
     return markov_network(dict.fromkeys(parts, shape[0] * shape[1]), [*alone, *tied])
 
 
-def place_of(probabilities: Any, shape: tuple[int, int]) -> Place:
+def place_of(probabilities: Any, shape: tuple[int, int]) -> Whereabouts:
     """Where a part is, from its marginal, K = H W numbers: map, mode, mean, covariance and entropy.
 
     >>> import besag
@@ -84,7 +84,7 @@ def place_of(probabilities: Any, shape: tuple[int, int]) -> Place:
     away = places - mean
     some = flat[flat > 0]
     row, column = divmod(int(flat.argmax()), shape[1])
-    return Place(
+    return Whereabouts(
         secure(p),
         (row, column),
         secure(mean),

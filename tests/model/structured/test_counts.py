@@ -207,7 +207,7 @@ def test_what_does_not_go_is_refused() -> None:
         factors.count([0.0])
     with pytest.raises(ModelError, match="rules every number of ones out"):
         factors.count([OUT, OUT])
-    with pytest.raises(ModelError, match="two labels may cost less than the limit 3.0 at once, where 2 and 2 of 4"):
+    with pytest.raises(ModelError, match=r"two labels may cost less than the limit 3\.0 at once, where 2 and 2 of 4"):
         factors.robust_potts(4, 2, limit=3.0)
     with pytest.raises(ModelError, match="slopes above 0"):
         factors.robust_potts(4, 2, slope=0.0, limit=1.0)

@@ -68,7 +68,7 @@ class Displacement(Rebuilt, Levelled):
     @property
     def extent(self) -> int:
         """The width, and whether a displacement reaches the limit, in one number."""
-        furthest = np.abs(self.offset) + (self.height - 1, self.width - 1)
+        furthest = np.abs(self.offset) + np.array([self.height - 1, self.width - 1])
         return 2 * self.width + bool(0.5 * ((furthest / self.scale) ** 2).sum() > self.limit)
 
     @property
