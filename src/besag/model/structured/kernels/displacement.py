@@ -4,8 +4,8 @@
 
 The levels are the log-potentials of all displacements of the second place from the first, (2 H - 1, 2 W - 1): rows are
 those of 0, 1, -1, 2, -2, .. down, so that H need not be known, columns those of -(W - 1) to W - 1. With a limit there
-is one more, that of all that reach it. g (2 H - 1, 2 W - 1) are the levels in the domain, in the order of displacements,
-turned round in messages to the first place. The extent is 2 W, and 1 more where there is a limit.
+is one more, that of all that reach it. g (2 H - 1, 2 W - 1) are the levels in the domain, by displacement, turned round
+in messages to the first place. The extent is 2 W, and 1 more where there is a limit.
 
 Without a limit g(ky, kx) = a(ky) (x) b(kx), and a message is one along rows and then one along columns, K = H W states:
 
