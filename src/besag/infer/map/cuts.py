@@ -1,0 +1,145 @@
+"""The best labelling that takes the state of each variable from one of two, as far as a minimum cut tells: `Cut`.
+
+The energy of such a choice is quadratic in binary variables (`kernels/quadratic`). Where it is submodular, perhaps
+after exchanging the two states of some variables, a minimum cut of a network with a node for each variable is a best
+choice. Elsewhere roof duality (Boros and Hammer, Discrete Applied Mathematics 2002; Kolmogorov and Rother, PAMI 2007)
+has a node for each of the two states: the cut bounds the energy from below and tells the state of some variables.
+Taking these states makes no labelling worse, whatever the others are.
+
+    V variables; labels (V,): 0 or 1, which of the two, or -1 where the cut does not tell
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from besag.arrays import Array, IntArray, freeze
+from besag.errors import CapabilityError
+from besag.infer.map.kernels.flow import SOURCE, make_arcs, make_grow, make_plant, new_flow
+from besag.infer.map.kernels.quadratic import Choices, Room, make_count, make_double, make_flips, make_quadratic
+from besag.infer.map.landscape import Landscape
+from besag.infer.memory import refuse
+from besag.kernels.compile import kernel_of
+
+MOST_CHOICES = 12  # of the variables of a factor
+EDGE_BYTES, NODE_BYTES = 120, 150  # of a network, twice
+ALL_OF_IT = 2**62  # nodes scanned
+
+
+class Cut:
+    """See the module. zero, one (V,) are states, the same where there is no choice.
+
+    submodular: whether the cut is a best choice; flipped: how many variables had their states exchanged for that.
+    """
+
+    def __init__(self, landscape: Landscape, row: int, zero: IntArray, one: IntArray, *, soft: bool = False) -> None:
+        self.landscape, self.zero, self.flips = landscape, zero, np.zeros(len(zero), np.int64)
+        self.compile = landscape.setting.goes_on()
+        self.factors = landscape.soft_factors if soft else landscape.factors
+        self.base = landscape.soft_base(row) if soft else landscape.base(row)
+        self.choices = Choices(freeze(zero), freeze(one))
+        room, unlike = self._quadratic()
+        if unlike and np.isfinite(room.unary).all() and self._flip():
+            room, unlike = self._quadratic()
+        self.room, self.submodular, self.flipped = room, unlike == 0, int(self.flips.sum())
+        self._build()
+
+    def _quadratic(self) -> tuple[Room, int]:
+        """The energy, and how many of its edges are not submodular."""
+        n_edges, n_extras, most = kernel_of(make_count, compile=self.compile)(self.factors, self.choices)
+        if most > MOST_CHOICES:
+            raise CapabilityError(self._too_many(most))
+        n = len(self.zero)
+        limit, needed = self.landscape.setting.limit, EDGE_BYTES * n_edges + NODE_BYTES * (n + n_extras)
+        refuse("the network of a cut", needed, limit, "use more memory, or engine='local_search'")
+        room = Room(
+            np.zeros(n), np.zeros(n + n_extras), np.empty(n_extras, np.int64), np.empty(2 * n_edges, np.int32),
+            np.empty(2 * n_edges), np.empty(n_edges, np.int8),
+        )  # fmt: skip
+        given = (self.factors, self.landscape.axes, self.base, self.choices, self.landscape.penalty, most)
+        edges, extras, unlike = kernel_of(make_quadratic, compile=self.compile)(*given, room)
+        room = room._replace(unary=room.unary[: n + extras], owners=room.owners[:extras], ends=room.ends[: 2 * edges])
+        return room._replace(capacities=room.capacities[: 2 * edges], unlike=room.unlike[:edges]), unlike
+
+    def _too_many(self, most: int) -> str:
+        graph, chosen = self.landscape.graph, self.choices.zero != self.choices.one
+        counts = np.add.reduceat(chosen[graph.scope_variables], graph.scope_offsets[:-1], dtype=np.int64)
+        factor = graph.factor_name(int(np.argmax(counts)))
+        return (
+            f"factor {factor} is on {most} variables with two states, and cuts take factors on at most {MOST_CHOICES}; "
+            "use engine='local_search' or 'auto'"
+        )
+
+    def _flip(self) -> bool:
+        """Exchanges states where that makes the energy submodular; whether it does."""
+        factors, choices = self.factors, self.choices
+        most = kernel_of(make_count, compile=self.compile)(factors, choices)[2]
+        given = (factors, self.landscape.axes, choices, self.landscape.penalty, most)
+        roots, flips = np.empty(len(self.zero), np.int64), np.empty(len(self.zero), np.int64)
+        if not kernel_of(make_flips, compile=self.compile)(*given, roots, flips):
+            return False
+        self.flips, swap = flips, flips == 1
+        zero, one = np.where(swap, choices.one, choices.zero), np.where(swap, choices.zero, choices.one)
+        self.choices = Choices(freeze(zero), freeze(one))
+        return True
+
+    def _build(self) -> None:
+        """The network, with nothing flowing in it."""
+        room, compile = self.room, self.compile
+        n, m = len(room.unary), len(room.unlike)
+        if self.submodular:
+            excess, ends, residual = np.array(room.unary), room.ends, room.capacities
+        else:
+            excess, ends, residual = np.empty(2 * n), np.empty(4 * m, np.int32), np.empty(4 * m)
+            kernel_of(make_double, compile=compile)(room, n, m, excess, ends, residual)
+        first, arcs = np.zeros(len(excess) + 1, np.int32), np.empty(len(ends), np.int32)
+        kernel_of(make_arcs, compile=compile)(ends, first, arcs)
+        self.flow = new_flow(residual, excess, ends, first, arcs)
+        kernel_of(make_plant, compile=compile)(self.flow)
+
+    def grow(self, work: int = ALL_OF_IT) -> bool:
+        """Makes the flow larger, until about so many nodes are scanned; whether it is a maximum."""
+        return kernel_of(make_grow, compile=self.compile)(self.flow, work)
+
+    @property
+    def labels(self) -> IntArray:
+        """See the module; of a flow that is a maximum."""
+        levels, n = self.flow.levels, len(self.zero)
+        whole = (
+            0 if self.flow.counts[SOURCE, 1] == 0 else 1
+        )  # the tree that nothing leaves: of the other a part is there
+        inside = levels > 0 if whole == 0 else levels < 0
+        if self.submodular:
+            return np.where(inside[:n], whole, 1 - whole)
+        one_way, other_way = inside[:n], inside[len(inside) // 2 :][:n]
+        told = one_way != other_way  # both are in a tree by rounding alone
+        labels = np.where(told, np.where(one_way, whole, 1 - whole), -1)
+        return np.where(self.choices.zero == self.choices.one, 0, labels)
+
+    @property
+    def codes(self) -> IntArray:
+        """(V,): the labelling; zero, as it was given, where the cut does not tell."""
+        labels = self.labels
+        return np.where(labels < 0, self.zero, np.where(labels == 1, self.choices.one, self.choices.zero))
+
+    @property
+    def bounds(self) -> Array:
+        """(V,): their sum is a lower bound on the energy of all choices, at any flow; so is that of an instance."""
+        room, excess, n = self.room, self.flow.excess, len(self.zero)
+        low = np.minimum(room.unary, 0.0)
+        sent = room.unary - low - np.maximum(excess[: len(low)], 0.0)
+        if not self.submodular:
+            sent = 0.5 * (sent - low - np.maximum(excess[len(low) :], 0.0))
+        of_nodes = low + sent
+        return room.constants + of_nodes[:n] + np.bincount(room.owners, weights=of_nodes[n:], minlength=n)
+
+
+def fuse(landscape: Landscape, row: int, codes: IntArray, other: IntArray, *, soft: bool = False) -> IntArray:
+    """(V,): of two labellings the best one that takes each variable from either, as far as a cut tells.
+
+    Where the energy between both is submodular, that is the best of all; else it is never worse than codes. soft: hard
+    zeros weigh the landscape's penalty, for codes whose energy is infinite.
+    """
+    cut = Cut(landscape, row, codes, other, soft=soft)
+    cut.grow()
+    return cut.codes
