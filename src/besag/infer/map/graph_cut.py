@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from besag.arrays import Array, IntArray
-from besag.errors import CapabilityError
+from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.bounds.narrowing import ROUNDING
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
@@ -81,6 +81,28 @@ class GraphCut:
         began = time.perf_counter()
         process = Cutting(Landscape(problem, self.memory_limit), warm, rng)
         return each_step("graph_cut", process, frozenset({"map"}), self.limits(time_limit), began)
+
+
+def cut_if_submodular(
+    problem: Problem,
+    want: frozenset[Want],
+    memory_limit: int | None,
+    *,
+    time_limit: float | None,
+    on_step: OnStep | None,
+) -> Result | None:
+    """Labellings of least energy by cuts, where each row's energy is binary and submodular; else None."""
+    began = time.perf_counter()
+    if problem.graph.variables.cardinalities.max(initial=1) > 2:
+        return None
+    try:
+        process = Cutting(Landscape(problem, memory_limit), None, None)
+        if not process.cut.submodular:
+            return None
+        result = iterate("graph_cut", process, want, GraphCut().limits(time_limit), began, on_step)
+    except (CapabilityError, TooLargeError):  # factors on many variables; no room
+        return None
+    return result if process.submodular else None
 
 
 def two_states(landscape: Landscape, row: int) -> tuple[IntArray, IntArray]:
