@@ -285,7 +285,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.map.blocks": "ENTRIES LEAST_BITS",
     "infer.map.cuts": "ALL_OF_IT EDGE_BYTES MOST_CHOICES NODE_BYTES",
     "infer.map.graph_cut": "LARGEST",
-    "infer.map.kernels.flow": "NONE ORPHAN ROOT SINK SOURCE",
+    "infer.map.kernels.flow": "CURRENT FAR FRONT NONE NOW ORPHAN REAR ROOT TINY",
     "infer.map.kernels.quadratic": "ROUNDING",
     "infer.map.labellings": "CLOSED ENDED",
     "infer.map.kernels.regions": "BORDER GONE HELD UNTOUCHED",

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from besag.infer.map.kernels.flow import SOURCE, Flow, make_arcs, make_grow, make_plant, new_flow
+from besag.infer.map.kernels.flow import Flow, make_arcs, make_grow, make_plant, new_flow
 from besag.kernels.compile import kernel_of
 
 ALL = 2**62
@@ -24,10 +24,8 @@ def network(
 
 def planted(tails: Any, heads: Any, capacities: Any, terminals: Any, *, compile: bool) -> Flow:
     ends = np.stack([heads, tails], axis=1).reshape(-1).astype(np.int32)
-    first, arcs = np.zeros(len(terminals) + 1, np.int32), np.empty(len(ends), np.int32)
-    kernel_of(make_arcs, compile=compile)(ends, first, arcs)
-    residual, excess = np.array(capacities, np.float64).reshape(-1), np.array(terminals, np.float64)
-    flow = new_flow(residual, excess, ends, first, arcs)
+    flow = new_flow(np.array(terminals, np.float64), len(ends))
+    kernel_of(make_arcs, compile=compile)(ends, np.array(capacities, np.float64).reshape(-1), flow)
     kernel_of(make_plant, compile=compile)(flow)
     return flow
 
@@ -38,7 +36,7 @@ def value_of(flow: Flow, terminals: np.ndarray) -> float:
 
 def cut_of(flow: Flow, tails: Any, heads: Any, capacities: Any, terminals: Any) -> float:
     """The capacity of the cut that the search ends with."""
-    inside = flow.levels > 0 if flow.counts[SOURCE, 1] == 0 else flow.levels >= 0
+    inside = flow.sides > 0
     forth, back = inside[tails] & ~inside[heads], inside[heads] & ~inside[tails]
     ends = np.where(inside, np.maximum(-terminals, 0), np.maximum(terminals, 0)).sum()
     return float(capacities[forth, 0].sum() + capacities[back, 1].sum() + ends)
@@ -105,4 +103,4 @@ def test_plain_and_compiled_are_the_same() -> None:
     for flow, compile in zip(flows, (False, True), strict=True):
         kernel_of(make_grow, compile=compile)(flow, ALL)
     np.testing.assert_array_equal(flows[0].residual, flows[1].residual)
-    np.testing.assert_array_equal(flows[0].levels, flows[1].levels)
+    np.testing.assert_array_equal(flows[0].sides, flows[1].sides)

@@ -2,8 +2,8 @@
 
 exact   tree where the factor graph is a forest; else junction_tree; TooLargeError where it does not fit
 auto    the same where that fits into memory and time; else, with one ApproximationWarning, an estimate with bounds on
-        log Z (`besag.infer.auto.approximate`). The best labelling of a large graph whose energy is binary and submodular
-        is one minimum cut (`besag.infer.map.graph_cut`), which is tried before
+        log Z (`besag.infer.auto.approximate`). Where the energy of a large graph is binary and submodular, the best
+        labelling is one minimum cut (`besag.infer.map.graph_cut`), which is tried before
 
 Exact inference may take all of the time limit but a part, or PATIENCE seconds where there is none. It is hopeless where
 a look at a part of the graph (`besag.infer.junction.outlook`) finds HOPELESS times the table entries that there is time

@@ -15,7 +15,7 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, freeze
 from besag.errors import CapabilityError
-from besag.infer.map.kernels.flow import SOURCE, make_arcs, make_grow, make_plant, new_flow
+from besag.infer.map.kernels.flow import make_arcs, make_grow, make_plant, new_flow
 from besag.infer.map.kernels.quadratic import Choices, Room, make_count, make_double, make_flips, make_quadratic
 from besag.infer.map.landscape import Landscape
 from besag.infer.memory import refuse
@@ -23,7 +23,7 @@ from besag.kernels.compile import kernel_of
 
 MOST_CHOICES = 12  # of the variables of a factor
 EDGE_BYTES, NODE_BYTES = 120, 150  # of a network, twice
-ALL_OF_IT = 2**62  # nodes scanned
+ALL_OF_IT = 2**62  # the work
 
 
 class Cut:
@@ -46,7 +46,7 @@ class Cut:
 
     def _quadratic(self) -> tuple[Room, int]:
         """The energy, and how many of its edges are not submodular."""
-        n_edges, n_extras, most = kernel_of(make_count, compile=self.compile)(self.factors, self.choices)
+        n_edges, n_extras, most = self._count()
         if most > MOST_CHOICES:
             raise CapabilityError(self._too_many(most))
         n = len(self.zero)
@@ -56,10 +56,18 @@ class Cut:
             np.zeros(n), np.zeros(n + n_extras), np.empty(n_extras, np.int64), np.empty(2 * n_edges, np.int32),
             np.empty(2 * n_edges), np.empty(n_edges, np.int8),
         )  # fmt: skip
-        given = (self.factors, self.landscape.axes, self.base, self.choices, self.landscape.penalty, most)
+        penalty = self.landscape.penalty if most > 2 else 0.0
+        given = (self.factors, self.landscape.axes, self.base, self.choices, penalty, most)
         edges, extras, unlike = kernel_of(make_quadratic, compile=self.compile)(*given, room)
         room = room._replace(unary=room.unary[: n + extras], owners=room.owners[:extras], ends=room.ends[: 2 * edges])
         return room._replace(capacities=room.capacities[: 2 * edges], unlike=room.unlike[:edges]), unlike
+
+    def _count(self) -> tuple[int, int, int]:
+        """The most edges and extra variables that there may be, and of variables with a choice in a factor."""
+        arities = np.diff(self.factors.scope_offsets)
+        if arities.max(initial=0) <= 2:
+            return int((arities == 2).sum()), 0, 2
+        return kernel_of(make_count, compile=self.compile)(self.factors, self.choices)
 
     def _too_many(self, most: int) -> str:
         graph, chosen = self.landscape.graph, self.choices.zero != self.choices.one
@@ -73,8 +81,7 @@ class Cut:
     def _flip(self) -> bool:
         """Exchanges states where that makes the energy submodular; whether it does."""
         factors, choices = self.factors, self.choices
-        most = kernel_of(make_count, compile=self.compile)(factors, choices)[2]
-        given = (factors, self.landscape.axes, choices, self.landscape.penalty, most)
+        given = (factors, self.landscape.axes, choices, self.landscape.penalty, self._count()[2])
         roots, flips = np.empty(len(self.zero), np.int64), np.empty(len(self.zero), np.int64)
         if not kernel_of(make_flips, compile=self.compile)(*given, roots, flips):
             return False
@@ -88,32 +95,27 @@ class Cut:
         room, compile = self.room, self.compile
         n, m = len(room.unary), len(room.unlike)
         if self.submodular:
-            excess, ends, residual = np.array(room.unary), room.ends, room.capacities
+            excess, ends, capacities = np.array(room.unary), room.ends, room.capacities
         else:
-            excess, ends, residual = np.empty(2 * n), np.empty(4 * m, np.int32), np.empty(4 * m)
-            kernel_of(make_double, compile=compile)(room, n, m, excess, ends, residual)
-        first, arcs = np.zeros(len(excess) + 1, np.int32), np.empty(len(ends), np.int32)
-        kernel_of(make_arcs, compile=compile)(ends, first, arcs)
-        self.flow = new_flow(residual, excess, ends, first, arcs)
+            excess, ends, capacities = np.empty(2 * n), np.empty(4 * m, np.int32), np.empty(4 * m)
+            kernel_of(make_double, compile=compile)(room, n, m, excess, ends, capacities)
+        self.flow = new_flow(excess, len(ends))
+        kernel_of(make_arcs, compile=compile)(ends, capacities, self.flow)
         kernel_of(make_plant, compile=compile)(self.flow)
 
     def grow(self, work: int = ALL_OF_IT) -> bool:
-        """Makes the flow larger, until about so many nodes are scanned; whether it is a maximum."""
+        """Makes the flow larger by so much work; whether it is a maximum."""
         return kernel_of(make_grow, compile=self.compile)(self.flow, work)
 
     @property
     def labels(self) -> IntArray:
         """See the module; of a flow that is a maximum."""
-        levels, n = self.flow.levels, len(self.zero)
-        whole = (
-            0 if self.flow.counts[SOURCE, 1] == 0 else 1
-        )  # the tree that nothing leaves: of the other a part is there
-        inside = levels > 0 if whole == 0 else levels < 0
+        sides, n = self.flow.sides, len(self.zero)
         if self.submodular:
-            return np.where(inside[:n], whole, 1 - whole)
-        one_way, other_way = inside[:n], inside[len(inside) // 2 :][:n]
-        told = one_way != other_way  # both are in a tree by rounding alone
-        labels = np.where(told, np.where(one_way, whole, 1 - whole), -1)
+            return np.where(sides[:n] < 0, 1, 0)
+        one_way, other_way = sides[:n] > 0, sides[len(sides) // 2 :][:n] > 0
+        told = one_way != other_way  # both are reached by rounding alone
+        labels = np.where(told, np.where(one_way, 0, 1), -1)
         return np.where(self.choices.zero == self.choices.one, 0, labels)
 
     @property
@@ -123,8 +125,18 @@ class Cut:
         return np.where(labels < 0, self.zero, np.where(labels == 1, self.choices.one, self.choices.zero))
 
     @property
+    def gain(self) -> float | None:
+        """How much less the energy is than that of zero, of a flow that is a maximum; None where it does not tell."""
+        if not self.submodular or self.flipped or not np.isfinite(self.room.unary).all():
+            return None
+        return float(self.room.constants.sum() - self.bounds.sum())
+
+    @property
     def bounds(self) -> Array:
-        """(V,): their sum is a lower bound on the energy of all choices, at any flow; so is that of an instance."""
+        """(V,): their sum is a lower bound on the energy of all choices, at any flow; so is that of an instance.
+
+        Where hard zeros make a state impossible whatever the others are, it is to be no choice.
+        """
         room, excess, n = self.room, self.flow.excess, len(self.zero)
         low = np.minimum(room.unary, 0.0)
         sent = room.unary - low - np.maximum(excess[: len(low)], 0.0)

@@ -26,10 +26,12 @@ from besag.arrays import IntArray
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
-from besag.infer.map.cuts import fuse
+from besag.infer.map.cuts import Cut
+from besag.infer.map.kernels.scores import make_weigh
 from besag.infer.map.labellings import CLOSED, ENDED, BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
+from besag.kernels.compile import kernel_of
 
 Move: TypeAlias = tuple[int, ...]  # (a,), or (a, b)
 
@@ -143,10 +145,18 @@ class Moving:
         self.landscape = landscape
         rng = np.random.default_rng(0) if rng is None else rng
         self.best = BestLabellings(landscape, landscape.start(warm, rng))
+        self.codes = np.array(self.best.codes)
+        self.least_gains = [CLOSED * (1.0 + abs(self._weigh(*given))) for given in enumerate(self.codes)]
+        self.soft = not np.isfinite(self.best.found).all()
         self.sizes = np.diff(landscape.graph.state_offsets)
         self.all_moves = list(combinations(range(int(self.sizes.max(initial=1))), n_states))
         self.turn, self.moves, self.gains = 0, 0, 0
         self.in_vain = [0] * landscape.n_rows
+
+    def _weigh(self, row: int, codes: IntArray) -> float:
+        """-H, with penalties for hard zeros."""
+        kernel, landscape = kernel_of(make_weigh, compile=self.landscape.setting.goes_on()), self.landscape
+        return float(kernel(landscape.soft_factors, landscape.axes, landscape.soft_base(row), codes))
 
     def step(self) -> float:
         """The next move of every row that may still gain; 0 where none may, else inf."""
@@ -158,20 +168,25 @@ class Moving:
                 self.in_vain[row] = 0 if gained else failures + 1
                 self.gains += gained
                 self.moves += 1
+        if self.soft:
+            self.best.offer(self.codes)
+            self.soft = not np.isfinite(self.best.found).all()
         return math.inf if any(failures < len(self.all_moves) for failures in self.in_vain) else 0.0
 
     def _make(self, row: int, move: Move) -> bool:
         """A move of a row; whether it lowers the energy."""
-        codes = self.best.codes[row]
-        zero, one = self._choices(row, codes, move)
+        before = self.codes[row].copy()
+        zero, one = self._choices(row, before, move)
         if (zero == one).all():
             return False
-        before = self.best.energies.copy()
-        soft = not np.isfinite(before if self.landscape.graph.n_instances > 1 else before[row]).all()
-        self.best.offer_row(row, fuse(self.landscape, row, zero, one, soft=soft))
-        with np.errstate(invalid="ignore"):
-            gains = before - self.best.energies > CLOSED * np.maximum(1.0, np.abs(self.best.energies))
-        return bool(gains.any())
+        cut = Cut(self.landscape, row, zero, one, soft=self.soft)
+        cut.grow()
+        after = cut.codes
+        gain = self._weigh(row, after) - self._weigh(row, before) if cut.gain is None else cut.gain
+        if gain <= self.least_gains[row]:
+            return False
+        self.codes[row] = after
+        return True
 
     def _choices(self, row: int, codes: IntArray, move: Move) -> tuple[IntArray, IntArray]:
         """The two states of each variable in a move."""
@@ -187,6 +202,7 @@ class Moving:
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The best labellings so far."""
+        self.best.offer(self.codes)
         return self.best.result()
 
     def details(self) -> Mapping[str, Any]:

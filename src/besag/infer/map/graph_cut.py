@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import Array, IntArray
+from besag.arrays import Array, IntArray, freeze
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.bounds.narrowing import ROUNDING
@@ -25,13 +25,14 @@ from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
 from besag.infer.map.cuts import Cut
 from besag.infer.map.kernels.descent import make_sweep
+from besag.infer.map.kernels.quadratic import make_states_left
 from besag.infer.map.labellings import ENDED, BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
 
 LARGEST = np.finfo(np.float64).max
-AT_ONCE = 1 << 20  # nodes scanned between two looks at the clock
+AT_ONCE = 1 << 20  # nodes scanned and paths sent along between two looks at the clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,25 +108,31 @@ def cut_if_submodular(
 
 def two_states(landscape: Landscape, row: int) -> tuple[IntArray, IntArray]:
     """(V,), (V,): the states that a row of evidence leaves each variable, the same where there is but one, or none."""
-    offsets = landscape.graph.state_offsets
-    allowed = (landscape.base(row) > -np.inf) & landscape.setting.spread(landscape.possible)[row]
-    counts = np.add.reduceat(allowed, offsets[:-1], dtype=np.int64)
-    if (counts > 2).any():
-        raise CapabilityError(_too_many(landscape, int(np.argmax(counts))))
-    states = np.arange(len(allowed)) - np.repeat(offsets[:-1], np.diff(offsets))
-    zero = np.minimum.reduceat(np.where(allowed, states, len(states)), offsets[:-1])
-    one = np.maximum.reduceat(np.where(allowed, states, 0), offsets[:-1])
-    return np.where(counts > 0, zero, 0), one
+    base = landscape.base(row)
+    if not landscape.possible.all():
+        base = freeze(np.where(landscape.setting.spread(landscape.possible)[row], base, -np.inf))
+    zero, one = (np.empty(landscape.graph.n_variables, np.int64) for _ in range(2))
+    kernel = kernel_of(make_states_left, compile=landscape.setting.goes_on())
+    many = kernel(landscape.graph.state_offsets, base, zero, one)
+    if many >= 0:
+        raise CapabilityError(
+            _too_many(landscape, many, int((landscape.base(row)[_states_of(landscape, many)] > -np.inf).sum()))
+        )
+    return zero, one
 
 
-def _too_many(landscape: Landscape, v: int) -> str:
-    graph, sizes = landscape.graph, np.diff(landscape.graph.state_offsets)
-    factors = np.flatnonzero(graph.scope_variables == v)
-    owner = np.searchsorted(graph.scope_offsets, factors[:1], side="right") - 1
-    where = f", in factor {graph.factor_name(int(owner[0]))}," if len(owner) else ""
+def _states_of(landscape: Landscape, v: int) -> slice:
+    return slice(*landscape.graph.state_offsets[v : v + 2].tolist())
+
+
+def _too_many(landscape: Landscape, v: int, n_left: int) -> str:
+    graph = landscape.graph
+    places = np.flatnonzero(graph.scope_variables == v)
+    owners = np.searchsorted(graph.scope_offsets, places[:1], side="right") - 1
+    where = f", in factor {graph.factor_name(int(owners[0]))}," if len(owners) else ""
     return (
         f"graph_cut takes variables of which two states are left, but {graph.variables.names_at([v])[0]!r}{where} has "
-        f"{sizes[v]}; use engine='alpha_expansion', 'local_search' or 'auto'"
+        f"{n_left}; use engine='alpha_expansion', 'local_search' or 'auto'"
     )
 
 
@@ -134,11 +141,13 @@ class Cutting:
 
     def __init__(self, landscape: Landscape, warm: Result | None, rng: np.random.Generator | None) -> None:
         self.landscape = landscape
-        two_states(landscape, 0)  # before a labelling is looked for
-        rng = np.random.default_rng(0) if rng is None else rng
-        self.best = BestLabellings(landscape, landscape.start(warm, rng))
         self.row, self.cut = 0, self._next(0)
         self.submodular, self.flipped, self.undecided = True, 0, 0
+        if self.cut.submodular and warm is None and landscape.n_rows == 1:
+            start = self.cut.zero[None]  # it need not be a good one
+        else:
+            start = landscape.start(warm, np.random.default_rng(0) if rng is None else rng)
+        self.best = BestLabellings(landscape, start)
 
     def _next(self, row: int) -> Cut:
         return Cut(self.landscape, row, *two_states(self.landscape, row))
@@ -167,13 +176,16 @@ class Cutting:
         if (labels < 0).any():
             self.best.offer_row(row, self._descend(told))
         decided = np.logical_and.reduceat(labels >= 0, self.landscape.graph.instance_offsets[:-1])
-        offered = self.best.codes.copy()
-        offered[row] = told
-        energies = self.landscape.energies(offered)
+        energies = self.best.energies
+        if self.landscape.setting.has_zeros:  # not all that is told need be allowed
+            offered = self.best.codes.copy()
+            offered[row] = told
+            energies = self.landscape.energies(offered)
+        proven = np.where(decided & np.isfinite(energies), energies, -np.inf)
         if self.landscape.graph.n_instances > 1:
-            self.best.raise_bounds(np.where(decided & np.isfinite(energies), energies, -np.inf))
-        elif decided[0] and np.isfinite(energies[row]):
-            self._raise_row(float(energies[row]))
+            self.best.raise_bounds(proven)
+        else:
+            self._raise_row(float(proven[row]))
 
     def _descend(self, codes: IntArray) -> IntArray:
         """Flips of single variables until none lowers the energy."""

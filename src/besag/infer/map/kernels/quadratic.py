@@ -29,7 +29,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array, IntArray
 from besag.infer.map.kernels.scores import Axes
-from besag.kernels.compile import inlined
+from besag.kernels.compile import at, inlined
 from besag.kernels.factors import TABLE, Factors
 from besag.model.structured.kernels.rules import level
 
@@ -92,13 +92,15 @@ def soften(table: Array, k: int, penalty: float) -> float:
 
 
 @inlined
-def add_edge(room: Room, e: int, s: int, t: int, forth: float, back: float, unlike: int) -> int:
-    """Writes an edge; how many there are."""
+def add_edge(
+    ends: AnyArray, capacities: Array, unlike: AnyArray, e: int, s: int, t: int, forth: float, back: float, kind: int
+) -> int:
+    """Writes an edge, of kind 1 where it is unlike, else 0; how many there are."""
     if forth == 0.0 and back == 0.0:
         return e
-    room.ends[2 * e], room.ends[2 * e + 1] = t, s
-    room.capacities[2 * e], room.capacities[2 * e + 1] = forth, back
-    room.unlike[e] = unlike
+    ends[at(2 * e)], ends[at(2 * e + 1)] = t, s
+    capacities[at(2 * e)], capacities[at(2 * e + 1)] = forth, back
+    unlike[at(e)] = kind
     return e + 1
 
 
@@ -109,44 +111,58 @@ def add_product(room: Room, e: int, s: int, t: int, c: float) -> int:
     room.unary[t] += 0.5 * c
     if c > 0.0:
         room.constants[s] -= 0.5 * c
-    return add_edge(room, e, s, t, 0.5 * abs(c), 0.5 * abs(c), 1 if c > 0.0 else 0)
+    half, kind = 0.5 * abs(c), 1 if c > 0.0 else 0
+    return add_edge(room.ends, room.capacities, room.unlike, e, s, t, half, half, kind)
 
 
 @inlined
-def add_pair(room: Room, e: int, s: int, t: int, a: float, b: float, c: float, d: float) -> int:
+def add_pair(
+    constants: Array,
+    unary: Array,
+    ends: AnyArray,
+    capacities: Array,
+    unlike: AnyArray,
+    e: int,
+    s: int,
+    t: int,
+    a: float,
+    b: float,
+    c: float,
+    d: float,
+) -> int:
     """Adds a factor on two variables, of energies (0, 0), (0, 1), (1, 0), (1, 1); how many edges there are."""
     inf = math.inf
     if a < inf and b < inf and c < inf and d < inf:
         w = 0.5 * (b + c - a - d)
         if abs(w) <= ROUNDING * (abs(a) + abs(b) + abs(c) + abs(d)):
             w = 0.0
-        room.constants[s] += a + min(w, 0.0)
-        room.unary[s] += 0.5 * (c + d - a - b)
-        room.unary[t] += 0.5 * (b + d - a - c)
-        return add_edge(room, e, s, t, abs(w), abs(w), 1 if w < 0.0 else 0)
+        constants[s] += a + min(w, 0.0)
+        unary[s] += 0.5 * (c + d - a - b)
+        unary[t] += 0.5 * (b + d - a - c)
+        return add_edge(ends, capacities, unlike, e, s, t, abs(w), abs(w), 1 if w < 0.0 else 0)
     if a == inf and d == inf:
-        room.constants[s] += b
-        room.unary[s] += c - b
-        return add_edge(room, e, s, t, inf, inf, 1)
+        constants[s] += b
+        unary[s] += c - b
+        return add_edge(ends, capacities, unlike, e, s, t, inf, inf, 1)
     if a == inf:
-        room.constants[s] += b + c - d
-        room.unary[s] += d - b
-        room.unary[t] += d - c
-        return add_edge(room, e, s, t, inf, 0.0, 1)
-    room.constants[s] += a
+        constants[s] += b + c - d
+        unary[s] += d - b
+        unary[t] += d - c
+        return add_edge(ends, capacities, unlike, e, s, t, inf, 0.0, 1)
+    constants[s] += a
     if d < inf:
         if b == inf and c == inf:
-            room.unary[s] += d - a
+            unary[s] += d - a
         elif b == inf:
-            room.unary[s] += c - a
-            room.unary[t] += d - c
+            unary[s] += c - a
+            unary[t] += d - c
         else:
-            room.unary[t] += b - a
-            room.unary[s] += d - b
-        return add_edge(room, e, s, t, inf if b == inf else 0.0, inf if c == inf else 0.0, 0)
-    room.unary[s] += c - a
-    room.unary[t] += b - a
-    return add_edge(room, e, s, t, 0.0, inf if b < inf and c < inf else 0.0, 1)
+            unary[t] += b - a
+            unary[s] += d - b
+        return add_edge(ends, capacities, unlike, e, s, t, inf if b == inf else 0.0, inf if c == inf else 0.0, 0)
+    unary[s] += c - a
+    unary[t] += b - a
+    return add_edge(ends, capacities, unlike, e, s, t, 0.0, inf if b < inf and c < inf else 0.0, 1)
 
 
 @inlined
@@ -227,6 +243,25 @@ def add_polynomial(room: Room, e: int, r: int, live: IntArray, k: int, table: Ar
     return e, r
 
 
+def make_states_left() -> Callable[..., int]:
+    """Kernel: fills zero and one (V,), the states left, 0 where none is; a variable of which more are left, or -1."""
+
+    def states_left(state_offsets: IntArray, base: Array, zero: IntArray, one: IntArray) -> int:
+        for v in range(len(zero)):
+            n = 0
+            zero[v] = one[v] = 0
+            for place in range(state_offsets[v], state_offsets[v + 1]):
+                if base[place] > -math.inf:
+                    one[v] = place - state_offsets[v]
+                    zero[v] = one[v] if n == 0 else zero[v]
+                    n += 1
+            if n > 2:
+                return v
+        return -1
+
+    return states_left
+
+
 def make_count() -> Callable[..., tuple[int, int, int]]:
     """Kernel: the most edges and extra variables that there may be, and of variables with a choice in a factor."""
 
@@ -255,45 +290,56 @@ def make_quadratic() -> Callable[..., tuple[int, int, int]]:
     def quadratic(
         factors: Factors, axes: Axes, base: Array, choices: Choices, penalty: float, most: int, room: Room
     ) -> tuple[int, int, int]:
-        zero, one = choices.zero, choices.one
+        state_offsets, scope_offsets, scope_variables, kinds, table_of_factor, table_offsets, log_potentials = factors
+        (zero, one), strides = choices, axes.strides
+        constants, unary, _, ends, capacities, unlike = room
         live, table = np.empty(most + 1, np.int64), np.empty(1 << most)
         edges, extras = 0, 0
         for v in range(len(zero)):
-            low = factors.state_offsets[v]
-            room.constants[v] -= base[low + zero[v]]
+            low = state_offsets[v]
+            constants[v] -= base[low + zero[v]]
             if zero[v] != one[v]:
-                room.unary[v] += base[low + zero[v]] - base[low + one[v]]
-        for f in range(len(factors.kinds)):
-            low, high = factors.scope_offsets[f], factors.scope_offsets[f + 1]
+                unary[v] += base[low + zero[v]] - base[low + one[v]]
+        for f in range(len(kinds)):
+            low, high = scope_offsets[f], scope_offsets[f + 1]
             if high - low < 2:
                 continue
-            s, t = factors.scope_variables[low], factors.scope_variables[high - 1]
-            if high - low == 2 and zero[s] != one[s] and zero[t] != one[t]:
-                start, kind = factors.table_offsets[factors.table_of_factor[f]], factors.kinds[f]
+            s, t = scope_variables[at(low)], scope_variables[at(high - 1)]
+            if high - low == 2:
+                start, kind = table_offsets[at(table_of_factor[f])], kinds[f]
+                chosen_s, chosen_t = zero[at(s)] != one[at(s)], zero[at(t)] != one[at(t)]
                 for i in range(4):
-                    first, last = one[s] if i & 2 else zero[s], one[t] if i & 1 else zero[t]
-                    place = axes.strides[low] * first + last if kind == TABLE else level(kind, first, last)
-                    table[i] = -factors.log_potentials[start + place]
-                edges = add_pair(room, edges, s, t, table[0], table[1], table[2], table[3])
+                    first, last = one[at(s)] if i & 2 else zero[at(s)], one[at(t)] if i & 1 else zero[at(t)]
+                    place = strides[at(low)] * first + last if kind == TABLE else level(kind, first, last)
+                    table[i] = -log_potentials[at(start + place)]
+                a, b, c, d = table[0], table[1], table[2], table[3]
+                if chosen_s and chosen_t:
+                    edges = add_pair(constants, unary, ends, capacities, unlike, edges, s, t, a, b, c, d)
+                else:
+                    constants[at(s)] += a
+                    unary[at(s)] += c - a if chosen_s else 0.0
+                    unary[at(t)] += b - a if chosen_t else 0.0
                 continue
             k = gather(factors, axes, choices, f, live, table)
             if k == 0:
-                room.constants[s] += table[0]
+                constants[s] += table[0]
             elif k == 1:
-                room.constants[s] += table[0]
-                room.unary[live[0]] += table[1] - table[0]
+                constants[s] += table[0]
+                unary[live[0]] += table[1] - table[0]
             elif k == 2:
-                edges = add_pair(room, edges, live[0], live[1], table[0], table[2], table[1], table[3])
+                first, last = live[0], live[1]
+                a, b, c, d = table[0], table[2], table[1], table[3]
+                edges = add_pair(constants, unary, ends, capacities, unlike, edges, first, last, a, b, c, d)
             else:
                 slack, before = soften(table, k, penalty), edges
                 if k > 3:
                     edges, extras = add_counts(room, edges, extras, live, k, table, slack)
                 if k == 3 or edges < 0:
                     edges, extras = add_polynomial(room, before, extras, live, k, table, slack)
-        unlike = 0
+        n_unlike = 0
         for e in range(edges):
-            unlike += room.unlike[e]
-        return edges, extras, unlike
+            n_unlike += unlike[e]
+        return edges, extras, n_unlike
 
     return quadratic
 
