@@ -186,7 +186,7 @@ def depth_of(heads: AnyArray, parents: AnyArray, depths: AnyArray, stamps: AnyAr
         stamps[at(v)], depths[at(v)] = now, below
         below -= 1
         v = heads[at(parents[at(v)])]
-    return depth
+    return int(depth)
 
 
 @inlined
