@@ -17,9 +17,9 @@ from sklearn.mixture import GaussianMixture
 import besag
 import besag.plot
 
-COUPLING, STEP = 12.0, 2
+COUPLING, STEP = 5.0, 2
 STROKES = {  # label: from (row, column) to (row, column), in the picture's own pixels
-    1: [((150, 250), (250, 330)), ((230, 250), (160, 340))],
+    1: [((120, 230), (330, 400)), ((330, 230), (120, 400)), ((220, 190), (220, 440)), ((95, 320), (350, 315))],
     0: [((20, 30), (20, 600)), ((400, 40), (400, 590)), ((60, 40), (370, 40)), ((60, 590), (370, 590))],
 }
 
@@ -47,9 +47,10 @@ strokes = scribble()
 steps = [image[:, 1:] - image[:, :-1], image[1:] - image[:-1]]
 SCALE = 2 * np.mean([np.mean((step**2).sum(axis=-1)) for step in steps])
 colours = [GaussianMixture(5, random_state=0).fit(image[strokes == label]) for label in (0, 1)]
-unary = np.stack([mixture.score_samples(image.reshape(-1, 3)) for mixture in colours], axis=-1).reshape(
+scores = np.stack([mixture.score_samples(image.reshape(-1, 3)) for mixture in colours], axis=-1)
+unary = np.logaddexp(np.log(0.9) + scores, np.log(0.1)).reshape(
     height, width, 2
-)
+)  # one pixel in ten may have any colour
 weights = (contrast(image[:, 1:], image[:, :-1]), contrast(image[1:], image[:-1]))
 model = besag.grid((height, width), 2, unary=unary, pairwise=besag.potts(2), weights=weights)
 
