@@ -393,6 +393,8 @@ SETTLED: dict[str, str] = {  # names by module
     "learn.networks.structure.neighbourhoods": "SMALLEST STEPS",
     "query.causal": "MOST_SETS",
     "cli.diff": "SHOWN",
+    "estimators.base": "LONG",
+    "learn.networks.structure.learn": "SHOWN",
     "metrics.probabilities": "ROUNDING",
     "model.cpt": "TOLERANCE",
     "model.dag": "SHOWN",

@@ -14,6 +14,9 @@ from typing import Any, Self
 import numpy as np
 
 from besag.errors import ModelError
+from besag.markup import make_card, make_table
+
+LONG = 120  # characters of a value in a line
 
 
 class NotFittedError(ModelError, AttributeError):
@@ -50,6 +53,13 @@ class Estimator:
         chosen = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(usual[k])]
         return f"{type(self).__name__}({', '.join(chosen)})"
 
+    def _repr_html_(self) -> str:
+        if not self.__sklearn_is_fitted__():
+            return make_card(repr(self), ["not fitted yet"])
+        names = [name for name in dir(self) if name.endswith("_") and name[0] != "_" and name != "notes_"]
+        learnt = [(name, _brief(getattr(self, name, None))) for name in names]
+        return make_card(repr(self), ["fitted"], make_table(("learnt", ""), learnt))
+
     def __sklearn_tags__(self) -> Any:
         """The tags that scikit-learn asks for; called only by scikit-learn."""
         from sklearn.utils import Tags, TargetTags
@@ -62,6 +72,15 @@ class Estimator:
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
+
+
+def _brief(value: Any) -> str:
+    """A value in a line: arrays by their shape, what is long cut."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {shape}"
+    text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= LONG else text[: LONG - 3] + "..."
 
 
 def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
