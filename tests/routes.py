@@ -393,7 +393,7 @@ SETTLED: dict[str, str] = {  # names by module
     "learn.networks.structure.neighbourhoods": "SMALLEST STEPS",
     "query.causal": "MOST_SETS",
     "cli.diff": "SHOWN",
-    "estimators.base": "LONG",
+    "estimators.base": "LONG MOST_SEEDS",
     "learn.networks.structure.learn": "SHOWN",
     "metrics.probabilities": "ROUNDING",
     "model.cpt": "TOLERANCE",

@@ -15,8 +15,10 @@ import numpy as np
 
 from besag.errors import ModelError
 from besag.markup import make_card, make_table
+from besag.registry import is_whole
 
 LONG = 120  # characters of a value in a line
+MOST_SEEDS = 2**31 - 1
 
 
 class NotFittedError(ModelError, AttributeError):
@@ -81,6 +83,21 @@ def _brief(value: Any) -> str:
         return f"{type(value).__name__} of shape {shape}"
     text = f"{value:.6g}" if isinstance(value, float) else repr(value)
     return text if len(text) <= LONG else text[: LONG - 3] + "..."
+
+
+def read_seed(random_state: Any) -> int:
+    """The seed that a random_state stands for: another one each time for None, or a draw of a generator of numpy's."""
+    if random_state is None:
+        random_state = np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(MOST_SEEDS))
+    if isinstance(random_state, np.random.RandomState):  # what scikit-learn hands on
+        return int(random_state.randint(MOST_SEEDS))
+    if not is_whole(random_state) or random_state < 0:
+        raise ModelError(
+            f"random_state must be a whole number from 0 on, None, or a generator of numpy's, got {random_state!r}"
+        )
+    return int(random_state)
 
 
 def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
