@@ -22,7 +22,7 @@ from besag.infer.memory import refuse
 from besag.kernels.compile import kernel_of
 
 MOST_CHOICES = 12  # of the variables of a factor
-EDGE_BYTES, NODE_BYTES = 120, 150  # of a network, twice
+EDGE_BYTES, NODE_BYTES = (100, 160), (210, 260)  # of a network, and of one with both states of each variable
 ALL_OF_IT = 2**62  # the work
 
 
@@ -50,8 +50,7 @@ class Cut:
         if most > MOST_CHOICES:
             raise CapabilityError(self._too_many(most))
         n = len(self.zero)
-        limit, needed = self.landscape.setting.limit, EDGE_BYTES * n_edges + NODE_BYTES * (n + n_extras)
-        refuse("the network of a cut", needed, limit, "use more memory, or engine='local_search'")
+        self._refuse(n + n_extras, n_edges, 0)
         room = Room(
             np.zeros(n), np.zeros(n + n_extras), np.empty(n_extras, np.int64), np.empty(2 * n_edges, np.int32),
             np.empty(2 * n_edges), np.empty(n_edges, np.int8),
@@ -61,6 +60,10 @@ class Cut:
         edges, extras, unlike = kernel_of(make_quadratic, compile=self.compile)(*given, room)
         room = room._replace(unary=room.unary[: n + extras], owners=room.owners[:extras], ends=room.ends[: 2 * edges])
         return room._replace(capacities=room.capacities[: 2 * edges], unlike=room.unlike[:edges]), unlike
+
+    def _refuse(self, n_nodes: int, n_edges: int, doubled: int) -> None:
+        needed, limit = EDGE_BYTES[doubled] * n_edges + NODE_BYTES[doubled] * n_nodes, self.landscape.setting.limit
+        refuse("the network of a cut", needed, limit, "use more memory, or engine='local_search'")
 
     def _count(self) -> tuple[int, int, int]:
         """The most edges and extra variables that there may be, and of variables with a choice in a factor."""
@@ -94,6 +97,7 @@ class Cut:
         """The network, with nothing flowing in it."""
         room, compile = self.room, self.compile
         n, m = len(room.unary), len(room.unlike)
+        self._refuse(n, m, int(not self.submodular))
         if self.submodular:
             excess, ends, capacities = np.array(room.unary), room.ends, room.capacities
         else:

@@ -293,7 +293,7 @@ def make_quadratic() -> Callable[..., tuple[int, int, int]]:
         state_offsets, scope_offsets, scope_variables, kinds, table_of_factor, table_offsets, log_potentials = factors
         (zero, one), strides = choices, axes.strides
         constants, unary, _, ends, capacities, unlike = room
-        live, table = np.empty(most + 1, np.int64), np.empty(1 << most)
+        live, table = np.empty(most + 1, np.int64), np.empty(max(1 << most, 4))
         edges, extras = 0, 0
         for v in range(len(zero)):
             low = state_offsets[v]
