@@ -186,7 +186,7 @@ class Ascending:
             codes.append(self.bounder.decode(row))
         self.best.raise_bounds(self.bounder.bounds())
         self.best.offer(np.array(codes))
-        return 0.0 if self.best.closed else _gained(before, self.best.bounds)
+        return 0.0 if self.best.closed else gained(before, self.best.bounds)
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The best labellings and bounds so far."""
@@ -197,7 +197,7 @@ class Ascending:
         return {}
 
 
-def _gained(before: Array, after: Array) -> float:
+def gained(before: Array, after: Array) -> float:
     """The largest relative difference of bounds; inf where one was not there."""
     with np.errstate(invalid="ignore"):
         gained = np.where(after > before, (after - before) / np.maximum(1.0, np.abs(after)), 0.0)
