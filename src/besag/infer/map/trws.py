@@ -35,7 +35,6 @@ from besag.infer.memory import count_linked, message_entries, refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
-from besag.kernels.factors import POTTS
 
 READ_EVERY = 10  # steps, where nobody looks
 MAX_CONSTANT = 32  # more states than this reach the kernels at run time
@@ -122,7 +121,7 @@ class Messages:
         """What the kernel is compiled for."""
         n, kinds = self.setting.graph.variables.common_cardinality, self.pairs.kinds
         pays = n is not None and 2 <= n <= MAX_CONSTANT and self.messages.size >= WORTHWHILE
-        return (int(n or 0), int((kinds == POTTS).all())) if pays else (0, 0)
+        return (int(n or 0), int(kinds[0])) if pays and (kinds == kinds[0]).all() else (0, -1)
 
     def _magnitude(self) -> Array:
         """(R,), or (N,): of the largest numbers of variables and factors together, which rounding is relative to."""

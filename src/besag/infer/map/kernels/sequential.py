@@ -18,7 +18,8 @@ rises from pass to pass. And as max theta_v stood for itself before v was visite
 the bound of the pass before, less the slack max theta_v - theta_v(k).
 
 `terms` (V,): what belongs to each variable, its own and the n_f that it has sent. slack (S,), or empty where it is not
-wanted. States that are ruled out have a base, and so theta, of -inf.
+wanted. States that are ruled out have a base, and so theta, of -inf. What is sent, x, has NARROW entries of -inf on either side,
+as `send_near` wants them.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, IntArray
+from besag.arrays import EXTENTS, Array, IntArray
 from besag.kernels.compile import at, inlined
 from besag.kernels.factors import POTTS, TABLE
 from besag.kernels.semiring import MAX
+from besag.model.structured.kernels.distance import NARROW, send_near
 from besag.model.structured.kernels.rules import add_given, send_structured
 
 
@@ -81,10 +83,10 @@ def add_four(n: int, base: Array, low: int, x: Array, two: int, one: int, other:
 
 
 @inlined
-def take_off(n: int, share: float, theta: Array, x: Array, start: int, out: Array) -> None:
-    """out = share theta - n numbers of x, -inf where theta is."""
+def take_off(n: int, share: float, theta: Array, x: Array, start: int, out: Array, target: int) -> None:
+    """n numbers of out at target = share theta - n numbers of x, -inf where theta is."""
     for k in range(n):
-        out[at(k)] = share * theta[at(k)] - x[at(start + k)] if theta[at(k)] > -math.inf else -math.inf
+        out[at(target + k)] = share * theta[at(k)] - x[at(start + k)] if theta[at(k)] > -math.inf else -math.inf
 
 
 @inlined
@@ -104,45 +106,6 @@ def highest_of(n: int, x: Array, start: int, room: Array) -> float:
 
 
 @inlined
-def send_potts(n: int, change: float, x: Array, out: Array, start: int, room: Array) -> float:
-    """The message of levels 0 and `change`; its n_f. Where it is better to agree, the best state counts for all."""
-    best = highest_of(n, x, 0, room)
-    if change <= 0.0 or n == 1:
-        for k in range(n):
-            out[at(start + k)] = max(change, x[at(k)] - best)
-        return best
-    ties = 0.0
-    for k in range(n):
-        ties += 1.0 if x[at(k)] == best else 0.0
-    for k in range(n):
-        out[at(start + k)] = x[at(k)] if x[at(k)] < best else -math.inf
-    second = highest_of(n, out, start, room)
-    alone = max(-change, second - best) if ties == 1.0 else 0.0
-    for k in range(n):
-        out[at(start + k)] = 0.0 if x[at(k)] < best else alone
-    return best + change
-
-
-@inlined
-def send_table(
-    n: int, m: int, by_rows: bool, values: Array, table: int, x: Array, out: Array, start: int, row: Array, room: Array
-) -> float:
-    """The message of a table from n states to m, those of its rows where `by_rows`, before n_f is subtracted; n_f."""
-    if by_rows:
-        for j in range(m):
-            for k in range(n):
-                row[at(k)] = values[at(table + j * n + k)] + x[at(k)]
-            out[start + j] = highest_of(n, row, 0, room)
-    else:
-        for j in range(m):
-            out[at(start + j)] = -math.inf
-        for k in range(n):
-            for j in range(m):
-                out[at(start + j)] = max(out[at(start + j)], x[at(k)] + values[at(table + k * m + j)])
-    return highest_of(m, out, start, room)
-
-
-@inlined
 def shift(n: int, value: float, out: Array, start: int) -> float:
     """Subtracts a value from n numbers, and returns it; where it is -inf, nothing is possible, and all become 0."""
     if value == -math.inf:
@@ -155,22 +118,72 @@ def shift(n: int, value: float, out: Array, start: int) -> float:
 
 
 @inlined
+def send_potts(n: int, change: float, x: Array, out: Array, start: int, room: Array) -> float:
+    """The message of levels 0 and `change`; its n_f. Where it is better to agree, the best state counts for all."""
+    best = highest_of(n, x, NARROW, room)
+    if change <= 0.0 or n == 1:
+        for k in range(n):
+            out[at(start + k)] = max(change, x[at(NARROW + k)] - best)
+        return best
+    ties = 0.0
+    for k in range(n):
+        ties += 1.0 if x[at(NARROW + k)] == best else 0.0
+    for k in range(n):
+        out[at(start + k)] = x[at(NARROW + k)] if x[at(NARROW + k)] < best else -math.inf
+    second = highest_of(n, out, start, room)
+    alone = max(-change, second - best) if ties == 1.0 else 0.0
+    for k in range(n):
+        out[at(start + k)] = 0.0 if x[at(NARROW + k)] < best else alone
+    return best + change
+
+
+@inlined
+def send_distance(kind: int, n: int, values: Array, table: int, x: Array, out: Array, start: int, room: Array) -> float:
+    """The message of a factor that reads a distance; its n_f."""
+    extent = kind // EXTENTS
+    if extent <= NARROW and values[table] >= values[table + 1]:
+        best = highest_of(n, x, NARROW, room)
+        send_near(extent, n, values, table, best, x, NARROW, out, start)
+        return values[table] + best
+    send_structured(MAX, kind, n, values, table, x, NARROW, out, start)
+    return shift(n, highest_of(n, out, start, room), out, start)
+
+
+@inlined
+def send_table(
+    n: int, m: int, by_rows: bool, values: Array, table: int, x: Array, out: Array, start: int, row: Array, room: Array
+) -> float:
+    """The message of a table from n states to m, those of its rows where `by_rows`; its n_f."""
+    if by_rows:
+        for j in range(m):
+            for k in range(n):
+                row[at(k)] = values[at(table + j * n + k)] + x[at(NARROW + k)]
+            out[start + j] = highest_of(n, row, 0, room)
+    else:
+        for j in range(m):
+            out[at(start + j)] = -math.inf
+        for k in range(n):
+            for j in range(m):
+                out[at(start + j)] = max(out[at(start + j)], x[at(NARROW + k)] + values[at(table + k * m + j)])
+    return shift(m, highest_of(m, out, start, room), out, start)
+
+
+@inlined
 def add_pair(
-    only_potts: int, pairs: Pairs, values: Array, f: int, leads: bool, n: int, m: int, other: int, score: Array
+    only: int, pairs: Pairs, values: Array, f: int, leads: bool, n: int, m: int, other: int, score: Array
 ) -> None:
     """score (n,) += the log-potentials of a pair given the other's state, one of m; leads: it has the first axis."""
     table = pairs.tables[f]
-    if only_potts:
-        score[other] += values[table] - values[table + 1]
-    elif pairs.kinds[f] != TABLE:
-        add_given(pairs.kinds[f], n, values, table, other, score)
+    kind = only if only >= 0 else pairs.kinds[f]
+    if kind != TABLE:
+        add_given(kind, n, values, table, other, score)
     else:
         for k in range(n):
             score[k] += values[table + k * m + other] if leads else values[table + other * n + k]
 
 
-def make_pass(n_states: int, only_potts: int) -> Callable[..., None]:
-    """Kernel: a pass; n_states: of every variable, 0 where they differ; only_potts: whether all factors are Potts."""
+def make_pass(n_states: int, only: int) -> Callable[..., None]:
+    """Kernel: a pass; n_states: of every variable, 0 where they differ; only: the kind of all factors, else -1."""
 
     def run_pass(
         state_offsets: IntArray, pairs: Pairs, values: Array, backwards: bool, base: Array, messages: Array,
@@ -178,7 +191,8 @@ def make_pass(n_states: int, only_potts: int) -> Callable[..., None]:
     ) -> None:  # fmt: skip
         first, before, entries, offsets = pairs.first, pairs.before, pairs.entries, pairs.offsets
         most = n_states if n_states else most_states(state_offsets)
-        theta, x, row, room = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+        theta, row, room = np.empty(most), np.empty(most), np.empty(most)
+        x = np.full(most + 2 * NARROW, -math.inf)
         n_variables = len(first) - 1
         for step in range(n_variables):
             v = n_variables - 1 - step if backwards else step
@@ -207,29 +221,27 @@ def make_pass(n_states: int, only_potts: int) -> Callable[..., None]:
             for j in range(begin, end):
                 f = entries[j] if backwards else j
                 start = f * n if n_states else offsets[f]
-                table, kind = pairs.tables[f], pairs.kinds[f]
-                take_off(n, share, theta, messages, start, x)
-                if only_potts or kind == POTTS:
+                table, kind = pairs.tables[f], only if only >= 0 else pairs.kinds[f]
+                take_off(n, share, theta, messages, start, x, NARROW)
+                if kind == POTTS:
                     total += values[table] + send_potts(n, values[table + 1] - values[table], x, messages, start, room)
                 elif kind == TABLE:
                     u = pairs.starts[f] if backwards else pairs.ends[f]
                     m = n_states if n_states else state_offsets[u + 1] - state_offsets[u]
                     by_rows = backwards != (pairs.flipped[f] == 1)
-                    found = send_table(n, m, by_rows, values, table, x, messages, start, row, room)
-                    total += shift(m, found, messages, start)
+                    total += send_table(n, m, by_rows, values, table, x, messages, start, row, room)
                 else:
-                    send_structured(MAX, kind, n, values, table, x, 0, messages, start)
-                    total += shift(n, highest_of(n, messages, start, room), messages, start)
+                    total += send_distance(kind, n, values, table, x, messages, start, room)
             terms[v] = total
 
     return run_pass
 
 
-def make_read(n_states: int, only_potts: int) -> Callable[..., None]:
+def make_read(n_states: int, only: int) -> Callable[..., None]:
     """Kernel: codes (V,), read off in turn, each best given those before it and the messages from those to come.
 
     backwards: from the last variable on, after a pass forwards; else from the first one on, after one backwards.
-    n_states, only_potts: as of a pass.
+    n_states, only: as of a pass.
     """
 
     def read(
@@ -251,12 +263,12 @@ def make_read(n_states: int, only_potts: int) -> Callable[..., None]:
                 else:
                     u = pairs.starts[f]
                     m = state_offsets[u + 1] - state_offsets[u]
-                    add_pair(only_potts, pairs, values, f, pairs.flipped[f] == 1, n, m, codes[u], score)
+                    add_pair(only, pairs, values, f, pairs.flipped[f] == 1, n, m, codes[u], score)
             for f in range(first[v], first[v + 1]):
                 if backwards:
                     u = pairs.ends[f]
                     m = state_offsets[u + 1] - state_offsets[u]
-                    add_pair(only_potts, pairs, values, f, pairs.flipped[f] == 0, n, m, codes[u], score)
+                    add_pair(only, pairs, values, f, pairs.flipped[f] == 0, n, m, codes[u], score)
                 else:
                     add_up(n, messages, f * n if n_states else offsets[f], score)
             highest = highest_of(n, score, 0, room)
