@@ -123,7 +123,13 @@ class Bounder:
         self.theta = np.array(self.base)
         self.order = freeze(np.arange(problem.graph.n_variables))
 
-    def ascend(self, row: int, backwards: bool) -> None:
+    def ascend(self, row: int) -> list[IntArray]:
+        """A pass forwards and one backwards; the labelling, (V,), that messages then speak for."""
+        self.send(row, backwards=False)
+        self.send(row, backwards=True)
+        return [self.decode(row)]
+
+    def send(self, row: int, *, backwards: bool) -> None:
         """A pass."""
         factors, axes, offsets, _ = self.linked
         given = (factors, axes, self.order, self.order, offsets, backwards)
@@ -158,14 +164,14 @@ class Bounder:
         return freeze(np.where(self.theta[row] == -np.inf, -np.inf, self.base[row]))
 
     def slack(self, row: int) -> tuple[float, Array]:
-        """A bound on -H from above, and how much less it is for labellings with each state, (S,)."""
+        """A lower bound on the energies of a row, and how much higher it is for labellings with each state, (S,)."""
         factors, _, offsets, _ = self.linked
         shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
         tables = (factors.table_of_factor, factors.table_offsets, factors.log_potentials)
         slack = np.empty(self.base.shape[1])
         kernel = kernel_of(make_state_bounds, compile=self.setting.goes_on())
         bound, size = kernel(shape, tables, offsets, self._left(row), freeze(self.messages[row]), slack)
-        return bound + ROUNDING * (1.0 + size), slack
+        return -bound - ROUNDING * (1.0 + size), slack
 
 
 class Ascending:
@@ -179,11 +185,8 @@ class Ascending:
 
     def step(self) -> float:
         """A pass forwards and one backwards; what they added to the bound, relative; 0 where no gap is left."""
-        before, codes = self.best.bounds.copy(), []
-        for row in range(self.landscape.n_rows):
-            self.bounder.ascend(row, backwards=False)
-            self.bounder.ascend(row, backwards=True)
-            codes.append(self.bounder.decode(row))
+        before = self.best.bounds.copy()
+        codes = [self.bounder.ascend(row)[-1] for row in range(self.landscape.n_rows)]
         self.best.raise_bounds(self.bounder.bounds())
         self.best.offer(np.array(codes))
         return 0.0 if self.best.closed else gained(before, self.best.bounds)

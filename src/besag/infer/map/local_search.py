@@ -106,6 +106,10 @@ class Searching:
                 gained |= climber.best_weight > before
                 if climber.best_weight > before:
                     self._settle(climber)
+        return self._after(gained)
+
+    def _after(self, gained: bool) -> float:
+        """After a turn: 0 where every row is proven, else inf; whether to give up."""
         self.best.offer(np.array([climber.best for climber in self.climbers]))
         self._note_proofs()
         now = time.perf_counter()

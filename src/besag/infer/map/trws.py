@@ -149,6 +149,25 @@ class Messages:
         kernel(*shared, backwards, self.base[row], freeze(self.messages[row]), codes)
         return codes
 
+    def ascend(self, row: int) -> list[IntArray]:
+        """A pass forwards and one backwards; the labellings, (V,), that messages spoke for after each."""
+        self.send(row, backwards=False)
+        after = self.read(row, backwards=True)
+        self.send(row, backwards=True)
+        return [after, self.read(row)]
+
+    def slack(self, row: int) -> tuple[float, Array]:
+        """A lower bound on the energies of a row, and how much higher it is for labellings with each state, (S,).
+
+        Of a pass forwards and one backwards, of which each one's slack is above the bound before it.
+        """
+        found = np.empty((2, self.base.shape[1]))
+        bounds = [float(self.bounds()[row])]
+        for backwards in (False, True):
+            self.send(row, backwards=backwards, slack=found[int(backwards)])
+            bounds.append(float(self.bounds()[row]))
+        return bounds[1], np.maximum(found[0] - (bounds[1] - bounds[0]), found[1])
+
     def bounds(self) -> Array:
         """Lower bounds on the energies, of the last pass of each row: what rounding may have done is taken off."""
         size = self.setting.totals(np.abs(self.terms), None) + self.magnitude
