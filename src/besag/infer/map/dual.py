@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, freeze, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, freeze, offsets_of
 from besag.graph.problem import Problem
 from besag.infer.bounds.kernels.diffusion import make_state_bounds
 from besag.infer.bounds.narrowing import ROUNDING
@@ -118,7 +118,7 @@ class Bounder:
         needed = 8.0 * setting.n_rows * (message_entries(problem.graph) + int(problem.graph.state_offsets[-1]))
         refuse("all messages", needed, setting.limit, "use more memory, or ask for fewer rows at a time")
         self.linked = link(setting)
-        self.base = freeze(np.where(setting.spread(setting.possible), setting.base, 0.0))
+        self.base = np.where(setting.spread(setting.possible), setting.base, 0.0)
         self.messages = np.zeros((setting.n_rows, int(self.linked.offsets[-1])))
         self.theta = np.array(self.base)
         self.order = freeze(np.arange(problem.graph.n_variables))
@@ -139,9 +139,13 @@ class Bounder:
         """(V,): the labelling that messages after a backward pass speak for."""
         factors, axes, offsets, _ = self.linked
         codes, sizes = np.zeros(len(self.order), np.int64), np.diff(factors.state_offsets)
-        given = (factors, axes, self.order, self.order, offsets, self.base[row], freeze(self.messages[row]))
+        given = (factors, axes, self.order, self.order, offsets, freeze(self.base[row]), freeze(self.messages[row]))
         kernel_of(make_decode, compile=self.setting.goes_on())(*given, np.empty(int(sizes.max(initial=1))), codes)
         return codes
+
+    def restrict(self, row: int, allowed: BoolArray) -> None:
+        """From now on bounds are on labellings of these states (S,), of which one must be possible."""
+        self.base[row, ~allowed] = self.theta[row, ~allowed] = -np.inf
 
     def bounds(self) -> Array:
         """Lower bounds on the energies, at these messages: what rounding may have done is taken off."""

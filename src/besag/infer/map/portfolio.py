@@ -4,8 +4,9 @@
     ascent          a bound, and labellings to fuse with the best one, as long as it gains more than TOLERANCE a step:
                     `trws` where factors have at most two variables, else `dual`
     fewer states    labellings with state k of v cost at least bound + slack(v, k): where that is more than the best one
-                    costs, no move needs to try the state. As states go, blocks grow; where one is all that is left,
-                    the labelling is optimal
+                    costs, no move needs to try the state, and bounds are on labellings without it: those of all are
+                    the lower one of them and the best energy. As states go, blocks grow; where one is all that is
+                    left, the labelling is optimal
 
 A turn is a move of each row, or as many ascents as take about as long as it takes to offer and fuse what they say.
 The turn is that of the one that has closed more of the gap per second, of late; the other one has SHARE of the time.
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from besag.arrays import IntArray
+from besag.arrays import BoolArray, IntArray
 from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.engine import OnStep, Want
@@ -41,6 +42,7 @@ SHARE = 0.3  # of the time, for the one that closes less of the gap
 WORTHWHILE = 0.01  # of the gap, that a turn of ascents closes; with less it has brought nothing
 MEMORY = 0.7  # of what a turn has paid, in the next one of its kind
 CHECK_EVERY = 5  # turns of ascents, before states are left out
+FEWER = 0.9  # of the states: where less are left, ascents go on
 WHOLE_BITS = 16.0  # of the tables of the whole graph, that are tried whenever states have been left out
 MARGIN = 1e-9  # relative, by which a state must be worse to be left out
 
@@ -120,7 +122,7 @@ class Portfolio(Searching):
         while True:
             before = self.best.bounds.copy()
             read = {climber.row: bounder.ascend(climber.row) for climber in self.climbers if not climber.proven}
-            self.best.raise_bounds(bounder.bounds())
+            self.best.raise_bounds(np.minimum(bounder.bounds(), self.best.found))
             self.rises = gained(before, self.best.bounds) > TOLERANCE
             if not self.rises or time.perf_counter() - began >= self.offering:
                 break
@@ -149,11 +151,20 @@ class Portfolio(Searching):
             if np.isfinite(self.best.energies[row]):
                 bound, slack = self.bounder.slack(row)
                 margin = MARGIN * max(1.0, abs(bound))
-                self.blocks.allowed[row] &= bound + slack <= self.best.energies[row] + margin
+                self._allow(row, bound + slack <= self.best.energies[row] + margin)
                 found = self.blocks.solve(row, climber.best, self.ascents.taken, WHOLE_BITS)
                 if found is not None:
                     climber.note(found, climber.weigh(found))
                     climber.proven = True
+
+    def _allow(self, row: int, allowed: BoolArray) -> None:
+        """Leaves out all states of a row but these and those of the best labelling; where many go, bounds rise again."""
+        before = self.blocks.allowed[row].sum()
+        self.blocks.allowed[row] &= allowed
+        self.blocks.allowed[row, self.landscape.graph.state_offsets[:-1] + self.best.codes[row]] = True
+        assert self.bounder is not None
+        self.bounder.restrict(row, self.blocks.allowed[row])
+        self.rises |= bool(self.blocks.allowed[row].sum() < FEWER * before)
 
     def details(self) -> Mapping[str, Any]:
         """How it was searched, and whether bounds have come to their end."""

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, freeze, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, freeze, offsets_of
 from besag.errors import CapabilityError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
@@ -111,7 +111,7 @@ class Messages:
         needed = 8.0 * (setting.n_rows * (message_entries(graph) + 2 * states) + 5 * linked)
         refuse("all messages", needed, setting.limit, "use more memory, or ask for fewer rows at a time")
         self.pairs = pairs_of(setting)
-        self.base = freeze(np.where(setting.spread(setting.possible), setting.base, 0.0))
+        self.base = np.where(setting.spread(setting.possible), setting.base, 0.0)
         self.messages = np.zeros((setting.n_rows, int(self.pairs.offsets[-1])))
         self.terms = np.zeros((setting.n_rows, graph.n_variables))
         self.magnitude = self._magnitude()
@@ -139,14 +139,14 @@ class Messages:
         setting, slack = self.setting, np.empty(0) if slack is None else slack
         shared = (setting.graph.state_offsets, self.pairs, setting.factors.log_potentials)
         kernel = kernel_of(make_pass, *self.constants, compile=setting.goes_on())
-        kernel(*shared, backwards, self.base[row], self.messages[row], self.terms[row], slack)
+        kernel(*shared, backwards, freeze(self.base[row]), self.messages[row], self.terms[row], slack)
 
     def read(self, row: int, *, backwards: bool = False) -> IntArray:
         """(V,): the labelling that messages speak for; backwards: those of a pass forwards."""
         setting, codes = self.setting, np.zeros(self.setting.graph.n_variables, np.int64)
         shared = (setting.graph.state_offsets, self.pairs, setting.factors.log_potentials)
         kernel = kernel_of(make_read, *self.constants, compile=setting.goes_on())
-        kernel(*shared, backwards, self.base[row], freeze(self.messages[row]), codes)
+        kernel(*shared, backwards, freeze(self.base[row]), freeze(self.messages[row]), codes)
         return codes
 
     def ascend(self, row: int) -> list[IntArray]:
@@ -155,6 +155,10 @@ class Messages:
         after = self.read(row, backwards=True)
         self.send(row, backwards=True)
         return [after, self.read(row)]
+
+    def restrict(self, row: int, allowed: BoolArray) -> None:
+        """From now on bounds are on labellings of these states (S,), of which one must be possible."""
+        self.base[row, ~allowed] = -np.inf
 
     def slack(self, row: int) -> tuple[float, Array]:
         """A lower bound on the energies of a row, and how much higher it is for labellings with each state, (S,).
