@@ -28,12 +28,10 @@ from besag.infer.map.kernels.scores import Axes, make_axes
 from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.memory import message_entries, refuse
-from besag.infer.prepared import Prepared
+from besag.infer.prepared import KINDS, Prepared
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
-from besag.kernels.factors import TABLE, Factors
-
-TABLES = frozenset({TABLE})
+from besag.kernels.factors import Factors
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class Dual:
 
 
 class Linked(NamedTuple):
-    """The factors of two or more variables alone, whose numbers are tables; which they are among all, (G,)."""
+    """The factors of two or more variables alone; which they are among all, (G,)."""
 
     factors: Factors
     axes: Axes
@@ -97,7 +95,7 @@ class Linked(NamedTuple):
 
 
 def link(setting: Prepared) -> Linked:
-    """The factors of a problem whose factors are tables."""
+    """The factors of two or more variables of a problem."""
     given, arities = setting.factors, np.diff(setting.graph.scope_offsets)
     numbers = np.flatnonzero(arities > 1)
     variables = given.scope_variables[np.repeat(arities > 1, arities)]
@@ -114,7 +112,7 @@ class Bounder:
     """Messages and bounds of all rows of evidence; bounds (R,), or (N,) for a union, on -H from above."""
 
     def __init__(self, problem: Problem, memory_limit: int | None) -> None:
-        self.setting = setting = Prepared(problem, TABLES, memory_limit)
+        self.setting = setting = Prepared(problem, KINDS, memory_limit)
         needed = 8.0 * setting.n_rows * (message_entries(problem.graph) + int(problem.graph.state_offsets[-1]))
         refuse("all messages", needed, setting.limit, "use more memory, or ask for fewer rows at a time")
         self.linked = link(setting)
@@ -170,11 +168,9 @@ class Bounder:
     def slack(self, row: int) -> tuple[float, Array]:
         """A lower bound on the energies of a row, and how much higher it is for labellings with each state, (S,)."""
         factors, _, offsets, _ = self.linked
-        shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
-        tables = (factors.table_of_factor, factors.table_offsets, factors.log_potentials)
         slack = np.empty(self.base.shape[1])
         kernel = kernel_of(make_state_bounds, compile=self.setting.goes_on())
-        bound, size = kernel(shape, tables, offsets, self._left(row), freeze(self.messages[row]), slack)
+        bound, size = kernel(factors, offsets, self._left(row), freeze(self.messages[row]), slack)
         return -bound - ROUNDING * (1.0 + size), slack
 
 

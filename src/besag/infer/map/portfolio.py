@@ -158,7 +158,7 @@ class Portfolio(Searching):
                     climber.proven = True
 
     def _allow(self, row: int, allowed: BoolArray) -> None:
-        """Leaves out all states of a row but these and those of the best labelling; where many go, bounds rise again."""
+        """Leaves out all states of a row but these and those of the best labelling; where many go, bounds may rise."""
         before = self.blocks.allowed[row].sum()
         self.blocks.allowed[row] &= allowed
         self.blocks.allowed[row, self.landscape.graph.state_offsets[:-1] + self.best.codes[row]] = True

@@ -18,8 +18,8 @@ rises from pass to pass. And as max theta_v stood for itself before v was visite
 the bound of the pass before, less the slack max theta_v - theta_v(k).
 
 `terms` (V,): what belongs to each variable, its own and the n_f that it has sent. slack (S,), or empty where it is not
-wanted. States that are ruled out have a base, and so theta, of -inf. What is sent, x, has NARROW entries of -inf on either side,
-as `send_near` wants them.
+wanted. States that are ruled out have a base, and so theta, of -inf. x, which is sent, has NARROW entries of -inf on
+either side, as `send_near` wants them.
 """
 
 from __future__ import annotations
