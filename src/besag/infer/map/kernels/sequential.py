@@ -144,7 +144,7 @@ def send_distance(kind: int, n: int, values: Array, table: int, x: Array, out: A
     if extent <= NARROW and values[table] >= values[table + 1]:
         best = highest_of(n, x, NARROW, room)
         send_near(extent, n, values, table, best, x, NARROW, out, start)
-        return values[table] + best
+        return values[table] + best  # type: ignore[no-any-return]
     send_structured(MAX, kind, n, values, table, x, NARROW, out, start)
     return shift(n, highest_of(n, out, start, room), out, start)
 
