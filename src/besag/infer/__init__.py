@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from besag.infer.junction.elimination import Elimination as Elimination
     from besag.infer.junction.engine import JunctionTree as JunctionTree
     from besag.infer.map.dual import Dual as Dual
+    from besag.infer.map.expansion import AlphaBetaSwap as AlphaBetaSwap
+    from besag.infer.map.expansion import AlphaExpansion as AlphaExpansion
+    from besag.infer.map.graph_cut import GraphCut as GraphCut
     from besag.infer.map.icm import ICM as ICM
     from besag.infer.map.local_search import LocalSearch as LocalSearch
+    from besag.infer.map.trws import TRWS as TRWS
     from besag.infer.mean_field.engine import MeanField as MeanField
     from besag.infer.result import Result as Result
     from besag.infer.sampling.ais import AIS as AIS
@@ -38,17 +42,23 @@ _WHERE = {
     "Elimination": "junction.elimination",
     "Gibbs": "sampling.gibbs",
     "Dual": "map.dual",
+    "AlphaBetaSwap": "map.expansion",
+    "AlphaExpansion": "map.expansion",
+    "GraphCut": "map.graph_cut",
     "ICM": "map.icm",
     "LocalSearch": "map.local_search",
     "JoinGraph": "join_graph.engine",
     "JunctionTree": "junction.engine",
     "MeanField": "mean_field.engine",
     "TRW": "trw.engine",
+    "TRWS": "map.trws",
     "Tree": "trees.engine",
     "Result": "result",
 }
 __all__ = [
     "AIS",
+    "AlphaBetaSwap",
+    "AlphaExpansion",
     "BP",
     "Auto",
     "Brute",
@@ -56,6 +66,7 @@ __all__ = [
     "Elimination",
     "Exact",
     "Gibbs",
+    "GraphCut",
     "ICM",
     "JoinGraph",
     "JunctionTree",
@@ -63,6 +74,7 @@ __all__ = [
     "MeanField",
     "Result",
     "TRW",
+    "TRWS",
     "Tree",
 ]
 

@@ -80,7 +80,7 @@ def test_a_tree_is_exact(kind: str, compiled: bool, forced: Forced) -> None:
 
 
 @each_kind
-@pytest.mark.parametrize("engine", ["bp", "icm", "local_search", "junction_tree"])
+@pytest.mark.parametrize("engine", ["bp", "icm", "local_search", "junction_tree", "trws", "dual"])
 def test_labellings_have_the_energies_of_tables(kind: str, engine: str) -> None:
     own, plain = pair(kind, TREE)
     found = own.map(engine=engine)

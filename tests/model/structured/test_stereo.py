@@ -1,4 +1,4 @@
-"""Stereo on the tsukuba model of the Middlebury benchmark, by messages of truncated linear costs with weights an edge."""
+"""Stereo on the tsukuba model of the Middlebury benchmark, by messages of truncated linear costs, weights an edge."""
 
 from pathlib import Path
 
