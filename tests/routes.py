@@ -230,6 +230,7 @@ TILES: dict[str, tuple[Any, ...]] = {
     "infer.mean_field.kernels.pairs.SHORT": (0,),
     "kernels.secants.BLOCK": (4,),
     "learn.rbm.kernels.partition.PRODUCT": (2,),
+    "model.structured.kernels.displacement.TINY": (NEVER,),
     "model.structured.kernels.distance.NARROW": (1, 1000),
 }
 
