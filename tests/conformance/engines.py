@@ -70,6 +70,7 @@ CASES = [
     Case("mean_field[family=spanning_tree]", models),
     Case("dual", models),
     Case("icm", models),
+    Case("ilp", models),
     Case("local_search", models),
     Case("icm[schedule=sequential,n_restarts=3]", models),
 ]

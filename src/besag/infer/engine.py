@@ -88,6 +88,7 @@ ENGINES: Registry[Engine] = Registry(
         "elimination": ("besag.infer.junction.elimination", "Elimination"),
         "gibbs": ("besag.infer.sampling.gibbs", "Gibbs"),
         "icm": ("besag.infer.map.icm", "ICM"),
+        "ilp": ("besag.infer.map.ilp", "ILP"),
         "join_graph": ("besag.infer.join_graph.engine", "JoinGraph"),
         "junction_tree": ("besag.infer.junction.engine", "JunctionTree"),
         "local_search": ("besag.infer.map.local_search", "LocalSearch"),

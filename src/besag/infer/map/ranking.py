@@ -1,0 +1,37 @@
+"""The k best of the labellings that were found: distinct, sorted by their energies, which are the Problem's.
+
+Tasks are what has a best labelling of its own: the rows of evidence, or the instances of a union. Where fewer than k
+labellings of finite energy are known, energies end in inf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from besag.arrays import Array, IntArray
+from besag.infer.map.landscape import Landscape
+
+
+def rank(landscape: Landscape, found: Sequence[Sequence[IntArray]], k: int) -> tuple[IntArray, Array]:
+    """Codes (R, k, V) and energies (R, k), or (1, k, V) and (N, k) for a union.
+
+    found: of each task, labellings of its variables; every task has one at least.
+    """
+    graph, n = landscape.graph, max(k, *map(len, found))
+    parts = [[*own, *[own[0]] * (n - len(own))] for own in found]
+    axis = 0 if graph.n_instances == 1 else 1
+    columns = [np.stack([own[i] for own in parts]) if axis == 0 else np.concatenate([own[i] for own in parts])[None]
+               for i in range(n)]  # fmt: skip
+    energies = np.stack([landscape.energies(codes) for codes in columns], axis=1)
+    for task, own in enumerate(parts):
+        seen: set[bytes] = set()
+        for i, codes in enumerate(own):
+            key = codes.tobytes()
+            energies[task, i] = np.inf if key in seen else energies[task, i]
+            seen.add(key)
+    order = np.argsort(energies, axis=1, kind="stable")[:, :k]
+    codes = np.stack(columns, axis=1)
+    places = order[:, :, None] if axis == 0 else np.repeat(order, np.diff(graph.instance_offsets), axis=0).T[None]
+    return np.take_along_axis(codes, places, axis=1), np.take_along_axis(energies, order, axis=1)
