@@ -93,6 +93,7 @@ ENGINES: Registry[Engine] = Registry(
         "junction_tree": ("besag.infer.junction.engine", "JunctionTree"),
         "local_search": ("besag.infer.map.local_search", "LocalSearch"),
         "mean_field": ("besag.infer.mean_field.engine", "MeanField"),
+        "toulbar2": ("besag.infer.map.toulbar2", "Toulbar2"),
         "tree": ("besag.infer.trees.engine", "Tree"),
         "trw": ("besag.infer.trw.engine", "TRW"),
     },

@@ -30,7 +30,7 @@ from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.labellings import CLOSED, ENDED, BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.map.polytope import Polytope, make_polytope, refuse_polytope
-from besag.infer.map.ranking import rank
+from besag.infer.map.ranking import count_asked, rank
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.unfolding import unfolding
@@ -88,7 +88,8 @@ class Programming:
         graph = landscape.graph
         self.tasks = [(row, i) for row in range(landscape.n_rows) for i in range(graph.n_instances)]
         self.found: list[list[IntArray]] = [[] for _ in self.tasks]
-        self.n_solved, self.n_complete, self.nodes = 0, 0, 0
+        self.k = count_asked(landscape, engine.k)
+        self.n_solved, self.n_complete = 0, 0
         self.ended = cast("Stopped | None", None)
 
     def step(self) -> float:
@@ -115,32 +116,33 @@ class Programming:
     def _solve(self, polytope: Polytope, number: int, seconds: float) -> bool:
         """The k best labellings of a task; whether HiGHS came to the end of each."""
         clock, cuts = Clock(seconds), list[IntArray]()
-        scale, slack = self._scale(polytope, number)
-        for j in range(self.engine.k):
-            x, bound, complete = _branch_and_cut(polytope, cuts, scale, max(clock.left, LEAST_SECONDS))
-            if x is None and complete:
-                if j == 0:
-                    self.landscape.possible[number] = False
-                return True
-            codes = None if x is None else self._codes(polytope, number, x)
-            if codes is not None:
-                self._offer(number, codes)
-            if j == 0 and math.isfinite(bound):
+        while True:
+            scale, slack = self._scale(polytope, number)
+            left = max(clock.left, LEAST_SECONDS)
+            x, bound, complete = _branch_and_cut(polytope, cuts, scale, left)
+            if x is None and complete and not cuts:
+                self.landscape.possible[number] = False
+            if x is not None:
+                self._offer(number, codes := self._codes(polytope, number, x))
+            if not cuts and math.isfinite(bound):
                 self._raise_bound(number, polytope.constant + (bound - slack) / scale)
-            if codes is None:
-                return False
-            if not complete:
-                return False
-            cuts.append(polytope.columns_of(codes + self._state_offsets(number)))
-        return True
+            if x is None or not complete:
+                return complete
+            if cuts or scale >= self._scale(polytope, number)[0]:
+                cuts.append(polytope.columns_of(codes + self._state_offsets(number)))
+            if len(cuts) == self.k:
+                return True
 
     def _scale(self, polytope: Polytope, number: int) -> tuple[float, float]:
-        """By what energies are multiplied, and how wrong what HiGHS says of them may then be."""
+        """By what energies are multiplied, and how wrong what HiGHS says of them may then be.
+
+        It grows where the energy that is known gets smaller: then the first program is solved again.
+        """
         slack = 1e-6 + 1e-7 * (polytope.n_variables + len(polytope.groups))
         energy = self.best.found[number]
         size = max(1.0, abs(energy)) if math.isfinite(energy) else 1.0
         largest = float(polytope.costs.max(initial=1.0) - polytope.costs.min(initial=0.0))
-        return min(2.0 * slack / (CLOSED * size), LARGEST_COST / max(largest, 1e-300)), slack
+        return min(4.0 * slack / (CLOSED * size), LARGEST_COST / max(largest, 1e-300)), slack
 
     def _relax(self, polytope: Polytope, number: int, seconds: float) -> bool:
         scale, _ = self._scale(polytope, number)
@@ -184,20 +186,13 @@ class Programming:
     def answer(self, want: frozenset[Want]) -> Result:
         """The best labellings so far."""
         result = self.best.result()
-        if self.engine.k == 1:
+        if self.k == 1:
             return result
         offsets = self.landscape.graph.instance_offsets
         first = [self.best.codes[row, offsets[i] : offsets[i + 1]] for row, i in self.tasks]
         codes, energies = rank(self.landscape, [[one, *own] for one, own in zip(first, self.found, strict=True)], self.k)
         whole = self.best.closed and self.n_complete == len(self.tasks)
         return replace(result, codes=codes, energies=energies, bound="exact" if whole else "estimate")
-
-    @property
-    def k(self) -> int:
-        """No more than there are labellings."""
-        from besag.infer.brute import most_labellings
-
-        return int(min(self.engine.k, most_labellings(self.landscape.graph)))
 
     def details(self) -> Mapping[str, Any]:
         """How many programs were solved."""

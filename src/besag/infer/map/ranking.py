@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from besag.arrays import Array, IntArray
+from besag.infer.brute import most_labellings
 from besag.infer.map.landscape import Landscape
 
 
@@ -35,3 +36,8 @@ def rank(landscape: Landscape, found: Sequence[Sequence[IntArray]], k: int) -> t
     codes = np.stack(columns, axis=1)
     places = order[:, :, None] if axis == 0 else np.repeat(order, np.diff(graph.instance_offsets), axis=0).T[None]
     return np.take_along_axis(codes, places, axis=1), np.take_along_axis(energies, order, axis=1)
+
+
+def count_asked(landscape: Landscape, k: int) -> int:
+    """k, or as many labellings as there are."""
+    return int(min(k, most_labellings(landscape.graph)))
