@@ -71,6 +71,7 @@ CASES = [
     Case("dual", models),
     Case("icm", models),
     Case("ilp", models),
+    Case("anneal[n_sweeps=50]", models),
     Case("local_search", models),
     Case("icm[schedule=sequential,n_restarts=3]", models),
 ]

@@ -80,6 +80,7 @@ ENGINES: Registry[Engine] = Registry(
     "tree",
     {
         "ais": ("besag.infer.sampling.ais", "AIS"),
+        "anneal": ("besag.infer.map.anneal", "Anneal"),
         "auto": ("besag.infer.auto.engine", "Auto"),
         "exact": ("besag.infer.auto.engine", "Exact"),
         "bp": ("besag.infer.bp.engine", "BP"),

@@ -31,7 +31,7 @@ from besag.query.run import Options, generator_for
 if TYPE_CHECKING:
     from besag.model.model import Model
 
-MAP_SHARE, SUMS_SHARE = 0.3, 0.15  # of the time
+MAP_SHARE, SUMS_SHARE = 0.4, 0.1  # of the time
 SECONDS = 4.0  # of each where there is no limit
 LEAST = 1e-2
 
