@@ -1,11 +1,11 @@
 """Marginal MAP where elimination does not fit: starts and bounds by `auto`, then a search among the targets.
 
     starts    the best labelling, and the most probable states of the variables
-    bounds    E(a) = -log sum over the rest of exp(-H) is at least -log Z, and at least the bound on H less the logarithm
-              of how many states the rest has
+    bounds    E(a) = -log sum over the rest of exp(-H) is at least -log Z, and at least the bound on H less the
+              logarithm of how many states the rest has
 
-Where not even the rest alone fits, with all targets clamped, log Z of a start is `auto`'s estimate, and the better start
-is the answer.
+Where not even the rest alone fits, with all targets clamped, log Z of a start is `auto`'s estimate, and the better
+start is the answer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def search(model: Model, indices: list[int], evidence: Evidence, engine: Auto, o
     problem, targets = model.problem.with_evidence(evidence), np.array(indices, np.int64)
     rng = generator_for(engine, {"samples"}, options)
     assert rng is not None
-    starts, bounds, sums = _prepare(problem, targets, engine, rng, limit)
+    starts, bounds = _prepare(problem, targets, engine, rng, limit)
     left = None if limit is None else max(limit - (time.perf_counter() - began), LEAST)
     try:
         worker = JunctionTree(engine.n_threads, engine.memory_limit)
@@ -59,8 +59,8 @@ def search(model: Model, indices: list[int], evidence: Evidence, engine: Auto, o
 
 def _prepare(
     problem: Problem, targets: IntArray, engine: Auto, rng: np.random.Generator, limit: float | None
-) -> tuple[list[IntArray], Array, Result]:
-    """Labellings to start from, (R, V) each, bounds (R,) on E, and marginals."""
+) -> tuple[list[IntArray], Array]:
+    """Labellings to start from, (R, V) each, and bounds (R,) on E."""
     share = SECONDS if limit is None else limit
     best = _quietly(engine, problem, frozenset({"map"}), rng, share * (1.0 if limit is None else MAP_SHARE))
     sums = _quietly(
@@ -77,7 +77,7 @@ def _prepare(
     rest[:, targets] = False
     spread = rest @ np.log(problem.graph.variables.cardinalities)
     least = best.energies[:, 0] if best.energy_bounds is None else best.energy_bounds
-    return [best.codes[:, 0], np.asarray(modes)], np.maximum(least - spread, -sums.bound_arrays()[1]), sums
+    return [best.codes[:, 0], np.asarray(modes)], np.maximum(least - spread, -sums.bound_arrays()[1])
 
 
 def _quietly(engine: Auto, problem: Problem, want: frozenset[Want], rng: np.random.Generator, limit: float) -> Result:
@@ -97,15 +97,17 @@ def _better(
         observed = problem.evidence.observed.copy()
         observed[:, targets] = codes[:, targets]
         clamped = problem.with_evidence(Evidence(observed, problem.evidence.log_weights, batched=True))
-        values.append(_quietly(engine, clamped, frozenset({"log_partition"}), rng, share).log_partitions)
+        found = _quietly(engine, clamped, frozenset({"log_partition"}), rng, share).log_partitions
+        assert found is not None
+        values.append(found)
     which, rows = np.argmax(values, axis=0), np.arange(len(bounds))
-    found = np.full((len(rows), 1, problem.graph.n_variables), -1, np.int64)
-    found[:, 0, targets] = np.array(starts)[which, rows][:, targets]
+    best = np.full((len(rows), 1, problem.graph.n_variables), -1, np.int64)
+    best[:, 0, targets] = np.array(starts)[which, rows][:, targets]
     energies = -np.array(values)[which, rows]
     told = Diagnostics(engine="auto", converged=False, iterations=len(starts), seconds=time.perf_counter() - began,
                        stopped="no_progress", rows=len(rows), tolerance=None, residual=None)  # fmt: skip
     return Result(
-        problem.graph, "estimate", told, problem.evidence.batched, problem.evidence.index, codes=found,
+        problem.graph, "estimate", told, problem.evidence.batched, problem.evidence.index, codes=best,
         energies=energies[:, None], energy_bounds=np.minimum(bounds, energies),
         targets=tuple(problem.graph.variables.names_at(targets)),
     )  # fmt: skip

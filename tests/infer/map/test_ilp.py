@@ -1,5 +1,7 @@
 """Integer programs: exact against enumeration, the k best, bounds of the relaxation that hold, limits, cuts."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,3 +92,10 @@ def test_what_does_not_fit_is_refused() -> None:
         besag.grid((400, 400), 16, unary=np.zeros((400, 400, 16)), pairwise=besag.potts(16)).map(
             engine="ilp", memory_limit=2**30
         )
+
+
+@pytest.mark.parametrize(("name", "optimum"), [("alarm.cfn.gz", 3.086727), ("latin4.wcsp.xz", 48.0)])
+def test_published_optima(name: str, optimum: float, data_dir: Path) -> None:
+    found = besag.load(data_dir / "toulbar2_instances" / name).map(engine="ilp", time_limit=60)
+    assert found.optimal
+    assert found.energy == pytest.approx(optimum, abs=5e-7)

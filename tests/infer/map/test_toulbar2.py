@@ -94,3 +94,20 @@ def test_whole_numbers_stay_whole() -> None:
     network = make_network(Prepared(model.problem, frozenset({0}), None), 0, 0, np.inf, below=False, forbidden=[])
     assert network.scale == 1.0
     assert network.error < 1e-12
+
+
+PUBLISHED = {
+    "CELAR6-SUB0.wcsp.xz": 159.0,
+    "example.wcsp.xz": 27.0,
+    "alarm.cfn.gz": 3.086727,
+    "latin4.wcsp.xz": 48.0,
+    "1aho.cfn.gz": -33.729920,
+}
+
+
+@installed
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_optima_are_proven(name: str, data_dir: Path) -> None:
+    found = besag.load(data_dir / "toulbar2_instances" / name).map(engine="toulbar2", time_limit=60)
+    assert found.optimal
+    assert found.energy == pytest.approx(PUBLISHED[name], abs=5e-7)

@@ -98,7 +98,8 @@ def approximate(
     if "map" in want and "map" not in parts:
         alone = not want & (SUMS | {"samples"})
         limit = resources.time_limit if alone else resources.share("map")
-        asked, options = MAP | (want & {"trace"}), {"warm": _labelling(warm), "rng": rng, "time_limit": limit}
+        asked = MAP | (want & {"trace"})
+        options: dict[str, Any] = {"warm": _labelling(warm), "rng": rng, "time_limit": limit}
         options["on_step"] = on_step if alone else None
         if resources.k == 1:
             parts["map"] = search_and_bound(problem, resources.memory_limit, asked, **options)

@@ -1,7 +1,7 @@
 """Simulated annealing: sweeps at falling temperatures, then iterated conditional modes (Kirkpatrick et al. 1983).
 
-    T_0, .., T_{n-1}     from `hottest` to `coldest`, in equal ratios (geometric) or steps (linear); hot enough that most
-                         changes are taken, cold enough that hardly any is that raises the energy, where nobody says
+    T_0, .., T_{n-1}     from `hottest` to `coldest`, in equal ratios (geometric) or steps (linear); where nobody says,
+                         hot enough for most changes, and cold enough for hardly any that raises the energy
 
 A step is a sweep. After each of `n_restarts` it begins anew at a random labelling; the best labelling of all is kept,
 and nothing is proven about it.

@@ -3,7 +3,8 @@
     cost of an entry = round(scale * (energy of the entry - least energy of its table))
 
 so that for every labelling |cost / scale + constant - energy| <= error. Where all energies are decimal numbers of a few
-digits, scale is a power of ten and error is rounding of floats alone; else scale is as large as a gap of CLOSED asks for.
+digits, scale is a power of ten and error is rounding of floats alone; else scale is as large as a gap of CLOSED asks
+for.
 Hard zeros and states that are ruled out cost `top`.
 """
 

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -30,7 +29,7 @@ from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.labellings import CLOSED, ENDED, BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.map.polytope import Polytope, make_polytope, refuse_polytope
-from besag.infer.map.ranking import count_asked, rank
+from besag.infer.map.ranking import count_asked, tasks_of, with_ranking
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.unfolding import unfolding
@@ -40,6 +39,7 @@ from besag.kernels.factors import TABLE
 TABLES = frozenset({TABLE})
 LARGEST_COST = 1e12  # after scaling, above which reduced costs have no digits left
 LEAST_SECONDS = 0.01
+OPTIMAL, INFEASIBLE = 0, 2  # scipy's status
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,7 @@ class Programming:
         refuse_polytope(self.setting)
         rng = np.random.default_rng(0) if rng is None else rng
         self.best = BestLabellings(landscape, landscape.start(warm, rng))
-        graph = landscape.graph
-        self.tasks = [(row, i) for row in range(landscape.n_rows) for i in range(graph.n_instances)]
+        self.tasks = tasks_of(landscape)
         self.found: list[list[IntArray]] = [[] for _ in self.tasks]
         self.k = count_asked(landscape, engine.k)
         self.n_solved, self.n_complete = 0, 0
@@ -185,14 +184,7 @@ class Programming:
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The best labellings so far."""
-        result = self.best.result()
-        if self.k == 1:
-            return result
-        offsets = self.landscape.graph.instance_offsets
-        first = [self.best.codes[row, offsets[i] : offsets[i + 1]] for row, i in self.tasks]
-        codes, energies = rank(self.landscape, [[one, *own] for one, own in zip(first, self.found, strict=True)], self.k)
-        whole = self.best.closed and self.n_complete == len(self.tasks)
-        return replace(result, codes=codes, energies=energies, bound="exact" if whole else "estimate")
+        return with_ranking(self.best, self.found, self.k, proven=self.n_complete == len(self.tasks))
 
     def details(self) -> Mapping[str, Any]:
         """How many programs were solved."""
@@ -202,36 +194,41 @@ class Programming:
 def _branch_and_cut(
     polytope: Polytope, cuts: list[IntArray], scale: float, seconds: float
 ) -> tuple[Array | None, float, bool]:
-    """x where there is one, a bound on its costs (scaled), and whether HiGHS has come to its end; seconds: may be inf."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    """x where there is one, a bound on its costs (scaled), and whether HiGHS has come to its end."""
+    from scipy import optimize
     from scipy.sparse import csr_array
 
     sides = polytope.sides
-    rows = [LinearConstraint(polytope.matrix(), sides, sides)]
+    rows = [optimize.LinearConstraint(polytope.matrix(), sides, sides)]
     if cuts:
         columns, n = np.concatenate(cuts), polytope.n_variables
-        matrix = csr_array(
-            (np.ones(len(columns)), (np.repeat(np.arange(len(cuts)), n), columns)), shape=(len(cuts), len(polytope.costs))
+        numbers, shape = np.repeat(np.arange(len(cuts)), n), (len(cuts), len(polytope.costs))
+        rows.append(
+            optimize.LinearConstraint(csr_array((np.ones(len(columns)), (numbers, columns)), shape=shape), ub=n - 1)
         )
-        rows.append(LinearConstraint(matrix, -np.inf, n - 1.0))
-    whole = np.zeros(len(polytope.costs))
+    whole = np.zeros(len(polytope.costs), np.int64)
     whole[: polytope.n_states] = 1
-    options: dict[str, Any] = {"mip_rel_gap": 0.0} | ({"time_limit": seconds} if seconds < math.inf else {})
-    found = milp(scale * polytope.costs, integrality=whole, bounds=Bounds(0.0, 1.0), constraints=rows, options=options)
+    solve: Any = optimize.milp
+    found = solve(
+        scale * polytope.costs, integrality=whole, bounds=optimize.Bounds(0.0, 1.0), constraints=rows,
+        options={"mip_rel_gap": 0.0, **_within(seconds)},
+    )  # fmt: skip
     bound = -math.inf if found.mip_dual_bound is None else float(found.mip_dual_bound)
-    return found.x, bound, found.status in (0, 2)
+    return found.x, bound, found.status in (OPTIMAL, INFEASIBLE)
 
 
 def _linear_program(polytope: Polytope, scale: float, seconds: float) -> tuple[Array | None, Array]:
     """x where there is one, and the multipliers of the rows."""
-    from scipy.optimize import OptimizeWarning, linprog
+    from scipy import optimize
 
-    options = {"time_limit": seconds} if seconds < math.inf else {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OptimizeWarning)
-        found = linprog(
-            scale * polytope.costs, A_eq=polytope.matrix(), b_eq=polytope.sides, method="highs", options=options
-        )
-    if found.status != 0:
+    solve: Any = optimize.linprog
+    given = {"A_eq": polytope.matrix(), "b_eq": polytope.sides, "method": "highs", "options": _within(seconds)}
+    found = solve(scale * polytope.costs, **given)
+    if found.status != OPTIMAL:
         return None, np.zeros(0)
     return found.x, np.asarray(found.eqlin.marginals) / scale
+
+
+def _within(seconds: float) -> dict[str, float]:
+    """HiGHS's option for a time limit."""
+    return {"time_limit": seconds} if seconds < math.inf else {}

@@ -52,9 +52,7 @@ def search_k_best(
         raise CapabilityError("several labellings of a union of models are found exactly or not; ask about one model")
     began, clock = time.perf_counter(), Clock(time_limit)
     limit = None if time_limit is None else BEST_SHARE * time_limit
-    result = search_and_bound(
-        problem, memory_limit, want, warm=warm, rng=rng, time_limit=limit, on_step=on_step
-    )
+    result = search_and_bound(problem, memory_limit, want, warm=warm, rng=rng, time_limit=limit, on_step=on_step)
     assert result.codes is not None
     if time_limit is None:
         clock = Clock(max(MORE_SECONDS, clock.seconds))
@@ -62,18 +60,16 @@ def search_k_best(
     k, found = count_asked(landscape, k), []
     for row, codes in enumerate(result.codes[:, 0]):
         limit = clock.left / (landscape.n_rows - row)
-        found.append(Neighbourhood(landscape, row, k, rng).search(codes, Clock(limit)))
+        found.append(Surroundings(landscape, row, k, rng).search(codes, Clock(limit)))
     codes, energies = rank(landscape, found, k)
     told = result.diagnostics.extend(seconds=time.perf_counter() - began, known=sum(map(len, found)))
     bounds = result.energy_bounds
     if bounds is not None:
         bounds = np.minimum(bounds, energies[:, 0])
-    return replace(
-        result, codes=codes, energies=energies, energy_bounds=bounds, bound="estimate", diagnostics=told
-    )
+    return replace(result, codes=codes, energies=energies, energy_bounds=bounds, bound="estimate", diagnostics=told)
 
 
-class Neighbourhood:
+class Surroundings:
     """Labellings of one row near the best one."""
 
     def __init__(self, landscape: Landscape, row: int, k: int, rng: np.random.Generator) -> None:

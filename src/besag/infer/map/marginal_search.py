@@ -5,8 +5,8 @@
 With all targets clamped the rest often falls into small parts, where log Z is exact. So a search among the a:
 
     start     of the labellings that are given the one whose targets have the lowest E
-    moves     a block of neighbouring targets is set free and the best joint state given all others taken, exactly, by
-              elimination of the part of the graph that they are in; blocks grow as long as moves are quick
+    moves     a block of neighbouring targets is set free, and the best joint state given all others is taken: exactly,
+              by elimination in the part of the graph that they are in; blocks grow as long as moves are quick
     kicks     a block at random from the best, where no move gains any more
 
 A block of all targets is a proof. Rows of evidence share the time. Without a time limit a row ends where NO_GAIN seconds
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -187,9 +188,14 @@ class TargetSearch:
                 self.best, self.energy, self.gained_at = self.codes.copy(), self.now, self.clock.seconds
 
     def _grow(self, start: int, bits: float) -> IntArray:
-        """Neighbouring targets of so many bits, and one at least: breadth first through whatever is not observed."""
-        found, room, reached, queue = [], bits, {start}, [start]
-        for v in queue:
+        """Targets of so many bits, and one at least: breadth first through whatever is not observed."""
+        found, room, reached, queue = list[int](), bits, {start}, deque([start])
+        elsewhere = self.free.tolist()
+        while queue or elsewhere:
+            v = queue.popleft() if queue else elsewhere.pop()
+            if v in found:
+                continue
+            reached.add(v)
             if self.place[v] >= 0:
                 room -= self.log_sizes[v]
                 if room < 0 and found:
@@ -204,7 +210,7 @@ class TargetSearch:
         return np.array(sorted(found), np.int64)
 
     def _move(self, block: IntArray, *, kick: bool) -> float | None:
-        """Takes the best joint state of a block given the others, or a random one; what that gains, None if too large."""
+        """Takes the best joint state of a block given the others, or a random one; the gain, None if too large."""
         clamped = self._clamped(self.codes, block)
         used = self._touching(clamped, block) & find_relevant(clamped, block)
         run = Buckets(self.worker, clamped, time_limit=4.0 * self._share(MOVE_SHARE, MOVE_SECONDS))

@@ -124,9 +124,7 @@ def make_polytope(setting: Prepared, row: int, instance: int) -> Polytope | None
 class _Assembly:
     """A polytope in the making."""
 
-    def __init__(
-        self, states: IntArray, variables: IntArray, base: Array, n_all_states: int, n_variables: int
-    ) -> None:
+    def __init__(self, states: IntArray, variables: IntArray, base: Array, n_all_states: int, n_variables: int) -> None:
         self.states, self.variables, self.n_variables = states, variables, n_variables
         self.column_of = np.full(n_all_states, -1)
         self.column_of[states] = np.arange(len(states))

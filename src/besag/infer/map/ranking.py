@@ -7,12 +7,15 @@ labellings of finite energy are known, energies end in inf.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from besag.arrays import Array, IntArray
 from besag.infer.brute import most_labellings
+from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
+from besag.infer.result import Result
 
 
 def rank(landscape: Landscape, found: Sequence[Sequence[IntArray]], k: int) -> tuple[IntArray, Array]:
@@ -36,6 +39,23 @@ def rank(landscape: Landscape, found: Sequence[Sequence[IntArray]], k: int) -> t
     codes = np.stack(columns, axis=1)
     places = order[:, :, None] if axis == 0 else np.repeat(order, np.diff(graph.instance_offsets), axis=0).T[None]
     return np.take_along_axis(codes, places, axis=1), np.take_along_axis(energies, order, axis=1)
+
+
+def tasks_of(landscape: Landscape) -> list[tuple[int, int]]:
+    """(row, instance) of each task."""
+    return [(row, i) for row in range(landscape.n_rows) for i in range(landscape.graph.n_instances)]
+
+
+def with_ranking(best: BestLabellings, found: Sequence[Sequence[IntArray]], k: int, *, proven: bool) -> Result:
+    """The best labellings with the k best of what else was found; proven: whether these are the k best there are."""
+    result, landscape = best.result(), best.landscape
+    if k == 1:
+        return result
+    offsets = landscape.graph.instance_offsets
+    first = [best.codes[row, offsets[i] : offsets[i + 1]] for row, i in tasks_of(landscape)]
+    codes, energies = rank(landscape, [[one, *own] for one, own in zip(first, found, strict=True)], k)
+    bound = "exact" if proven and best.closed else "estimate"
+    return replace(result, codes=codes, energies=energies, bound=bound)
 
 
 def count_asked(landscape: Landscape, k: int) -> int:

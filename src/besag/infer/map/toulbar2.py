@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -41,7 +41,7 @@ from besag.infer.map.climbing import Climber
 from besag.infer.map.cost_network import CostNetwork, make_network, refuse_network
 from besag.infer.map.labellings import ENDED, BestLabellings
 from besag.infer.map.landscape import Landscape
-from besag.infer.map.ranking import count_asked, rank
+from besag.infer.map.ranking import count_asked, tasks_of, with_ranking
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.unfolding import unfolding
@@ -109,8 +109,7 @@ class Proving:
         refuse_network(self.setting)
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.best = BestLabellings(landscape, landscape.start(warm, self.rng))
-        graph = landscape.graph
-        self.tasks = [(row, i) for row in range(landscape.n_rows) for i in range(graph.n_instances)]
+        self.tasks = tasks_of(landscape)
         self.found: list[list[IntArray]] = [[] for _ in self.tasks]
         self.k = count_asked(landscape, engine.k)
         self.number, self.n_complete, self.until = 0, 0, math.inf
@@ -222,14 +221,7 @@ class Proving:
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The best labellings so far."""
-        result = self.best.result()
-        if self.k == 1:
-            return result
-        offsets = self.landscape.graph.instance_offsets
-        first = [self.best.codes[row, offsets[i] : offsets[i + 1]] for row, i in self.tasks]
-        codes, energies = rank(self.landscape, [[one, *own] for one, own in zip(first, self.found, strict=True)], self.k)
-        whole = self.best.closed and self.n_complete == len(self.tasks)
-        return replace(result, codes=codes, energies=energies, bound="exact" if whole else "estimate")
+        return with_ranking(self.best, self.found, self.k, proven=self.n_complete == len(self.tasks))
 
     def details(self) -> Mapping[str, Any]:
         """How many searches came to their end, and what toulbar2 said where it failed."""
@@ -287,7 +279,9 @@ class Worker:
         if code or not self.told:
             self.errors.seek(0)
             said = self.errors.read().decode(errors="replace").strip().splitlines()
-            self.failure = f"toulbar2 ended with code {code}: {said[-1] if said else self.rest.decode(errors='replace')}"
+            self.failure = (
+                f"toulbar2 ended with code {code}: {said[-1] if said else self.rest.decode(errors='replace')}"
+            )
 
     def close(self) -> None:
         """Ends the process, if it has not ended."""

@@ -7,7 +7,6 @@ prints on its way is read by `besag.infer.map.toulbar2`.
 
 import contextlib
 import ctypes
-import resource
 import signal
 import sys
 
@@ -17,6 +16,8 @@ def main(path: str, n_bytes: int, seed: int) -> None:
     with contextlib.suppress(OSError, AttributeError):  # where there is such a thing, end with the process that asked
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     if n_bytes:
+        import resource
+
         resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
     from pytoulbar2 import CFN
 
