@@ -9,8 +9,8 @@ With all targets clamped the rest often falls into small parts, where log Z is e
               by elimination in the part of the graph that they are in; blocks grow as long as moves are quick
     kicks     a block at random from the best, where no move gains any more
 
-A block of all targets is a proof. Rows of evidence share the time. Without a time limit a row ends where NO_GAIN seconds
-and a pass over all targets have brought nothing.
+A block of all targets is a proof. Rows of evidence share the time. Without a time limit a row ends where NO_GAIN
+seconds and a pass over all targets have brought nothing.
 """
 
 from __future__ import annotations
