@@ -91,6 +91,7 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.junction.run.SUPPORT_ABOVE": (ALWAYS, 7.0),
     "infer.map.blocks.MOST_BITS": (3.0,),
     "infer.map.graph_cut.AT_ONCE": (1, 50),
+    "infer.map.anneal.AT_ONCE": (1,),
     "infer.map.icm.AT_ONCE": (1, 3),
     "infer.map.portfolio.CHECK_EVERY": (1,),
     "infer.map.trws.MAX_CONSTANT": (3,),
