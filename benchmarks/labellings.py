@@ -147,6 +147,6 @@ def tables(rows: list[dict[str, Any]]) -> str:
             continue
         told = f"{row['value']:.2f} | {row['bound']:.2f}" if "value" in row else f"{row.get('error', '')[:60]} | "
         shown = "other question" if math.isnan(value) else f"{value:.1f}"
-        known = f"{row['best']:.1f} | {shown} | {row.get('seconds', math.nan):.1f}"
-        lines.append(f"| {row['instance']} | {row['asked']} | {told} | {known} |")
+        rest = f"{row['best']:.1f} | {shown} | {row.get('seconds', math.nan):.1f}"
+        lines.append(f"| {row['instance']} | {row['asked']} | {told} | {rest} |")
     return "\n".join(lines)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import besag
-from besag.infer.map.anneal import Anneal, Annealing
+from besag.infer.map.anneal import Anneal, Cooling
 from tests.infer.map.test_ilp import spin_glass
 
 
@@ -25,7 +25,7 @@ def test_a_seed_is_a_run() -> None:
 @pytest.mark.parametrize("schedule", ["geometric", "linear"])
 def test_temperatures_fall(schedule: str) -> None:
     engine = Anneal(n_sweeps=10, schedule=schedule, hottest=4.0, coldest=0.5)
-    process = Annealing(engine, spin_glass(3).problem, None, None, singly=True)
+    process = Cooling(engine, spin_glass(3).problem, None, None, singly=True)
     values = process.temperatures[0]
     assert (values[0], values[-1]) == pytest.approx((4.0, 0.5))
     assert (np.diff(values) < 0).all()
@@ -41,7 +41,7 @@ def test_a_step_is_a_sweep_and_the_best_is_kept() -> None:
 def test_sweeps_at_one_temperature_sample_the_model() -> None:
     """Mean spins of 10,000 sweeps are at most six standard errors off, where a tenth of the draws count."""
     model, n = spin_glass(3), 10_000
-    process = Annealing(Anneal(n_sweeps=n, hottest=1.0, coldest=1.0), model.problem, None, None, singly=True)
+    process = Cooling(Anneal(n_sweeps=n, hottest=1.0, coldest=1.0), model.problem, None, None, singly=True)
     total = np.zeros(9)
     for _ in range(n - 1):
         process.step()

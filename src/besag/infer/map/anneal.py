@@ -75,7 +75,7 @@ class Anneal:
         """The best labelling that is found."""
         began = time.perf_counter()
         check_wants(self, want)
-        process = Annealing(self, problem, warm, rng, singly="trace" in want)
+        process = Cooling(self, problem, warm, rng, singly="trace" in want)
         return iterate("anneal", process, want, Limits(10**9, ENDED, time_limit), began, on_step)
 
     def steps(
@@ -88,11 +88,11 @@ class Anneal:
     ) -> Iterator[Result]:
         """A Result for each sweep."""
         began = time.perf_counter()
-        process = Annealing(self, problem, warm, rng, singly=True)
+        process = Cooling(self, problem, warm, rng, singly=True)
         return each_step("anneal", process, frozenset({"map"}), Limits(10**9, ENDED, time_limit), began)
 
 
-class Annealing:
+class Cooling:
     """Sweeps of all rows: a Process. singly: one sweep a step."""
 
     def __init__(
@@ -112,9 +112,9 @@ class Annealing:
         found = np.empty(len(base))
         kernel = kernel_of(make_differences, compile=landscape.setting.goes_on())
         kernel(landscape.soft_factors, landscape.axes, base, freeze(np.array(self.best.codes[row])), found)
-        sizes = np.abs(found[found != 0.0])
-        usual = float(np.median(sizes[sizes < 0.5 * landscape.penalty])) if len(sizes) else 1.0
-        usual = usual if math.isfinite(usual) else 1.0
+        sizes = np.abs(found)
+        sizes = sizes[(sizes > 0.0) & (sizes < 0.5 * landscape.penalty)]
+        usual = float(np.median(sizes)) if len(sizes) else 1.0
         hottest = HOT * usual if self.engine.hottest is None else self.engine.hottest
         coldest = min(COLD * usual, hottest) if self.engine.coldest is None else self.engine.coldest
         make = np.geomspace if self.engine.schedule == "geometric" else np.linspace

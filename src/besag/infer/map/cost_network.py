@@ -56,7 +56,7 @@ def make_network(
     energy: of some labelling, inf where none is known; below: whether only labellings that are better are asked for.
     forbidden: labellings that are not.
     """
-    terms = _Terms(setting, row, instance)
+    terms = _Costs(setting, row, instance)
     scale = terms.scale(energy)
     costs, error = terms.costs(scale)
     total = sum(int(table[np.isfinite(table)].max(initial=0.0)) for table in costs) + 1
@@ -66,7 +66,7 @@ def make_network(
     return CostNetwork(terms.text(costs, total, forbidden), scale, constant, error)
 
 
-class _Terms:
+class _Costs:
     """Scopes and energies of the unary and other factors of an instance, those of a table less its least one."""
 
     def __init__(self, setting: Prepared, row: int, instance: int) -> None:
