@@ -179,7 +179,7 @@ class Moving:
         zero, one = self._choices(row, before, move)
         if (zero == one).all():
             return False
-        cut = Cut(self.landscape, row, zero, one, soft=self.soft)
+        cut = Cut(self.landscape, row, zero, one, soft=self.soft, whole=False)
         cut.grow()
         after = cut.codes
         gain = self._weigh(row, after) - self._weigh(row, before) if cut.gain is None else cut.gain
