@@ -161,12 +161,19 @@ class Cut:
         labels = self.labels
         return np.where(labels < 0, self.zero, np.where(labels == 1, self.choices.one, self.choices.zero))
 
-    @property
-    def gain(self) -> float | None:
-        """How much less the energy is than that of zero, of a flow that is a maximum; None where it does not tell."""
-        if not self.submodular or self.flipped or not np.isfinite(self.room.unary).all():
+    def gain_over(self, codes: IntArray) -> float | None:
+        """How much less the energy is than that of one of the choices, of a flow that is a maximum; None if unknown."""
+        room, n = self.room, len(self.chosen)
+        if not self.submodular or not np.isfinite(room.unary).all():
             return None
-        return -float(self._of_nodes().sum())
+        x, before = codes[self.chosen] == self.choices.one[self.chosen], 0.0
+        if x.any():
+            if len(room.owners):
+                return None
+            s, t = x[room.ends[1::2]], x[room.ends[::2]]
+            costs = np.where(s, room.capacities[1::2], room.capacities[::2])
+            before = float(room.unary[:n][x].sum() + costs[s != t].sum())
+        return before - float(self._of_nodes().sum())
 
     @property
     def bounds(self) -> Array:
