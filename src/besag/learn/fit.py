@@ -35,7 +35,7 @@ from besag.learn.penalty import Penalty, Strength, penalty_of
 from besag.learn.polytope import at_an_end, boundary_text, refuse_outside, still_moving
 from besag.learn.prediction import log_proba, predict, predict_marginals
 from besag.learn.regulariser import ValueAndGradient
-from besag.learn.training import Minimum, Resume, minimum, warn_of_end
+from besag.learn.training import Minimum, Resume, minimum, usual_optimizer, warn_of_end
 from besag.model.model import Model
 from besag.query.run import Options
 
@@ -138,7 +138,7 @@ def fit(
     *,
     moments: Any = None,
     objective: str | Objective | OwnObjective = "likelihood",
-    optimizer: str | Optimizer = "lbfgs",
+    optimizer: str | Optimizer | None = None,
     l1: Strength = 0.0,
     l2: Strength = 0.0,
     engine: str | Engine | None = None,
@@ -154,7 +154,7 @@ def fit(
 ) -> Fit:
     """Learns theta, from zeros or from `theta` on, and gives the model with it.
 
-    held_out: data on which the loss is watched; the fit ends when it grows, and gives the theta where it was least.
+    optimizer: "lbfgs" unless one is given, and "frank_wolfe" where the objective is max_margin. held_out: data on which the loss is watched; the fit ends when it grows, and gives the theta where it was least.
     on_step is called with each row of the history and theta, and ends the fit by returning True. resume: the checkpoint
     of an earlier fit, or the file that `checkpoint.save(path)` wrote. regulariser: R, a function of theta (P,) that
     gives its value and gradient. moments: in place of data, those that the model shall have, (P,), or another Model
@@ -169,7 +169,7 @@ def fit(
     given: dict[str, Any] = {"moments": moments, "engine": engine, "weights": weights, "n_threads": n_threads}
     total = _total(objective, model, data, **given, **penalised)
     start = _start(model, total.penalty, theta)
-    method = OPTIMIZERS.read(optimizer)
+    method = OPTIMIZERS.read(usual_optimizer(total) if optimizer is None else optimizer)
     if held_out is not None and moments is not None:
         raise ModelError("held_out= watches the loss on other data; moments have none")
     others = None if held_out is None else read_data(model, held_out, None)

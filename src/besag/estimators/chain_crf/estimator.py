@@ -39,10 +39,12 @@ from besag.estimators.chain_crf.inference import (
     split,
 )
 from besag.estimators.chain_crf.schemes import SCHEMES, Allowed, allow_transitions
-from besag.estimators.learner import Learner, check_file, check_labels_to_save
+from besag.estimators.learner import Learner, check_file, check_labels_to_save, refuse_probabilities
 from besag.learn.history import History, OnIteration
 from besag.learn.losses.chains.likelihood import ChainLikelihood
+from besag.learn.losses.chains.max_margin import ChainMaxMargin
 from besag.learn.losses.likelihood import Likelihood
+from besag.learn.losses.max_margin import MaxMargin
 from besag.learn.objective import Objective, Total, thread_count
 from besag.learn.optimisers.base import Optimizer
 from besag.learn.penalty import penalty_of
@@ -70,6 +72,7 @@ class ChainCRF(Learner):
     def __init__(
         self,
         *,
+        objective: str = "likelihood",
         l1: float = 0.0,
         l2: float = 1.0,
         pairs: str = "seen",
@@ -77,15 +80,15 @@ class ChainCRF(Learner):
         constraint: str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         decode: str = "map",
-        optimizer: str | Optimizer = "lbfgs[relative_decrease=1e-5]",
+        optimizer: str | Optimizer | None = None,
         max_iter: int = 1000,
-        tol: float = 1e-5,
+        tol: float | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
         scratch: str | PathLike[str] | None = None,
         verbose: bool = False,
     ) -> None:
-        self.l1, self.l2, self.pairs, self.order = l1, l2, pairs, order
+        self.objective, self.l1, self.l2, self.pairs, self.order = objective, l1, l2, pairs, order
         self.constraint, self.forbidden, self.decode = constraint, forbidden, decode
         self.optimizer, self.max_iter, self.tol = optimizer, max_iter, tol
         self.time_limit, self.n_jobs, self.scratch, self.verbose = time_limit, n_jobs, scratch, verbose
@@ -142,18 +145,26 @@ class ChainCRF(Learner):
         return crf
 
     def _check_parameters(self) -> None:
+        check_choice("objective", self.objective, ("likelihood", "max_margin"))
         check_choice("pairs", self.pairs, ("seen", "all"))
         check_choice("order", self.order, (1, 2))
         check_choice("constraint", self.constraint, (None, *SCHEMES))
         check_choice("decode", self.decode, ("map", "marginal"))
-        if self.order == 2 and self.scratch is not None:
-            raise ModelError("order=2 learns in memory: leave scratch out")
+        for what in ["order=2"] * (self.order == 2) + ["max_margin"] * (self.objective == "max_margin"):
+            if self.scratch is not None:
+                raise ModelError(f"{what} learns in memory: leave scratch out")
+        if self.decode == "marginal":
+            refuse_probabilities(self.objective)
 
     def _total(self, templates: ChainTemplates, data: Data) -> Total:
         """The function to be minimised, for first-order chains by a kernel of its own."""
-        loss: Objective = ChainLikelihood(templates)
-        if templates.triple is not None:
-            loss = Likelihood(chain_engine(templates, n_threads=1))
+        kinds: dict[str, tuple[Any, Any]] = {
+            "likelihood": (ChainLikelihood, Likelihood),
+            "max_margin": (ChainMaxMargin, MaxMargin),
+        }
+        by_kernel, by_engine = kinds[self.objective]
+        engine = chain_engine(templates, n_threads=1)
+        loss: Objective = by_kernel(templates) if templates.triple is None else by_engine(engine)
         penalty = penalty_of(templates.layout(), self.l1, self.l2)
         return Total(loss, dataset_of(templates, data), penalty, n_threads=thread_count(self.n_jobs))
 
