@@ -19,7 +19,6 @@ from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.objective import Instances, Total
 from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
 from besag.learn.training import minimum, usual_optimizer, warn_of_end
-
 from besag.registry import split_spec
 
 if TYPE_CHECKING:

@@ -77,15 +77,21 @@ class Fit:
 
     def predict_marginals(self, data: Any, **options: Unpack[Options]) -> Any:
         """p(y_v | x, theta), 002 (24): (V, K) of an instance, 0 for states that a variable does not have."""
+        self._refuse_probabilities()
         return predict_marginals(self.model, data, options)
 
     def log_proba(self, data: Any, **options: Unpack[Options]) -> Any:
         """log p(y | x, theta) of labelled data, 002 (11): (N,), unknown labels summed out."""
+        self._refuse_probabilities()
         return log_proba(self.model, data, options)
+
+    def _refuse_probabilities(self) -> None:
+        if self.surrogate == "max_margin":
+            raise CapabilityError("max_margin learns which labelling is best, and no probabilities: ask for predict")
 
     @property
     def history(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step, held_out; without those of which there are none."""
+        """Columns iteration, seconds, value, grad_norm, step, held_out, gap; without those of which there are none."""
         return self.log.to_frame()
 
     def __repr__(self) -> str:
@@ -154,9 +160,10 @@ def fit(
 ) -> Fit:
     """Learns theta, from zeros or from `theta` on, and gives the model with it.
 
-    optimizer: "lbfgs" unless one is given, and "frank_wolfe" where the objective is max_margin. held_out: data on which the loss is watched; the fit ends when it grows, and gives the theta where it was least.
-    on_step is called with each row of the history and theta, and ends the fit by returning True. resume: the checkpoint
-    of an earlier fit, or the file that `checkpoint.save(path)` wrote. regulariser: R, a function of theta (P,) that
+    optimizer: "lbfgs" unless one is given, "frank_wolfe" for max_margin. held_out: data on which the loss is watched;
+    the fit ends when it grows, and gives the theta where it was least. on_step is called with each row of the history
+    and theta, and ends the fit by returning True. resume: the checkpoint of an earlier fit, or the file that
+    `checkpoint.save(path)` wrote. regulariser: R, a function of theta (P,) that
     gives its value and gradient. moments: in place of data, those that the model shall have, (P,), or another Model
     that has them: M-projection. bounds: {name of a template: (low, high)} or one pair for all, None for no bound.
 

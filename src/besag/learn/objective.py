@@ -56,7 +56,7 @@ class DualPoint(NamedTuple):
     blocks: Mapping[str, AnyArray]
 
 
-class Ascent(Protocol):
+class DualAscent(Protocol):
     """The way up in the dual of a loss, see `besag.learn.losses.block_ascent`; points are never changed.
 
     size: how many instances a call takes.
@@ -139,7 +139,7 @@ class Function(Protocol):
     def sampled(self, theta: Array, instances: IntArray, state: State = None) -> tuple[Any, Array, State]:
         """Loss plus l2, and the gradient, estimated from some instances; the state for the next mini-batch."""
 
-    def ascent(self) -> Ascent:
+    def ascent(self) -> DualAscent:
         """The way up in the dual; CapabilityError where none is known."""
 
 
@@ -303,12 +303,12 @@ class Total:
         kept = following if isinstance(following, Mapping) else None
         return None if rest is None else value + scale * (rest + linear), gradient + scale * slope, kept
 
-    def ascent(self) -> Ascent:
+    def ascent(self) -> DualAscent:
         """The way up in the dual of the objective."""
         make = getattr(self.objective, "ascent", None)
         if make is None:
             raise CapabilityError("optimizer 'frank_wolfe' goes up in the dual of max_margin; others take lbfgs")
-        found: Ascent = make(self.dataset, self.penalty.l2)
+        found: DualAscent = make(self.dataset, self.penalty.l2)
         return found
 
     @property

@@ -55,14 +55,15 @@ from besag.model.pattern import Pattern
 class ChainCRF(Learner):
     """A linear-chain CRF on attributes: lists of strings or dicts, as CRFsuite reads them, or arrays (T, D).
 
-    l1, l2: penalties, to a loss that is summed over instances. pairs: which pairs of attributes and labels have a
-    weight, those "seen" in training or "all"; a token of a dense array has all columns, so that all pairs are seen.
+    objective: "likelihood", or "max_margin", the structured hinge, which gives labels and no probabilities. l1, l2:
+    penalties, to a loss that is summed over instances. pairs: which pairs of attributes and labels have a weight, those
+    "seen" in training or "all"; a token of a dense array has all columns, so that all pairs are seen.
     order: 1, or 2 for weights of three neighbours too. constraint: "BIO", "BIOES" or None; forbidden: pairs (label,
     next label) that are ruled out; both are hard zeros. decode: "map", the most probable labelling, or "marginal", the
     most probable label of each token. optimizer: text such as "lbfgs", with max_iter and tol, or an object with its own
-    options. n_jobs: threads, None = all cores; answers do not depend on it. scratch: a folder for training data that do
-    not fit into memory: X and y are read once, in parts, and kept there until fit ends. verbose: tell on stderr how far
-    the fit has come.
+    options; None is lbfgs, or frank_wolfe for max_margin. n_jobs: threads, None = all cores; answers do not depend on
+    it. scratch: a folder for training data that do not fit into memory: X and y are read once, in parts, and kept there
+    until fit ends. verbose: tell on stderr how far the fit has come.
 
     >>> crf = ChainCRF(l2=0.1).fit([[["w=the"], ["w=dog"]], [["w=dogs"]]], [["D", "N"], ["N"]])
     >>> crf.predict([[["w=the"], ["w=dogs"]]])
@@ -128,6 +129,7 @@ class ChainCRF(Learner):
                 watched = dataset_of(templates, read_held_out(held_out, attributes, classes, allowed))
             theta = self._learn(total, watched, checkpoint, on_step)
         self.model_: ChainModel = ChainModel(classes, attributes, templates, theta)
+        self.learnt_by_ = self.objective
         return self
 
     @classmethod
@@ -140,6 +142,7 @@ class ChainCRF(Learner):
         templates = chain_templates(len(file.attributes), n_labels, pattern, 1, None)
         theta = np.concatenate([-file.weight, -file.transitions.reshape(-1)])
         crf = cls()
+        crf.learnt_by_ = "likelihood"
         crf.model_ = ChainModel(file.labels, Attributes(Numbering(file.attributes)), templates, theta)
         crf._history = History(stopped="converged")
         return crf
@@ -173,6 +176,7 @@ class ChainCRF(Learner):
         check_labels_to_save(model.classes)
         told, arrays = self._stored_history()
         told |= {
+            "learnt_by": self.learnt_by_,
             "classes": list(model.classes),
             "attributes": list(model.attributes.numbering),
             "columns": model.attributes.columns,
@@ -202,6 +206,7 @@ class ChainCRF(Learner):
         pattern = Pattern(arrays["rows"], arrays["columns"])
         templates = chain_templates(len(attributes), len(classes), pattern, crf.order, allowed)
         crf.model_ = ChainModel(classes, attributes, templates, arrays["theta"])
+        crf.learnt_by_ = told.get("learnt_by", "likelihood")
         crf._restore_history(told, arrays)
         return crf
 
@@ -241,6 +246,12 @@ class ChainCRF(Learner):
         self._check_fitted()
         return self.model_
 
+    def _probable(self) -> ChainModel:
+        """The model, where it has probabilities."""
+        model = self._model()
+        refuse_probabilities(self.learnt_by_)
+        return model
+
     # Answers ---------------------------------------------------------------------------------------------------------
 
     def predict(self, X: Iterable[Any]) -> list[list[Any]]:
@@ -259,20 +270,20 @@ class ChainCRF(Learner):
         return split(self._probabilities(features), features)
 
     def _probabilities(self, features: Features) -> Array:
-        return self._model().marginals(features, thread_count(self.n_jobs))
+        return self._probable().marginals(features, thread_count(self.n_jobs))
 
     def predict_kbest(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k most probable labellings of each sequence with their probabilities, best first."""
         from besag.estimators.chain_crf.k_best import best_labellings
 
-        model = self._model()
+        model = self._probable()
         return best_labellings(model, model.attributes.transform(X), k)
 
     def span_probability(self, x: Any, start: int, stop: int, kind: str) -> float:
         """The probability that tokens [start, stop) of a sequence are one span of a kind, "NP", in BIO or BIOES."""
         from besag.estimators.chain_crf.spans import span_evidence
 
-        model = self._model()
+        model = self._probable()
         features = model.attributes.transform([x])
         evidence = span_evidence(model.classes, int(features.lengths[0]), start, stop, kind)
         inside = model.infer(features, "log_partition", evidence=evidence).log_partitions
@@ -283,7 +294,7 @@ class ChainCRF(Learner):
 
     def log_proba(self, X: Iterable[Any], y: Iterable[Any]) -> Array:
         """(N,): log p(y | x) of each sequence; labels that are None are summed out."""
-        model = self._model()
+        model = self._probable()
         features = model.attributes.transform(X)
         codes = Labels(model.classes).transform(y, features.lengths)
         n_threads = thread_count(self.n_jobs)

@@ -47,6 +47,8 @@ class Mixture(Learner):
     array([0, 1])
     """
 
+    tol: float
+
     def __init__(
         self,
         n_components: int = 2,

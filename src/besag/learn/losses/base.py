@@ -69,7 +69,8 @@ class Loss:
     """What losses share; `value_and_grad` is the one method that each has to have.
 
     surrogate: the name of what stands in for the likelihood. is_exact: whether inference inside of it was. has_value:
-    whether it has a value besides the gradient. is_smooth: whether it has no kinks. weighs_variables: whether it is a sum over single variables, each of
+    whether it has a value besides the gradient. is_smooth: whether it has no
+    kinks. weighs_variables: whether it is a sum over single variables, each of
     which may have a weight, `Batch.variable_weights`.
     """
 

@@ -16,8 +16,8 @@ epoch where steps towards b alone shrink it like one over their number.
     theta += gamma d / (2 l2)
 
 Inference finds b; then steps go on between the labellings that are known, which takes none, INNER times or until
-nothing is to be gained. `settle` goes over all instances in this way, again and again as long as that gains a good part
-of what the epoch has (Shah, Kolmogorov and Lampert 2015): it is where inference is dear that this pays. Nothing is known
+nothing is to be gained. `settle` goes over all instances in this way, again and again as long as a pass gains a part of
+what the epoch has (Shah, Kolmogorov and Lampert 2015): it is where inference is dear that this pays. Nothing is known
 here of labellings: value and gradient of one instance's loss say c and g.
 
 Corners, A of them, are the labellings with alpha > 0: `places` (U,) of theta where one of them is not 0, `corners`
@@ -52,7 +52,7 @@ class Corners(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockAscent:
-    """An Ascent by value and gradient of the loss of one instance; l2 (P,) or (1,)."""
+    """An DualAscent by value and gradient of the loss of one instance; l2 (P,) or (1,)."""
 
     loss: Any
     instances: Instances

@@ -1,19 +1,19 @@
-"""Max-margin learning, the structured hinge: the true labelling has less energy than any other one, by what it is wrong.
+"""Max-margin learning, the structured hinge: every labelling has more energy than the true one, by what it is wrong.
 
     L(theta)     = sum_n w_n max_y (Delta(y, y_n) + H(x_n, y_n) - H(x_n, y))       Delta = sum_v c_v [y_v != y_nv]
     subgradient  = sum_n w_n (phi(x_n, y_n) - phi(x_n, y-hat_n)),                  y-hat_n a labelling of that maximum
 
-Taskar's M3N and the structural SVM of Tsochantaridis et al. with Hamming loss. c_v is 1, or the weight of the variable.
-Delta is a sum over single variables, so that y-hat is the labelling of least energy under evidence with the log-weights
-c_v for labels that are wrong, 0 for the true one: any engine that gives `map` finds it, and no structure is made for it.
+Taskar's M3N and the structural SVM of Tsochantaridis et al. with Hamming loss. c_v is 1, or the weight of the
+variable. Delta is a sum over single variables, so that y-hat is the labelling of least energy under evidence with the
+log-weights c_v for labels that are wrong, 0 for the true one: any engine that gives `map` finds it, and no structure is
+made for it.
 
-L is 0 where every margin is kept, convex, and has kinks: `is_smooth` is False. It is positively homogeneous in theta and
-the margins together, so that without a penalty theta has no scale: l2 > 0 is what sets it. It is no likelihood, and
-probabilities of the model that it learns mean nothing.
+L is 0 where every margin is kept, convex, and has kinks: `is_smooth` is False. The margins give theta its scale, and
+where all can be kept only a penalty bounds it. It is no likelihood: probabilities of what it learns mean nothing.
 
 Labels that are unknown count in no Delta, and y_n is completed by the labelling of least energy that has the known ones
-(Yu and Joachims' latent SVM): L is then a difference of two convex functions. Where inference is not exact, y-hat may be
-worse than y_n itself, which then takes its place: L is never below 0, and may be too small.
+(Yu and Joachims' latent SVM): L is then a difference of two convex functions. Where inference is not exact, y-hat may
+be worse than y_n itself, which then takes its place: L is never below 0, and may be too small.
 
     N instances, B rows, V variables, S states
 """
@@ -38,9 +38,10 @@ from besag.learn.losses.likelihood import (
     hidden_part,
     impossible,
     instance_numbers,
+    is_complete,
     label_moments,
 )
-from besag.learn.objective import Ascent, Instances, Product
+from besag.learn.objective import DualAscent, Instances, Product
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,16 @@ class MaxMargin(Loss):
         """CapabilityError: it has kinks, and is linear between them."""
         raise CapabilityError("max_margin is linear between kinks: it has no Hessian")
 
-    def ascent(self, instances: Instances, l2: Array) -> Ascent:
-        """The dual, block by block."""
+    def ascent(self, instances: Instances, l2: Array) -> DualAscent:
+        """The dual, block by block; CapabilityError where labels are unknown, and there is none."""
+        for shard in instances.shards():
+            incomplete = ~is_complete(shard)
+            if incomplete.any():
+                n = int(instance_numbers(shard)[int(np.argmax(incomplete))])
+                raise CapabilityError(
+                    f"instance {n} has labels that are unknown, so that max_margin is not convex and has no dual: take "
+                    "adam or adagrad in place of frank_wolfe"
+                )
         return BlockAscent(self, instances, l2)
 
     def _worst(self, theta: Array, batch: Batch) -> tuple[float, Array]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from besag.arrays import Array
 from besag.errors import CapabilityError
-from besag.learn.checkpoint import Kept
 from besag.learn.history import Iteration
 from besag.learn.objective import DualPoint, Function
 from besag.learn.optimisers.base import OPTIMIZERS, Descending, Method, Point, refuse_bounds, refuse_l1
@@ -54,6 +53,7 @@ class FrankWolfe(Descending):
 class DualEpochs(Epochs):
     """Points keep: loss, sum_n w_n c_n; blocks, as the state; the gap at theta; D where the epoch began, `bound`."""
 
+    optimizer: FrankWolfe
     own = "loss"
     compares_values = False
 
@@ -72,7 +72,7 @@ class DualEpochs(Epochs):
     def step(self, point: Point) -> Point:
         """Some instances; with the last ones of an epoch, its evaluation where that is due."""
         kept = self.drawn(point)
-        before = DualPoint(point.theta, kept["loss"], kept["state"])
+        before = DualPoint(point.theta, kept["loss"], kept["state"] or {})
         dual = self.ascent.climb(before, self.batch(kept))
         began = kept["bound"] if point.is_within else self.ascent.bound(before)
         kept["position"] = self.after(kept["position"])
@@ -89,7 +89,7 @@ class DualEpochs(Epochs):
         return done._replace(value=value, grad_norm=grad_norm, kept={**kept, "gap": value - self._bound(done)})
 
     def _bound(self, point: Point) -> float:
-        return self.ascent.bound(DualPoint(point.theta, point.kept["loss"], point.kept["state"]))
+        return self.ascent.bound(DualPoint(point.theta, point.kept["loss"], point.kept["state"] or {}))
 
     def measured(self, point: Point) -> tuple[float, float]:
         value, grad_norm, _ = self.evaluated(point.theta)
@@ -103,7 +103,3 @@ class DualEpochs(Epochs):
 
     def noted(self, point: Point, value: float) -> Mapping[str, float]:
         return {"gap": value - self._bound(point)}
-
-    def unpacked(self, kept: Mapping[str, Kept]) -> Mapping[str, Kept]:
-        found = Epochs.unpacked(self, kept)
-        return {**found, "state": dict(found["state"])}  # type: ignore[call-overload, arg-type]

@@ -21,7 +21,7 @@ from besag.infer.chains.kernels.parameters import make_counted
 from besag.kernels.compile import kernel_of, worth_compiling
 from besag.learn.losses.base import Loss
 from besag.learn.losses.chains.kernels.margin_steps import make_margin_steps
-from besag.learn.objective import Ascent, DualPoint, Product, State, add_each
+from besag.learn.objective import DualAscent, DualPoint, Product, State, add_each
 from besag.model.pattern import ProductPlan
 
 AT_ONCE = 1 << 16  # tokens of a call of the kernel, which Ctrl-C and time limits wait for
@@ -89,7 +89,7 @@ class ChainMaxMargin(Loss):
         """CapabilityError: it has kinks, and is linear between them."""
         raise CapabilityError("max_margin is linear between kinks: it has no Hessian")
 
-    def ascent(self, instances: Any, l2: Array) -> Ascent:
+    def ascent(self, instances: Any, l2: Array) -> DualAscent:
         """The dual, by the kernel."""
         if not isinstance(instances, Sequences):
             raise CapabilityError("optimizer 'frank_wolfe' learns in memory: leave scratch out")
@@ -106,7 +106,7 @@ class ChainMaxMargin(Loss):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainAscent:
-    """An Ascent; blocks are corners (A, T) int16, alphas (N, A) and counts (N,). l2: of all parameters."""
+    """An DualAscent; blocks are corners (A, T) int16, alphas (N, A) and counts (N,). l2: of all parameters."""
 
     loss: ChainMaxMargin
     data: Sequences
@@ -123,7 +123,7 @@ class ChainAscent:
         n = len(self.data)
         corners, alphas = np.zeros((FEW_CORNERS, len(self.data.codes)), np.int16), np.zeros((n, FEW_CORNERS))
         corners[0], alphas[:, 0] = self.data.codes, 1.0
-        blocks = {"corners": corners, "alphas": alphas, "counts": np.ones(n, np.int64)}
+        blocks: dict[str, AnyArray] = {"corners": corners, "alphas": alphas, "counts": np.ones(n, np.int64)}
         return DualPoint(np.zeros(self.loss.templates.layout().n_parameters), 0.0, blocks)
 
     def climb(self, point: DualPoint, instances: IntArray) -> DualPoint:

@@ -1,7 +1,7 @@
 """Pairwise Frank-Wolfe steps on chains, see `besag.learn.losses.block_ascent`: from features to theta in one pass.
 
-Sequence n has tokens offsets[n] to offsets[n + 1]; token t has attributes[first[t]:first[t + 1]], with values, () if all
-are one. Attribute a has the parameters [starts[a], starts[a + 1]) on the labels `elements`, in order. Its corners are
+Sequence n has tokens offsets[n] to offsets[n + 1]; token t has attributes[first[t]:first[t + 1]], with values, () if
+all are one. Attribute a has the parameters [starts[a], starts[a + 1]) on the labels `elements`, in order. Corners are
 labellings, kept as codes: corners (A, T) has in rows 0 to counts[n] those of sequence n, with alphas (N, A). So the
 change of theta of a step is that of two labellings where they differ, and no table of the size of theta is written.
 
@@ -75,10 +75,10 @@ def score_of(unary: Array, table: Array, codes: AnyArray, row: int, origin: int,
 
 
 def make_margin_steps(n_states: int) -> Kernel:
-    """The kernel for K labels: steps of the sequences order[begin:]; theta, corners, alphas, counts and loss change.
+    """The kernel for K labels: steps of sequences order[begin:]; theta, pairs, corners, alphas, counts, loss change.
 
-    theta (nnz,) of attributes, pairs (K, K) of transitions, twice_l2 their 2 l2; allowed (K, K) and ends (2, K) are 0, or
-    -inf where something is ruled out. Returns len(order), or where it has stopped because there is no room for a corner.
+    theta (nnz,) of attributes, pairs (K, K) of transitions, twice_l2 their 2 l2; allowed (K, K) and ends (2, K) are 0,
+    or -inf where something is ruled out. Returns len(order), or where it stopped for want of room for a corner.
     """
     width = pad_labels(n_states)
 
