@@ -239,12 +239,10 @@ def test_other_optimisers_by_subgradients() -> None:
 
 def test_labels_that_are_unknown_are_completed() -> None:
     data = instances(1, 5, hidden=0.4)
-    with pytest.raises(
-        CapabilityError, match=r"instance \d has labels that are unknown, so that max_margin is not con"
-    ):
+    with pytest.raises(CapabilityError, match=r"instance \d has labels that are unknown, so that max_margin is not"):
         besag.fit(model_of(data[0]), data, objective="max_margin", l2=0.5)
+    by = "adam[max_iterations=30]"
     with pytest.warns(ConvergenceWarning, match="30 iterations"):
-        by = "adam[max_iterations=30]"
         found = besag.fit(model_of(data[0]), data, objective="max_margin", l2=0.5, optimizer=by)
     assert found.history["value"].iloc[-1] < found.history["value"].iloc[0]
 
