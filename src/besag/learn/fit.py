@@ -265,10 +265,9 @@ def _warn(result: Fit, optimizer: str) -> None:
                 'engine="exact" gives exact ones, or refuses'
             )
         )
-    # An approximation may have no minimum where it seems, and without values nothing is seen to converge.
-    if result.objective is not None and (result.is_exact or result.stopped != "no_progress"):
+    if result.objective is not None:  # without values nothing is seen to converge
         more = f"give it more, as in {optimizer}[max_iterations={2 * max(result.log.n_iterations, 1)}]"
-        warn_of_end("the optimiser", result.log, more)
+        warn_of_end("the optimiser", result.log, more, is_exact=result.is_exact)
 
 
 def read_data(model: Model, data: Any, weights: Any) -> Dataset:

@@ -109,7 +109,10 @@ def warn_of_end(who: str, history: History, more: str, *, is_exact: bool = True)
         if is_exact:
             text += "inputs of very different sizes may be why: scale them"
         else:
-            text += "inference was approximate, and its values have kinks where its fixed points change"
+            text += (
+                "inference was approximate, and its values have kinks where its fixed points change: theta is the best "
+            )
+            text += "so far. More l2, likelihood[engine=trw], whose value is convex, or marginal_loss may get further"
     else:
         return
     warn(ConvergenceWarning(text))
