@@ -180,6 +180,8 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.trees.sums.TABULATE_FROM": (ALWAYS, NEVER),
     "infer.trees.sums.TABULATE_TO": (0,),
     "infer.trees.sums.TASK_BYTES": (1,),
+    "learn.losses.chains.max_margin.AT_ONCE": (1, 20),
+    "learn.losses.chains.max_margin.FEW_CORNERS": (1,),
     "learn.losses.chains.shards.CHUNK": (2,),
     "learn.losses.terms.CHUNK_TERMS": (1, 3),
     "learn.losses.terms.MOST_CHUNKS": (1, 1000),

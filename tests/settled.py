@@ -141,6 +141,8 @@ SETTLED: dict[str, str] = {  # names by module
     "learn.hidden.inner": "BLOCKS PATIENCE",
     "learn.hidden.matching": "FAR MATCHED",
     "learn.hidden.starts": "NOISE",
+    "learn.losses.block_ascent": "GOOD INNER PASSES SMALL",
+    "learn.losses.chains.kernels.margin_steps": "SMALL",
     "learn.losses.contrastive": "FIRST N_CHAINS",
     "learn.optimisers.lbfgs": "NEAR PATIENCE SINGLE_FROM",
     "learn.polytope": "CLOSE FAR FINER FINEST MOST_ENTRIES MOVED SHOWN SLACK",
