@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 
 from numba.core import caching
 
+from besag.kernels import shipped
 from besag.kernels.compile import IMPORTED_AT
 
 PACKAGE = Path(__file__).parents[1]
@@ -146,12 +147,22 @@ class _KernelCacheImpl(caching.CompileResultCacheImpl):
 
 
 class _KernelCache(caching.FunctionCache):
+    _py_func: Any
+    _impl: Any
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception:  # unreadable, truncated, of another layout: compile again, and let that take its place
+            found = None
             with contextlib.suppress(Exception):
                 self.flush()
+        if found is not None:
+            return found
+        try:
+            stamp = self._impl.locator.get_source_stamp()
+            return shipped.load(self._py_func, self._impl._constants, stamp, sig, target_context)
+        except Exception:  # the same
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
