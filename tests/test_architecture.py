@@ -315,7 +315,11 @@ def test_public_names() -> None:
         ("besag.kernels.semiring", "import scipy", "other kernels only"),
         ("besag.infer.trees.kernels.passes", "from besag.errors import ModelError", "other kernels only"),
         ("besag.kernels.semiring", "def f():\n    import pandas.api", "other kernels only"),
-        ("besag.query.verbs", "from besag.kernels import tree", "only data, graph, infer, learn, model, warmup import kernels"),
+        (
+            "besag.query.verbs",
+            "from besag.kernels import tree",
+            "only data, graph, infer, learn, model, warmup import kernels",
+        ),
         ("besag.cli.main", "import besag.accelerate.bp", "registries only"),
         ("besag.accelerate.bp", "from besag.query import map", "accelerate comes before query"),
         ("besag.distributed.fit", "from besag.estimators import HMM", "distributed comes before estimators"),

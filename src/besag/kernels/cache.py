@@ -31,6 +31,9 @@ from besag.kernels.compile import IMPORTED_AT
 
 PACKAGE = Path(__file__).parents[1]
 
+# What keeps and tells of machine code is no part of it.
+KEEPERS = frozenset(PACKAGE / "kernels" / name for name in ("cache.py", "notice.py", "shipped.py"))
+
 # The import statements of a text. A test compares this with Python's own parser.
 IMPORTS = re.compile(r"^[ \t]*(?:import (besag.*)|from (besag[.\w]*) import (\([^)]*\)|.*))", re.MULTILINE)
 COMMENT = re.compile(r"#.*")
@@ -47,7 +50,7 @@ def _read(path: Path) -> tuple[bytes, frozenset[Path]]:
         raise _ChangedSinceError(path)
     text = path.read_text(encoding="utf-8")
     files = frozenset(file for module in modules_imported(text) for file in _files_of(module))
-    return hashlib.sha256(text.encode()).digest(), files - {path}
+    return hashlib.sha256(text.encode()).digest(), files - KEEPERS - {path}
 
 
 def modules_imported(text: str) -> set[str]:

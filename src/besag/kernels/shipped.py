@@ -1,15 +1,16 @@
-"""Kernels that come compiled: machine code inside the package, for a baseline processor. Imports numba, as `cache` does.
+"""Kernels that come compiled: machine code in the package, for a baseline processor. Imports numba, as `cache` does.
 
-`besag warmup --ship`, which `make` and the build of a wheel run, writes the code of the kernels that usual questions take into
-`besag/_compiled/`, one file a kernel and signature. The name of a file is a hash of all that its content depends on: the kernel and its
-constants, the source of every file that it is made of, the types of its arguments, the version of numba, Python's minor
-version, the platform, and the options of the compiler. So a file is right, or it is not found; then the kernel is compiled as if
-there were none. What was left by other sources is never found, and the next build removes it.
+`besag warmup --ship`, which `make` and the build of a wheel run, writes the code of the kernels that usual questions
+take into `besag/_compiled/`: a folder for each minor version of Python, a file for each kernel and signature. The name
+of a file is a hash of all that its content depends on: the kernel and its constants, every source file that it is made
+of, the types of its arguments, the versions of numba and Python, the platform, and the options of the compiler. So a
+file is right, or it is not found, and the kernel is compiled as if there were none. Files of other sources are never
+found, and the next build removes them.
 
 Code for x86-64-v3 runs on processors that have its features, AVX2 and FMA among them; whether the host does is asked
-once. It is trusted because it lies in the package: who can write there can change the Python as well. numba's own cache holds besides the
-machine code its bitcode, for other functions to inline, and a text of all types: five sixths of the bytes, which nobody
-reads here.
+once. It is trusted because it lies in the package: who can write there can change the Python as well. numba's own cache
+holds, besides the machine code, its bitcode, for other functions to inline, and a text of all types: five sixths of the
+bytes, which nobody reads here.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from numba.core import bytecode, compiler, config, serialize
 from besag.kernels.compile import all_compiled
 
 PACKAGE = Path(__file__).parents[1]
-FOLDER = PACKAGE / "_compiled"
+FOLDER = PACKAGE / "_compiled" / str(sys.implementation.cache_tag)
 BASELINE = "x86-64-v3"
-FEATURES = "avx avx2 bmi bmi2 cx16 f16c fma lzcnt movbe popcnt sahf sse3 sse4.1 sse4.2 ssse3 xsave".split()
+FEATURES = ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf", "sse4.2", "xsave")
 OPTIONS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 
 _mode = {"use": True}
@@ -43,8 +44,8 @@ _mode = {"use": True}
 def compile_for_baseline() -> None:
     """From here on this process compiles for the baseline; to be called before anything is compiled.
 
-    Symbols have numbers that numba counts up in a process; these begin anywhere, so that no two kernels that are compiled in
-    different processes for different constants have the same.
+    Symbols have numbers that numba counts up in a process; these begin anywhere, so that two kernels that different
+    processes compile for different constants never have the same.
     """
     config.CPU_NAME, config.CPU_FEATURES = BASELINE, ""
     bytecode.FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(5)))

@@ -1,7 +1,7 @@
 """The usual questions: what people ask first, of models that are small but take the same kernels as large ones.
 
-A question is a function without arguments, here in the order of the time that its kernels take, longest first, so that no
-core is left with the longest one at the end. Two that share kernels may compile them twice.
+A question is a function without arguments, here in the order in which they are asked: the longest first, so that no
+core is left with one at the end, and those that share kernels not at once, or they would compile them twice.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def any_model() -> None:
 QUESTIONS: dict[str, Callable[[], Any]] = {
     function.__name__: function
     for function in chain(
-        (estimates, labellings, rows, pictures, marginals, best, chains, single_sites, messages),
-        (draws, sequences, tables, hidden_sequences, any_model),
+        (rows, pictures, estimates, chains, labellings, best, single_sites, marginals),
+        (sequences, tables, messages, hidden_sequences, draws, any_model),
     )
 }

@@ -31,7 +31,7 @@ def ship(questions: Sequence[str], n_jobs: int | None = None) -> Iterator[Asked]
     from besag.kernels import shipped
     from besag.warmup.questions import QUESTIONS
 
-    shipped.FOLDER.mkdir(exist_ok=True)
+    shipped.FOLDER.mkdir(parents=True, exist_ok=True)
     left = set(QUESTIONS)
     found = set[str]()
     with tempfile.TemporaryDirectory() as cache:
@@ -94,4 +94,3 @@ def _ask(question: str, to_ship: bool) -> tuple[float, frozenset[str]]:
     QUESTIONS[question]()
     files = import_module("besag.kernels.shipped").write() if to_ship else frozenset[str]()
     return time.perf_counter() - began, files
-
