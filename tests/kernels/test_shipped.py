@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -33,15 +34,22 @@ def ask(source: Path, cache: Path, *constants: str, program: str = "", after: st
     return done.stdout.splitlines()
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package, with a kernel for 3 and, from another process, one for 5."""
-    copy = copied(tmp_path)
+    place = tmp_path_factory.mktemp("shipped")
+    copy = copied(place)
     folder(copy).mkdir(parents=True)
     for constant in ("3", "5"):
-        ask(copy, tmp_path / f"made-{constant}", constant, program=BASELINE, after=WRITE)
+        ask(copy, place / f"made-{constant}", constant, program=BASELINE, after=WRITE)
     assert sorted(path.name.split("-")[1] for path in folder(copy).iterdir()) == ["3", "5"]
     return copy
+
+
+@pytest.fixture
+def package(made: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return Path(shutil.copytree(made, tmp_path / "package"))
 
 
 def folder(package: Path) -> Path:
