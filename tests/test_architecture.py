@@ -25,6 +25,7 @@ ORDER = (
     "arrays",
     "views",
     "text",
+    "foreign",
     "markup",
     "registry",
     "model",

@@ -19,6 +19,7 @@ from besag.arrays import Array, IntArray
 from besag.data.dataset import Batch, Dataset, graph_of
 from besag.data.structured import StructuredData
 from besag.errors import ApproximationWarning, CapabilityError, ConvergenceWarning, ModelError, warn
+from besag.foreign import hinting
 from besag.infer.engine import Engine
 from besag.infer.iterate import clear_interrupts
 from besag.learn.box import Ends
@@ -141,6 +142,7 @@ def objective(
     return Total(loss, dataset, penalty, n_threads=n_threads, curvature=measure_curvature(dataset.all))
 
 
+@hinting
 def fit(
     model: Model,
     data: Any = None,

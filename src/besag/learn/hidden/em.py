@@ -18,6 +18,7 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.errors import ApproximationWarning, CapabilityError, ModelError, warn
+from besag.foreign import hinting
 from besag.infer.engine import ENGINES, Engine
 from besag.infer.iterate import Clock
 from besag.learn.checkpoint import Checkpoint, load_checkpoint
@@ -36,6 +37,7 @@ from besag.query.progress import ProgressLine
 from besag.registry import is_whole
 
 
+@hinting
 def em(
     model: Model,
     data: Any,
