@@ -64,7 +64,7 @@ KERNEL_USERS = {"data", "model", "graph", "infer", "learn", "warmup"}
 KERNEL_MODULES = {"arrays", "recycled", "views"}
 RULES = "besag.model.structured.kernels"  # of structured factors: all that infer sees of model
 KERNELS_ALONE = "kernels import numpy, numba, besag.arrays, recycled, views and other kernels only"
-KERNEL_IMPORTS = {"numpy", "numba"} | sys.stdlib_module_names
+KERNEL_IMPORTS = {"numpy", "numba", "llvmlite"} | sys.stdlib_module_names
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 40  # at the 90th percentile, docstrings not counted

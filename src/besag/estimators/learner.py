@@ -13,11 +13,11 @@ from besag.arrays import AnyArray, Array
 from besag.errors import ModelError
 from besag.estimators.base import Estimator
 from besag.estimators.files import save_estimator
-from besag.estimators.progress import FitProgress, ended
 from besag.infer.iterate import clear_interrupts
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.objective import Instances, Total
 from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
+from besag.learn.progress import FitProgress, ended
 from besag.learn.training import minimum, warn_of_end
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class Learner(Estimator):
         is_named = isinstance(self.optimizer, str)  # an object has its own
         fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)} if is_named else {}
         method = OPTIMIZERS.read(self.optimizer, **fill)
-        progress = FitProgress(type(self).__name__, on_step) if self.verbose else None
+        most = method.max_iterations
+        progress = FitProgress(type(self).__name__, on_step, most, self.time_limit) if self.verbose else None
         with clear_interrupts(), ended(progress):
             found = minimum(
                 total,
@@ -62,7 +63,7 @@ class Learner(Estimator):
         if checkpoint is not None:
             found.checkpoint.save(checkpoint)
         self._history = found.history
-        more = f"more than max_iter={method.max_iterations} may help"
+        more = f"more than max_iter={most} may help"
         warn_of_end(type(self).__name__, found.history, more, is_exact=total.objective.is_exact)
         return np.asarray(found.theta)
 

@@ -26,12 +26,13 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
-from numba.core import bytecode, codegen, compiler, config, serialize
+from numba.core import bytecode, compiler, serialize
 
 from besag.kernels.compile import all_compiled
 
-llvm = codegen.ll  # llvmlite, as numba has it
+config: Any = numba.config  # its names come from the environment
 PACKAGE = Path(__file__).parents[1]
 FOLDER = PACKAGE / "_compiled" / str(sys.implementation.cache_tag)
 BASELINE = "x86-64-v3"

@@ -177,7 +177,8 @@ def question(model: Model, engine: Engine, evidence: Evidence, options: Options)
 
 def ask_visibly(ask: Question, want: frozenset[Want]) -> Result:
     """The answer, with its progress shown where the options say so."""
-    on_step = Progress() if ask.options.get("progress") else None
+    most = getattr(ask.engine, "max_iterations", None)
+    on_step = Progress(most, ask.options.get("time_limit")) if ask.options.get("progress") else None
     try:
         return ask(want, on_step)
     finally:
