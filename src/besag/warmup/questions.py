@@ -36,7 +36,7 @@ def _image(n_states: int, side: int = 40) -> Model:
 def marginals() -> None:
     """Marginals, log Z and a session of a network."""
     model = _network()
-    names = list(model.variables.names)
+    names = [variable.name for variable in model.variables]
     evidence = {name: model.variable(name).states[0] for name in names[::13]}
     model.marginals(evidence=evidence)
     model.marginals([names[-1]], evidence)
@@ -145,7 +145,7 @@ def tables() -> None:
     asia = bundled("asia")
     frame = asia.sample(1000, seed=1)
     BayesianNetwork().fit(frame)
-    BayesianNetwork([(a, b) for b in asia.variables.names for a in asia.parents(b)]).fit(frame)
+    BayesianNetwork([(a, one.name) for one in asia.variables for a in asia.parents(one.name)]).fit(frame)
     with tempfile.TemporaryDirectory() as folder:
         save(asia, Path(folder) / "asia.bif")
         load(Path(folder) / "asia.bif").marginals(evidence=frame.iloc[:5, :2])
