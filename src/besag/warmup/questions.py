@@ -152,17 +152,20 @@ def tables() -> None:
 
 
 def pictures() -> None:
-    """Grid CRFs: fit, labels, marginals."""
+    """CRFs on grids and on pixels alone: fit, labels, marginals."""
+    from besag.estimators.graph_crf import GraphCRF
     from besag.estimators.grid_crf import GridCRF
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2, 24, 24, 3))
-    for n_labels in (2, 3):
+    for n_labels in (2, 3, 4):
         y = np.digitize(X[..., 0], np.linspace(-0.5, 0.5, n_labels - 1))
         for pairwise in ("contrast", "potts"):
             crf = GridCRF(pairwise=pairwise, max_iter=3, tol=0.5, engine="bp[max_iterations=5]").fit(X, y)
             crf.predict(X)
             crf.predict_marginals(X)
+        alone = GraphCRF(max_iter=3, tol=0.5).fit([(x.reshape(-1, 3),) for x in X], [one.ravel() for one in y])
+        alone.predict([(X[0].reshape(-1, 3),)])
 
 
 def any_model() -> None:
