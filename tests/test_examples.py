@@ -16,6 +16,7 @@ LINES = {
     "denoising.py": "out/denoising.png shows them side by side",
     "energies_by_hand.py": "log Z from besag:     -0.019275",
     "em_routes.py": "the best log-likelihood of all routes is -369.0",
+    "scribbles.py": "out/scribbles.png shows the strokes and what they cut out",
     "restoring.py": "out/restoring.png shows both",
     "stereo.py": "out/stereo.png shows disparities, and energy and bound over time",
     "regions.py": "out/regions.png shows the picture and its regions",

@@ -142,14 +142,19 @@ def test_what_fits_nowhere_is_refused() -> None:
         random_grid(12).marginals(memory_limit=100)
 
 
-def test_k_best_labellings_are_exact_or_refused() -> None:
-    with pytest.raises(TooLargeError, match=r"memory_limit=40000.*; k=1 has an approximate answer"):
-        random_grid(12).map(k=3, memory_limit=40_000)
-    says = (
-        r"exact .* too large, judged by .*, to find the 3 best labellings in 0.5 s; give it more time, or .*; k=1 has"
-    )
-    with pytest.raises(TooLargeError, match=says):
-        besag.ising((60, 60), 0.3).map(k=3, time_limit=0.5)
+def test_k_best_labellings_beyond_exact_inference_are_estimates() -> None:
+    model = random_grid(12)
+    with pytest.warns(besag.errors.ApproximationWarning, match="memory_limit=40000"):
+        found = model.map(k=3, memory_limit=40_000, time_limit=2.0)
+    energies = [energy for _, energy in found.solutions]
+    assert energies == sorted(energies)
+    assert len({tuple(y.items()) for y, _ in found.solutions}) == 3
+    assert found.bound == "estimate"
+    np.testing.assert_allclose([model.energy(y) for y, _ in found.solutions], energies)
+    true = [energy for _, energy in model.map(k=3).solutions]
+    assert all(mine >= best - 1e-9 for mine, best in zip(energies, true, strict=True))
+    with pytest.warns(besag.errors.ApproximationWarning, match="judged by"):
+        assert len(besag.ising((60, 60), 0.3, field=0.1).map(k=3, time_limit=1.0).solutions) == 3
 
 
 @pytest.fixture
@@ -443,3 +448,26 @@ def test_an_interrupt_that_a_kernel_turned_into_another_error() -> None:
     assert (result.diagnostics.stopped, len(calls)) == ("interrupted", 2)
     np.testing.assert_allclose(result.array.sum(-1), 1)
     assert not is_interrupt(SystemError("another"))
+
+
+def test_a_submodular_energy_of_two_states_is_cut() -> None:
+    rng = np.random.default_rng(0)
+    field = rng.normal(size=(40, 40))
+    smooth, board = (besag.ising((40, 40), coupling=coupling, field=field).map() for coupling in (0.8, -0.8))
+    for found in (smooth, board):
+        assert found.bound == "exact"
+        assert found.optimal
+        assert found.diagnostics.engine == "graph_cut"
+    assert smooth.diagnostics.reason == "the energy is submodular: a minimum cut is a best labelling"
+    assert "after exchanging the states of 800 variables" in board.diagnostics.reason
+    exact = besag.ising((16, 16), coupling=-0.8, field=field[:16, :16])
+    assert exact.map().energy == pytest.approx(exact.map(engine="exact").energy, rel=1e-12)
+    assert exact.map(engine="exact").diagnostics.engine == "junction_tree"
+    assert exact.map(k=2).diagnostics.engine == "junction_tree"
+
+
+def test_what_is_not_submodular_goes_on_as_before() -> None:
+    rng = np.random.default_rng(0)
+    couplings = rng.normal(size=(16, 15)), rng.normal(size=(15, 16))
+    glass = besag.ising((16, 16), coupling=couplings, field=0.1)
+    assert glass.map().diagnostics.engine == "junction_tree"

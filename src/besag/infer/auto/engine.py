@@ -2,7 +2,8 @@
 
 exact   tree where the factor graph is a forest; else junction_tree; TooLargeError where it does not fit
 auto    the same where that fits into memory and time; else, with one ApproximationWarning, an estimate with bounds on
-        log Z (`besag.infer.auto.approximate`)
+        log Z (`besag.infer.auto.approximate`). Where the energy of a large graph is binary and submodular, the best
+        labelling is one minimum cut (`besag.infer.map.graph_cut`), which is tried before
 
 Exact inference may take all of the time limit but a part, or PATIENCE seconds where there is none. It is hopeless where
 a look at a part of the graph (`besag.infer.junction.outlook`) finds HOPELESS times the table entries that there is time
@@ -34,7 +35,6 @@ ALL_WANTS: frozenset[Want] = frozenset(
 )
 PATIENCE = 60.0
 EXACT_SHARE = 0.7
-ONE_LABELLING = "k=1 has an approximate answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +115,21 @@ class Auto(Exact):
     ) -> Result:
         """Answers exactly where that fits into memory and time, else approximately."""
         began = time.perf_counter()
+        if self.k == 1 and want - SHOWS == {"map"} and not is_easy(problem.graph):
+            found = self._by_a_cut(problem, want - {"messages"}, time_limit, on_step)
+            if found is not None:
+                return found
         patience = patience_of(time_limit)
         known: dict[str, Result] = {}
         try:
             if not self._is_hopeless(problem, want, patience, time_limit):
                 return self.exactly(problem, want, rng=rng, time_limit=patience)
             refusal = TooLargeError(HOPELESS_REASON)
-            if "map" in want:
+            if "map" in want and self.k == 1:
                 known = self._best_by_bounds(problem, patience)
         except TooLargeError as error:
-            if self.k > 1:
-                raise TooLargeError(f"{error}; {ONE_LABELLING}", seconds=error.seconds) from error
+            if self.k > 1 and problem.graph.n_instances > 1:
+                raise
             refusal = error
         if known and want - SHOWS == {"map"}:
             return known["map"]
@@ -136,16 +140,25 @@ class Auto(Exact):
             warn(ApproximationWarning(f"{_why(refusal)}. {_how(result, seconds)}{_instead(refusal, time_limit)}"))
         return replace(result, diagnostics=result.diagnostics.extend(reason=str(refusal), seconds=seconds))
 
+    def _by_a_cut(
+        self, problem: Problem, want: frozenset[Want], time_limit: float | None, on_step: OnStep | None
+    ) -> Result | None:
+        from besag.infer.map.graph_cut import cut_if_submodular
+
+        found = cut_if_submodular(problem, want, self.memory_limit, time_limit=time_limit, on_step=on_step)
+        if found is None:
+            return None
+        flipped = found.diagnostics["flipped"]
+        after = f" after exchanging the states of {flipped} variables" if flipped else ""
+        reason = f"the energy is submodular{after}: a minimum cut is a best labelling"
+        return replace(found, diagnostics=found.diagnostics.extend(reason=reason))
+
     def _is_hopeless(self, problem: Problem, want: frozenset[Want], patience: float, time_limit: float | None) -> bool:
-        """Whether not even an order is to be looked for; the k best have no other engine, and without a limit time."""
-        if is_easy(problem.graph) or (self.k > 1 and time_limit is None):
+        """Whether not even an order is to be looked for."""
+        if is_easy(problem.graph):
             return False
         run = JunctionRun(JunctionTree(memory_limit=self.memory_limit, targets=self.targets), problem, dense=False)
-        hopeless = is_hopeless(run, run.find_purpose(want - SHOWS), HOPELESS * patience / SECONDS_AN_ENTRY)
-        if hopeless and self.k > 1:
-            which = f"to find the {self.k} best labellings in {time_limit:.3g} s"
-            raise TooLargeError(f"{HOPELESS_REASON}, {which}; give it more time, or engine='exact'")
-        return hopeless
+        return is_hopeless(run, run.find_purpose(want - SHOWS), HOPELESS * patience / SECONDS_AN_ENTRY)
 
     def _best_by_bounds(self, problem: Problem, patience: float) -> dict[str, Result]:
         """The labelling of least energy, where bounds leave so few states that it can be found."""
@@ -169,7 +182,7 @@ class Auto(Exact):
     ) -> Result:
         from besag.infer.auto.approximate import Resources, approximate
 
-        resources = Resources(self.n_threads, self.memory_limit, self.n_samples, time_limit)
+        resources = Resources(self.n_threads, self.memory_limit, self.n_samples, time_limit, self.k)
         rng = np.random.default_rng(self.seed) if rng is None else rng
         return approximate(problem, want - {"messages"}, resources, known, warm=warm, rng=rng, on_step=on_step)
 
