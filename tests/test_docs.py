@@ -1,0 +1,65 @@
+"""Links of README and docs lead somewhere, and the site leaves nothing out; `make docs` checks the rest when it builds."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.test_readme import README, ROOT
+
+sys.path.insert(0, str(ROOT / "docs" / "site"))
+from reference import missing
+
+DOCS = ROOT / "docs"
+PAGES = sorted({README, ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md"), *(DOCS / "tutorials").glob("*.md")})
+LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+(?:\([^()]*\))?)\)")
+BUILT = "reference/index"  # written when the site is built
+
+
+def text_of(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """Of its headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+def broken(page: Path, text: str) -> Iterator[str]:
+    """Links of a text that lead nowhere."""
+    for link in LINK.findall(text):
+        path, _, anchor = link.partition("#")
+        if path.startswith(("http://", "https://", "mailto:")) or path.startswith(BUILT):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        if not target.is_file() or ROOT not in target.parents:
+            yield f"{link}: no file"
+        elif anchor and anchor not in anchors(target):
+            yield f"{link}: no heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links(page: Path) -> None:
+    assert list(broken(page, text_of(page))) == []
+
+
+def test_broken_links_are_found() -> None:
+    text = "[a](docs/exact.md) [b](docs/exact.md#orders) [c](docs/nowhere.md) [d](docs/exact.md#no) [e](#no)"
+    assert list(broken(README, text)) == ["docs/nowhere.md: no file", "docs/exact.md#no: no heading", "#no: no heading"]
+
+
+def test_the_site_has_every_page() -> None:
+    listed = re.findall(r"^(?:.*<)?([\w\-./]+)>?$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    chapters = (DOCS / "tutorials" / "index.md").read_text(encoding="utf-8")
+    for page in DOCS.glob("*.md"):
+        assert page.stem == "index" or page.stem in listed
+    for page in (DOCS / "tutorials").glob("[0-9]*.md"):
+        assert f"\n{page.stem}\n" in chapters
+
+
+def test_the_reference_has_every_name() -> None:
+    assert missing() == []
