@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from besag.infer.engine import ENGINES
+from besag.learn.losses.base import OBJECTIVES
 from tests.test_readme import README, ROOT
 
 sys.path.insert(0, str(ROOT / "docs" / "site"))
@@ -63,3 +65,24 @@ def test_the_site_has_every_page() -> None:
 
 def test_the_reference_has_every_name() -> None:
     assert missing() == []
+
+
+def rows_of(page: str, heading: str) -> list[list[str]]:
+    """The cells of the table under a heading."""
+    part = (DOCS / page).read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| `")]
+    return [[cell.strip("` ") for cell in row] for row in rows]
+
+
+def test_engines_can_what_the_table_says() -> None:
+    wants = ("variables", "map", "samples", "messages")
+    made = []
+    for name in ENGINES:
+        can = ENGINES.find(name).capabilities
+        bound = can.bound if "log_partition" in can.wants else "none"
+        made.append([name, bound, *("yes" if want in can.wants else "no" for want in wants), can.needs])
+    assert sorted(rows_of("engines.md", "What each engine answers")) == sorted(made)
+
+
+def test_every_objective_is_there() -> None:
+    assert {row[0] for row in rows_of("engines.md", "Which objective")} == set(OBJECTIVES)
