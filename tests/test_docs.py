@@ -33,12 +33,12 @@ def anchors(page: Path) -> set[str]:
 
 def broken(page: Path, text: str) -> Iterator[str]:
     """Links of a text that lead nowhere."""
-    for link in LINK.findall(text):
+    for link in [*LINK.findall(text), *re.findall(r'<img src="([^"]+)"', text)]:
         path, _, anchor = link.partition("#")
         if path.startswith(("http://", "https://", "mailto:")) or path.startswith(BUILT):
             continue
         target = (page.parent / path).resolve() if path else page
-        if not target.is_file() or ROOT not in target.parents:
+        if not target.exists() or ROOT not in target.parents:
             yield f"{link}: no file"
         elif anchor and anchor not in anchors(target):
             yield f"{link}: no heading"
@@ -61,6 +61,20 @@ def test_the_site_has_every_page() -> None:
         assert page.stem == "index" or page.stem in listed
     for page in (DOCS / "tutorials").glob("[0-9]*.md"):
         assert f"\n{page.stem}\n" in chapters
+
+
+def test_the_gallery_has_every_example() -> None:
+    shown = set(re.findall(r"\]\(\.\./examples/(\w+\.py)\)", (DOCS / "gallery.md").read_text(encoding="utf-8")))
+    assert shown == {path.name for path in (ROOT / "examples").glob("*.py")}
+
+
+def test_pictures_are_small_and_shown() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    pictures = list((DOCS / "pictures").glob("*"))
+    assert sum(path.stat().st_size for path in pictures) < 1_000_000
+    for path in pictures:
+        assert path.stat().st_size <= 60_000
+        assert f"pictures/{path.name}" in pages
 
 
 def test_the_reference_has_every_name() -> None:
