@@ -30,6 +30,7 @@ extensions = ["myst_parser", "sphinx_copybutton"]
 root_doc = "docs/index"
 include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md", "benchmarks/RESULTS.md"]
 exclude_patterns = ["docs/site/**"]
+myst_enable_extensions = ["html_image"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
 copybutton_prompt_text = r">>> |\.\.\. "
