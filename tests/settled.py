@@ -2,6 +2,8 @@
 
 SETTLED: dict[str, str] = {  # names by module
     "arrays": "EXTENTS LARGEST",
+    "cli.demo_network": "LOST N_ROWS",
+    "cli.demo_sequence": "LENGTH NEAR N_SEQUENCES SHOWN",
     "cli.facts": "EXAMPLES",
     "cli.infer": "LAST_RESORT SETTING_UP",
     "cli.info": "LINES LONGEST",
