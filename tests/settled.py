@@ -2,7 +2,7 @@
 
 SETTLED: dict[str, str] = {  # names by module
     "arrays": "EXTENTS LARGEST",
-    "cli.demo_network": "LOST N_ROWS",
+    "cli.demo_network": "N_ROWS",
     "cli.demo_sequence": "LENGTH NEAR N_SEQUENCES SHOWN",
     "cli.facts": "EXAMPLES",
     "cli.infer": "LAST_RESORT SETTING_UP",
