@@ -90,6 +90,7 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.junction.run.SLAB_ENTRIES": (1, 50),
     "infer.junction.run.SUPPORT_ABOVE": (ALWAYS, 7.0),
     "infer.map.blocks.MOST_BITS": (3.0,),
+    "infer.map.graph_cut.AT_ONCE": (1, 50),
     "infer.map.icm.AT_ONCE": (1, 3),
     "infer.mean_field.naive.FACTORS_PER_CHUNK": (2,),
     "infer.mean_field.naive.MAX_CONSTANT": (1,),

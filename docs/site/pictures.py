@@ -24,6 +24,7 @@ FROM_EXAMPLES = {  # the picture: the script; it has the script's name in out/ u
     "pedigree": "pedigree.py",
     "pseudolikelihood": "objectives.py",
     "regions": "regions.py",
+    "scribbles": "scribbles.py",
     "topics": "topics.py",
 }
 
