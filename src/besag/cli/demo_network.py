@@ -63,7 +63,7 @@ def learnt(model: Model) -> Table:
     network = BayesianNetwork("tabu").fit(rows)
     seconds = time.perf_counter() - began
     wrong = structural_hamming_distance(model, network.model_)
-    edges = [(parent, child) for child in model.variables.names for parent in model.parents(child)]
+    edges = [(parent, child.name) for child in model.variables for parent in model.parents(child.name)]
     cells = (
         ("seconds", f"{seconds:.1f}"),
         ("edges that are wrong, up to directions that no data tell", f"{wrong} of {len(edges)}"),
