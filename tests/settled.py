@@ -49,7 +49,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.map.kernels.flow": "FAR NONE ORPHAN ROOT TINY",
     "infer.map.kernels.quadratic": "ROUNDING",
     "infer.map.landscape": "SEVERITY",
-    "infer.map.portfolio": "MARGIN SHARE TOLERANCE WHOLE_BITS",
+    "infer.map.portfolio": "FEWER MARGIN MEMORY SHARE TOLERANCE WHOLE_BITS WORTHWHILE",
     "infer.map.local_search": "MOVES_IN_VAIN NO_GAIN",
     "infer.map.kernels.scores": "ROUNDING",
     "infer.mean_field.engine": "RISEN SECONDS_A_LINK SECONDS_A_STATE SETTLED STIR TILT",

@@ -24,7 +24,9 @@ FROM_EXAMPLES = {  # the picture: the script; it has the script's name in out/ u
     "pedigree": "pedigree.py",
     "pseudolikelihood": "objectives.py",
     "regions": "regions.py",
+    "restoring": "restoring.py",
     "scribbles": "scribbles.py",
+    "stereo": "stereo.py",
     "topics": "topics.py",
 }
 

@@ -97,6 +97,7 @@ ENGINES: Registry[Engine] = Registry(
         "mean_field": ("besag.infer.mean_field.engine", "MeanField"),
         "tree": ("besag.infer.trees.engine", "Tree"),
         "trw": ("besag.infer.trw.engine", "TRW"),
+        "trws": ("besag.infer.map.trws", "TRWS"),
     },
 )
 

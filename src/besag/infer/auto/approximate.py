@@ -4,7 +4,7 @@
     above      trw                     log Z <= value at every iterate
     below      mean_field              log Z >= value at every iterate
     samples    gibbs, which also gives the marginals where nothing else is wanted
-    map        local search and dual ascent in turns (`besag.infer.map.portfolio`): a labelling and a bound
+    map        local search and messages in turns (`besag.infer.map.portfolio`): a labelling and a bound
 
 The bounds are computed first, with a share of the time each; where even to begin takes more than that, they are left
 out. Then, with a time limit, bp has a share and join_graph the rest, or bp all of it where there are too many factors
