@@ -11,10 +11,10 @@ ROUTES ?= 1 2
 BOUNDS ?= tests/kernels tests/infer tests/conformance tests/query/test_session.py
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow test-system test-routes test-bounds check format bench wheel clean distclean
+.PHONY: help demo test test-slow test-system test-routes test-bounds check format bench wheel docs notebooks dist clean distclean
 
 help:
-	@echo 'make demo       a worked example: tables on the terminal, a picture in out/'
+	@echo 'make demo       a show: learning and inference, tables on the terminal, a page out/demo.html'
 	@echo 'make test       the fast test suite        make test-slow   the slow one'
 	@echo 'make test-routes  small models on the routes of large ones: ROUTES="1 2 3"'
 	@echo 'make test-bounds  the kernels with checked indices and the smallest tiles'
@@ -22,6 +22,8 @@ help:
 	@echo 'make check      lint, format and types     make format      format and fix'
 	@echo 'make bench      besag beside its peers: SUITES="tree" BENCH_ARGS="--repeat 9"'
 	@echo 'make wheel      a wheel in dist/ with compiled kernels, for this Python and numba'
+	@echo 'make docs       the site, in out/site       make notebooks   the tutorials, in out/notebooks'
+	@echo 'make dist       wheel and sdist, in dist'
 	@echo 'make clean      remove outputs and caches  make distclean   and the environments'
 
 demo: $(STAMP)
@@ -63,10 +65,26 @@ bench: $(STAMP)
 
 wheel: $(STAMP)
 	@BESAG_SHIP=1 $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
+# Sphinx stops at the first page that is not right: -W makes an error of a warning, -n of a link that leads nowhere.
+docs: $(VENV)/.docs-installed
+	@$(BIN)/python -m sphinx -q -W --keep-going -n -j auto -b html -c docs/site -d out/doctrees . out/site
+	@echo 'the site: out/site/index.html'
+
+notebooks: $(STAMP)
+	@$(BIN)/python docs/site/notebooks.py out/notebooks
+	@echo 'the tutorials as notebooks: out/notebooks'
+
+dist: $(STAMP)
+	@$(BIN)/python -m hatchling build
 
 clean:
-	@rm -rf out build dist benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf out build dist benchmarks/results docs/reference .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.docs-installed: $(STAMP) docs/site/requirements.txt
+	@echo 'installing what makes the site into $(VENV) ...'
+	@$(BIN)/python -m pip install -qq -c constraints.txt -r docs/site/requirements.txt
+	@touch $@
 
 distclean: clean
 	@rm -rf $(VENV) .venv-system .venvs src/besag/_compiled
