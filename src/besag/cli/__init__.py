@@ -47,7 +47,6 @@ WORDS = {
     ": format='": ": --input-format '",
     "model.cost(evidence)": "besag info --evidence",
     "; r.diagnostics has more": "; --format json tells more",
-    "k=1 has": "-k 1 has",
     "more than max_iter=": "more than --max-iter ",
     "Cut them into intervals, besag.Discretizer().fit_transform(frame)": "Cut them into intervals, --bins 5",
     "or take l2 > 0": "or take --l2 above 0",

@@ -47,6 +47,7 @@ COMPILE_ABOVE = 8_000  # table entries, some 0.1 s of plain Python
 
 _helpers: list[Callable[..., Any]] = []  # marked functions that are not registered with numba yet
 _gatherers: list[Callable[..., Any]] = []  # those of them that may not be noalias
+_called: list[Callable[..., Any]] = []  # those of them that stay functions
 _interpreted = [0.0]  # work done by plain Python in this process
 _kernels: dict[tuple[Any, ...], Any] = {}
 _entries: dict[Any, Callable[..., Any]] = {}  # of machine code, by kernel and kinds of arguments
@@ -69,6 +70,12 @@ def gathering(function: Function) -> Function:
     mitigations against data sampling.
     """
     _gatherers.append(function)
+    return inlined(function)
+
+
+def called(function: Function) -> Function:
+    """As `inlined`, for long functions, which stay functions of their own when compiled."""
+    _called.append(function)
     return inlined(function)
 
 
@@ -150,6 +157,8 @@ def _register_helpers() -> None:
             extending.overload(at, jit_options=options)(_unsigned)
         elif _helpers[-1] in _gatherers:
             extending.register_jitable(**{k: v for k, v in options.items() if k != "noalias"})(_helpers[-1])
+        elif _helpers[-1] in _called:
+            extending.register_jitable(**{k: v for k, v in options.items() if k != "forceinline"})(_helpers[-1])
         else:
             extending.register_jitable(**options)(_helpers[-1])
         _helpers.pop()

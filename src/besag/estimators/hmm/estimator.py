@@ -53,6 +53,8 @@ class HMM(Learner):
     [array([0, 0, 0, 0, 0, 1, 1, 1])]
     """
 
+    tol: float
+
     def __init__(
         self,
         n_states: int | None = None,

@@ -48,6 +48,8 @@ class Mixture(Learner):
     array([0, 1])
     """
 
+    tol: float
+
     def __init__(
         self,
         n_components: int = 2,

@@ -12,6 +12,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
+from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.kernels.scores import Axes, make_axes
 from besag.infer.memory import refuse
 from besag.infer.prepared import KINDS, Prepared
@@ -100,6 +101,14 @@ class Landscape:
             return independent_codes(self.setting, 1, rng)[:, 0]
         self.possible &= possible
         return np.array(found[:, 0])
+
+    def settle(self, row: int, codes: IntArray) -> IntArray:
+        """(V,): where sweeps of iterated conditional modes end that begin at a labelling of a row."""
+        codes = np.array(codes)
+        kernel = kernel_of(make_sweep, compile=self.setting.goes_on())
+        while kernel(self.factors, self.axes, self.base(row), codes):
+            pass
+        return codes
 
     def energies(self, codes: IntArray) -> Array:
         """H of labellings (R, V), from the Problem: (R,), or (N,) for a union."""
