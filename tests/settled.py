@@ -112,7 +112,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.junction.kernels.maps": "EVIDENCE FACTOR MESSAGE VARIABLE",
     "infer.junction.plan": "PER_ENTRY PER_MEMBER",
     "infer.junction.kernels.session": "EVERYTHING NOTHING N_STAMPS",
-    "kernels.notice": "AFTER PAUSE",
+    "kernels.notice": "AFTER OTHERS PAUSE",
     "kernels.hashing": "BITS_62 PRIME",
     "infer.orders.search": "FRESH_NOISE MOST_STEPS ROUNDED STEPS_PER_ENTRY VARIED_NOISE VARIED_SHARE",
     "estimators.hmm.parameters": "TOLERANCE",
