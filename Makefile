@@ -11,7 +11,7 @@ ROUTES ?= 1 2
 BOUNDS ?= tests/kernels tests/infer tests/conformance tests/query/test_session.py
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow test-system test-routes test-bounds check format bench docs notebooks dist clean distclean
+.PHONY: help demo test test-slow test-system test-routes test-bounds check format bench docs notebooks dist wheel clean distclean
 
 help:
 	@echo 'make demo       a show: learning and inference, tables on the terminal, a page out/demo.html'
@@ -23,6 +23,7 @@ help:
 	@echo 'make bench      besag beside its peers: SUITES="tree" BENCH_ARGS="--repeat 9"'
 	@echo 'make docs       the site, in out/site       make notebooks   the tutorials, in out/notebooks'
 	@echo 'make dist       wheel and sdist, in dist'
+	@echo 'make wheel      a wheel in dist/ with compiled kernels, for this Python and numba'
 	@echo 'make clean      remove outputs and caches  make distclean   and the environments'
 
 demo: $(STAMP)
@@ -57,7 +58,9 @@ format: $(STAMP)
 	@$(BIN)/ruff check --quiet --fix .
 	@$(BIN)/ruff format --quiet .
 
+# Kernels for this machine: those that come compiled are for a baseline processor.
 bench: $(STAMP)
+	@$(BIN)/besag warmup
 	@$(BIN)/python -m benchmarks run $(SUITES) $(BENCH_ARGS)
 
 # Sphinx stops at the first page that is not right: -W makes an error of a warning, -n of a link that leads nowhere.
@@ -72,6 +75,9 @@ notebooks: $(STAMP)
 dist: $(STAMP)
 	@$(BIN)/python -m hatchling build
 
+wheel: $(STAMP)
+	@BESAG_SHIP=1 $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
+
 clean:
 	@rm -rf out build dist benchmarks/results docs/reference .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -82,7 +88,7 @@ $(VENV)/.docs-installed: $(STAMP) docs/site/requirements.txt
 	@touch $@
 
 distclean: clean
-	@rm -rf $(VENV) .venv-system .venvs
+	@rm -rf $(VENV) .venv-system .venvs src/besag/_compiled
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -91,7 +97,14 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo 'installing besag and its pinned dependencies into $(VENV) ...'
 	@$(BIN)/python -m pip install -qq -c constraints.txt hatchling editables
 	@$(BIN)/python -m pip install -qq -c constraints.txt --no-build-isolation -e '.[all,dev]'
+	@$(if $(filter .venv,$(VENV)),$(compile_kernels))
 	@touch $@
+
+# An environment of another Python compiles what it needs when it needs it.
+define compile_kernels
+echo 'compiling the kernels of usual questions, once: a minute or two ...'; \
+$(BIN)/besag warmup --ship >/dev/null || echo 'not all were compiled: the first question that needs one compiles it'
+endef
 
 # Debian ships python3 without ensurepip: as root fetch it, else say what to do.
 define create_venv

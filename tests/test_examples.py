@@ -22,6 +22,8 @@ LINES = {
     "regions.py": "out/regions.png shows the picture and its regions",
     "objectives.py": "error of pseudolikelihood ~ N^-0.51, out/pseudolikelihood.png",
     "ldpc.py": "Eb/N0 = 1.3 dB: 0.1216 of the bits arrive wrong, 0.0000 after decoding",
+    "message_times.py": "out/message_times.png shows them",
+    "pictorial.py": "parts within 5 pixels, jointly: 8 of 10",
     "messages_on_a_tree.py": "Z at m: 5.470663",
     "discovery.py": "edges of the network that are wrong: 1 of 8",
     "pedigree.py": "Carl         0.038    0.901",
@@ -35,7 +37,16 @@ ON_DATA = {  # scripts that read the data folder: a file there, and how the last
 }
 
 MARKS = dict.fromkeys(
-    ("denoising.py", "discovery.py", "em_routes.py", "objectives.py", "regions.py", "restoring.py", "stereo.py"),
+    (
+        "denoising.py",
+        "discovery.py",
+        "em_routes.py",
+        "message_times.py",
+        "objectives.py",
+        "regions.py",
+        "restoring.py",
+        "stereo.py",
+    ),
     pytest.mark.slow,
 )
 

@@ -46,6 +46,7 @@ class Logistic:
     """Multinomial logistic regression: D features, K classes, theta the (D, K) weights."""
 
     has_value = True
+    is_smooth = True
     noise = 0.0
 
     def __init__(self, n: int = 60, d: int = 4, k: int = 3, l1: float = 0.0, l2: float = 0.5, seed: int = 0) -> None:
