@@ -11,7 +11,7 @@ ROUTES ?= 1 2
 BOUNDS ?= tests/kernels tests/infer tests/conformance tests/query/test_session.py
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow test-system test-routes test-bounds check format bench wheel docs notebooks dist clean distclean
+.PHONY: help demo test test-slow test-system test-routes test-bounds check format bench docs notebooks dist wheel clean distclean
 
 help:
 	@echo 'make demo       a show: learning and inference, tables on the terminal, a page out/demo.html'
@@ -21,9 +21,9 @@ help:
 	@echo 'make test-system  the tests of files, command line and models with /usr/bin/python3'
 	@echo 'make check      lint, format and types     make format      format and fix'
 	@echo 'make bench      besag beside its peers: SUITES="tree" BENCH_ARGS="--repeat 9"'
-	@echo 'make wheel      a wheel in dist/ with compiled kernels, for this Python and numba'
 	@echo 'make docs       the site, in out/site       make notebooks   the tutorials, in out/notebooks'
 	@echo 'make dist       wheel and sdist, in dist'
+	@echo 'make wheel      a wheel in dist/ with compiled kernels, for this Python and numba'
 	@echo 'make clean      remove outputs and caches  make distclean   and the environments'
 
 demo: $(STAMP)
@@ -63,8 +63,6 @@ bench: $(STAMP)
 	@$(BIN)/besag warmup
 	@$(BIN)/python -m benchmarks run $(SUITES) $(BENCH_ARGS)
 
-wheel: $(STAMP)
-	@BESAG_SHIP=1 $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
 # Sphinx stops at the first page that is not right: -W makes an error of a warning, -n of a link that leads nowhere.
 docs: $(VENV)/.docs-installed
 	@$(BIN)/python -m sphinx -q -W --keep-going -n -j auto -b html -c docs/site -d out/doctrees . out/site
@@ -76,6 +74,9 @@ notebooks: $(STAMP)
 
 dist: $(STAMP)
 	@$(BIN)/python -m hatchling build
+
+wheel: $(STAMP)
+	@BESAG_SHIP=1 $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
 
 clean:
 	@rm -rf out build dist benchmarks/results docs/reference .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -38,8 +38,14 @@ ON_DATA = {  # scripts that read the data folder: a file there, and how the last
 
 MARKS = dict.fromkeys(
     (
-        *("denoising.py", "discovery.py", "em_routes.py", "message_times.py"),
-        *("objectives.py", "regions.py", "restoring.py", "stereo.py"),
+        "denoising.py",
+        "discovery.py",
+        "em_routes.py",
+        "message_times.py",
+        "objectives.py",
+        "regions.py",
+        "restoring.py",
+        "stereo.py",
     ),
     pytest.mark.slow,
 )

@@ -22,6 +22,7 @@ FROM_EXAMPLES = {  # the picture: the script; it has the script's name in out/ u
     "discovery": "discovery.py",
     "ldpc": "ldpc.py",
     "pedigree": "pedigree.py",
+    "pictorial": "pictorial.py",
     "pseudolikelihood": "objectives.py",
     "regions": "regions.py",
     "restoring": "restoring.py",
