@@ -71,6 +71,8 @@ CASES = [
     Case("dual", models),
     Case("trws", pairwise),
     Case("icm", models),
+    Case("ilp", models),
+    Case("anneal[n_sweeps=50]", models),
     Case("local_search", models),
     Case("icm[schedule=sequential,n_restarts=3]", models),
     Case("graph_cut", binary_models),

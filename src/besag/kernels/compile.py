@@ -103,6 +103,11 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
     return kernel  # type: ignore[no-any-return]
 
 
+def all_compiled() -> list[tuple[tuple[Any, ...], Any]]:
+    """The kernels of this process that were compiled or loaded: (factory, *constants), and the kernel."""
+    return list(_kernels.items())
+
+
 def worth_compiling(work: float) -> bool:
     """Whether to compile for so many table entries: if numba is loaded, or the work so far would have paid for that.
 

@@ -31,6 +31,7 @@ from besag.infer.auto.candidates import Interval, choose, is_allowed, is_settled
 from besag.infer.bp.engine import BP
 from besag.infer.engine import ENGINES, Engine, OnStep, Want
 from besag.infer.join_graph.engine import JoinGraph, first_seconds
+from besag.infer.map.k_best import search_k_best
 from besag.infer.map.portfolio import search_and_bound
 from besag.infer.mean_field.engine import MeanField
 from besag.infer.result import Diagnostics, Result
@@ -62,6 +63,7 @@ class Resources:
     memory_limit: int | None
     n_samples: int
     time_limit: float | None
+    k: int = 1
 
     @property
     def options(self) -> dict[str, Any]:
@@ -96,10 +98,13 @@ def approximate(
     if "map" in want and "map" not in parts:
         alone = not want & (SUMS | {"samples"})
         limit = resources.time_limit if alone else resources.share("map")
-        parts["map"] = search_and_bound(
-            problem, resources.memory_limit, MAP | (want & {"trace"}), warm=_labelling(warm), rng=rng, time_limit=limit,
-            on_step=on_step if alone else None,
-        )  # fmt: skip
+        asked = MAP | (want & {"trace"})
+        options: dict[str, Any] = {"warm": _labelling(warm), "rng": rng, "time_limit": limit}
+        options["on_step"] = on_step if alone else None
+        if resources.k == 1:
+            parts["map"] = search_and_bound(problem, resources.memory_limit, asked, **options)
+        else:
+            parts["map"] = search_k_best(problem, resources.k, resources.memory_limit, asked, **options)
     if not want & SUMS:
         return _joined(parts, time.perf_counter() - began)
     work = Estimation(problem, want & (SUMS | {"trace"}), resources, began, warm, rng, on_step)

@@ -15,6 +15,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import inlined
 from besag.kernels.factors import TABLE, Factors
@@ -138,3 +140,19 @@ def make_weigh() -> Callable[..., float]:
         return total
 
     return weigh
+
+
+def make_differences() -> Callable[..., None]:
+    """Kernel: how much -H changes where one variable takes another state, for all states (S,); no hard zeros."""
+
+    def differences(factors: Factors, axes: Axes, base: Array, codes: IntArray, out: Array) -> None:
+        most = 1
+        for v in range(len(codes)):
+            most = max(most, factors.state_offsets[v + 1] - factors.state_offsets[v])
+        score, zeros = np.empty(most), np.empty(most, np.int64)
+        for v in range(len(codes)):
+            n = score_states(factors, axes, v, base, codes, score, zeros)
+            for k in range(n):
+                out[factors.state_offsets[v] + k] = score[k] - score[codes[v]]
+
+    return differences
