@@ -2,6 +2,8 @@
 
 SETTLED: dict[str, str] = {  # names by module
     "arrays": "EXTENTS LARGEST",
+    "cli.demo_network": "N_ROWS",
+    "cli.demo_sequence": "LENGTH NEAR N_SEQUENCES SHOWN",
     "cli.facts": "EXAMPLES",
     "cli.infer": "LAST_RESORT SETTING_UP",
     "cli.info": "LINES LONGEST",
@@ -112,7 +114,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.junction.kernels.maps": "EVIDENCE FACTOR MESSAGE VARIABLE",
     "infer.junction.plan": "PER_ENTRY PER_MEMBER",
     "infer.junction.kernels.session": "EVERYTHING NOTHING N_STAMPS",
-    "kernels.notice": "AFTER PAUSE",
+    "kernels.notice": "AFTER OTHERS PAUSE",
     "kernels.hashing": "BITS_62 PRIME",
     "infer.orders.search": "FRESH_NOISE MOST_STEPS ROUNDED STEPS_PER_ENTRY VARIED_NOISE VARIED_SHARE",
     "estimators.hmm.parameters": "TOLERANCE",
@@ -170,6 +172,8 @@ SETTLED: dict[str, str] = {  # names by module
     "model.cpt": "TOLERANCE",
     "model.dag": "SHOWN",
     "model.show": "SHOWN",
+    "model.structured.displacement": "LARGEST_TABLE",
+    "model.structured.kernels.displacement": "LOST WIDEST",
     "plot.cards": "HEAD MAX_STATES PAD ROW",
     "plot.chains": "MAX_PANELS",
     "plot.diagram": "LETTER MARGIN ROW",

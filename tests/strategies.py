@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 import besag
 from besag.model.model import FactorGroup, Model
 from besag.model.structured.bilinear import Bilinear
+from besag.model.structured.displacement import displacement
 from besag.model.structured.potts import Potts
 from besag.model.structured.scaled import Scaled
 from besag.model.structured.truncated import truncated_linear, truncated_quadratic
@@ -260,9 +261,16 @@ def bases(shape: tuple[int, ...], rng: np.random.Generator) -> st.SearchStrategy
     kinds: list[Any] = [None, rng.normal(size=(int(rng.integers(1, 4)), *shape)), Scaled(rng.normal(size=shape))]
     if len(shape) == 2 and shape[0] == shape[1]:
         kinds = [Potts(shape[0]), *kinds, *truncated(shape[0], float(rng.choice([0.7, 1.0, 2.5, 9.0])))]
+        kinds += [spring(shape[0], rng)]
     if len(shape) == 2 and shape[0] >= 2 and shape[1] == 2:
         kinds.append(Bilinear(shape[0]))
     return st.sampled_from(kinds)
+
+
+def spring(n_states: int, rng: np.random.Generator) -> Any:
+    """A displacement between places of a grid, with a limit or without."""
+    sides = (n_states // 2, 2) if n_states % 2 == 0 else n_states
+    return displacement(sides, rng.normal(), rng.uniform(0.5, 2.0), rng.choice([None, 0.3, 2.0]))
 
 
 def truncated(n_states: int, limit: float) -> list[Any]:

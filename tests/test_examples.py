@@ -22,7 +22,12 @@ LINES = {
     "regions.py": "out/regions.png shows the picture and its regions",
     "objectives.py": "error of pseudolikelihood ~ N^-0.51, out/pseudolikelihood.png",
     "ldpc.py": "Eb/N0 = 1.3 dB: 0.1216 of the bits arrive wrong, 0.0000 after decoding",
+    "message_times.py": "out/message_times.png shows them",
+    "pictorial.py": "parts within 5 pixels, jointly: 8 of 10",
     "messages_on_a_tree.py": "Z at m: 5.470663",
+    "discovery.py": "edges of the network that are wrong: 1 of 8",
+    "pedigree.py": "Carl         0.038    0.901",
+    "topics.py": "92% of the texts are in the class of their topic",
 }
 ON_DATA = {  # scripts that read the data folder: a file there, and how the last line begins; on a few of its instances
     "horses.py": ("weizmann_horses_64.npz", "out/horses.png shows one of them"),
@@ -32,7 +37,17 @@ ON_DATA = {  # scripts that read the data folder: a file there, and how the last
 }
 
 MARKS = dict.fromkeys(
-    ("denoising.py", "em_routes.py", "objectives.py", "regions.py", "restoring.py", "stereo.py"), pytest.mark.slow
+    (
+        "denoising.py",
+        "discovery.py",
+        "em_routes.py",
+        "message_times.py",
+        "objectives.py",
+        "regions.py",
+        "restoring.py",
+        "stereo.py",
+    ),
+    pytest.mark.slow,
 )
 
 

@@ -37,7 +37,7 @@ from besag.errors import (
     LossWarning,
 )
 
-COMMANDS = ("infer", "info", "compare", "sample", "plot", "convert", "diff", "fit", "predict", "demo")
+COMMANDS = ("infer", "info", "compare", "sample", "plot", "convert", "diff", "fit", "predict", "warmup", "demo")
 TOLD = (LossWarning, EvidenceWarning, ApproximationWarning, ConvergenceWarning, IdentifiabilityWarning)
 
 # What messages of the library say for Python, in the words of the command line.

@@ -13,11 +13,11 @@ from besag.arrays import AnyArray, Array
 from besag.errors import CapabilityError, ModelError
 from besag.estimators.base import Estimator
 from besag.estimators.files import save_estimator
-from besag.estimators.progress import FitProgress, ended
 from besag.infer.iterate import clear_interrupts
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.objective import Instances, Total
 from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
+from besag.learn.progress import FitProgress, ended
 from besag.learn.training import minimum, usual_optimizer, warn_of_end
 from besag.registry import split_spec
 
@@ -58,21 +58,22 @@ class Learner(Estimator):
         is_named = isinstance(chosen, str)  # an object has its own
         fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)} if is_named else {}
         method = OPTIMIZERS.read(chosen, **fill)
-        progress = FitProgress(type(self).__name__, on_step) if self.verbose else None
+        most, limit = method.max_iterations, self.time_limit if time_limit is None else time_limit
+        progress = FitProgress(type(self).__name__, on_step, most, limit) if self.verbose else None
         with clear_interrupts(), ended(progress):
             found = minimum(
                 total,
                 method,
                 np.zeros(len(total.statistics)),
                 held_out=held_out,
-                time_limit=self.time_limit if time_limit is None else time_limit,
+                time_limit=limit,
                 on_step=on_step if progress is None else progress.told,
                 resume=checkpoint if checkpoint is not None and Path(checkpoint).exists() else None,
             )
         if checkpoint is not None:
             found.checkpoint.save(checkpoint)
         self._history = found.history
-        more = f"more than max_iter={method.max_iterations} may help"
+        more = f"more than max_iter={most} may help"
         warn_of_end(type(self).__name__, found.history, more, is_exact=total.objective.is_exact)
         return np.asarray(found.theta)
 

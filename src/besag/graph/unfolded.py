@@ -2,8 +2,8 @@
 
 A Chained factor on y_1, .., y_n becomes tables on (y_1, a_1), (a_1, y_2, a_2), .., (a_{n-1}, y_n), where a_i is the
 state of its automaton after y_i. The a_i are determined, so that log Z, marginals, samples and best labellings of the y
-are those of the problem itself. Helpers come after all variables, in the order of the factors; what an engine answers
-is cut off where they begin.
+are those of the problem itself; or chosen, and then the last table is another one for maxima. Helpers come after all
+variables, in the order of the factors; what an engine answers is cut off where they begin.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, concatenate, freeze, offsets_of
+from besag.arrays import AnyArray, Array, IntArray, Semiring, concatenate, freeze, offsets_of
 from besag.errors import CapabilityError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
@@ -52,9 +52,9 @@ class Unfolded:
             own = moments[self.problem.table_offsets[first] : self.problem.table_offsets[last]]
             term = block.template.structured
             if len(self.parts_of_block[number]) > 1 and isinstance(term, Chained):
-                ends, levels = term.step(len(term.shape) - 1).reshape(-1), term.levels()
-                features = np.where(np.isfinite(levels), levels, 0.0)[:, ends]
-                own = own.reshape(-1, len(ends)) @ features.T
+                values, levels = levels_from(block, self.given.block_tables(number)[0]), term.levels()
+                own = term.level_moments(own.reshape(len(values), -1), values)
+                own = own @ np.where(np.isfinite(levels), levels, 0.0).T
             found.append(own)
         return np.asarray(concatenate(found, np.float64))
 
@@ -65,7 +65,13 @@ def is_long(block: Block) -> bool:
     return large and len(block.scopes) > 0 and isinstance(block.template.structured, Chained)
 
 
-def unfold(problem: Problem) -> Unfolded | None:
+def is_chosen(problem: Problem) -> bool:
+    """Whether maxima are on another problem than sums."""
+    terms = (block.template.structured for block in problem.graph.blocks if is_long(block))
+    return any(isinstance(term, Chained) and term.chosen for term in terms)
+
+
+def unfold(problem: Problem, semiring: Semiring = Semiring.SUM) -> Unfolded | None:
     """The problem with chains; None where no factor is better off as one."""
     graph = problem.graph
     if problem.levelled or not any(map(is_long, graph.blocks)):
@@ -75,7 +81,7 @@ def unfold(problem: Problem) -> Unfolded | None:
             "factors on many variables in a union of models are not supported; ask about one model at a time"
         )
     structure = graph.plans.get("unfolded", lambda: _structure(problem))
-    return Unfolded(problem, _bound(problem, *structure), structure[1])
+    return Unfolded(problem, _bound(problem, semiring, *structure), structure[1])
 
 
 def _structure(problem: Problem) -> tuple[Graph, tuple[tuple[int, ...], ...], list[ChainPart]]:
@@ -135,15 +141,19 @@ def _chain(block: Block, n_variables: int, sizes: list[int]) -> list[ChainPart]:
         template = Template(f"{name} {places[0]}", table.shape[1:])
         found.append(ChainPart(template, scopes, table, np.zeros(len(scopes), np.int64)))
     last = np.column_stack([helpers[:, -1], block.scopes[:, -1]])
-    ends = term.step(n - 1)
+    ends = (links[-1].shape[2], block.template.shape[-1])
     return [
         *found,
-        ChainPart(Template(f"{name} end", ends.shape), last, np.zeros((0, *ends.shape)), np.zeros(0, np.int64)),
+        ChainPart(Template(f"{name} end", ends), last, np.zeros((0, *ends)), np.zeros(0, np.int64)),
     ]
 
 
 def _bound(
-    problem: Problem, graph: Graph, parts_of_block: tuple[tuple[int, ...], ...], parts: list[ChainPart]
+    problem: Problem,
+    semiring: Semiring,
+    graph: Graph,
+    parts_of_block: tuple[tuple[int, ...], ...],
+    parts: list[ChainPart],
 ) -> Problem:
     """The numbers of a problem on the graph with helpers."""
     tables, readers = [part.tables for part in parts], [part.readers for part in parts]
@@ -151,7 +161,7 @@ def _bound(
         own, read = problem.block_tables(number)
         term, last = block.template.structured, parts_of_block[number][-1]
         if is_long(block) and isinstance(term, Chained):
-            own = levels_from(block, own)[:, term.step(len(term.shape) - 1)]
+            own = term.ends(levels_from(block, own), semiring)
         tables[last], readers[last] = own, read
     counts = np.array([len(table) for table in tables])
     first = offsets_of(counts)

@@ -11,9 +11,10 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar
 
+from besag.arrays import Semiring
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
-from besag.graph.unfolded import Unfolded, unfold
+from besag.graph.unfolded import Unfolded, is_chosen, unfold
 from besag.infer.engine import SHOWS, Want
 from besag.infer.result import Result
 
@@ -33,7 +34,18 @@ def unfolding(infer: Infer) -> Infer:
                 "a factor on many variables has too many states for a marginal of its own; ask for those of variables"
             )
         options.pop("warm", None)
-        return fold(unfolded, infer(self, unfolded.problem, want - (SHOWS - {"trace"}), **options))
+        asked = want - (SHOWS - {"trace"})
+        if "map" not in want or not is_chosen(problem):
+            return fold(unfolded, infer(self, unfolded.problem, asked, **options))
+        if getattr(self, "k", 1) != 1:
+            raise CapabilityError("of factors as robust_potts the k best labellings are not known, only the best")
+        best = unfold(problem, Semiring.MAX)
+        assert best is not None
+        found = fold(best, infer(self, best.problem, frozenset({"map"}) | (asked & {"trace"}), **options))
+        if not asked - {"map", "trace"}:
+            return found
+        sums = fold(unfolded, infer(self, unfolded.problem, asked - {"map"}, **options))
+        return replace(sums, codes=found.codes, energies=found.energies, energy_bounds=found.energy_bounds)
 
     return on_chains  # type: ignore[return-value]
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.errors import ModelError
+from besag.foreign import hinting
 from besag.model.arrows import read_arrows
 from besag.model.build import FactorPart, assemble
 from besag.model.cpt import TOLERANCE, check_cpt, state_code
@@ -22,6 +23,7 @@ from besag.model.template import Template
 from besag.model.variable import Variables, mapping_from, states_from
 
 
+@hinting
 def bayesian_network(
     structure: Any,
     states: Mapping[str, Any] | None = None,

@@ -95,7 +95,7 @@ def best_of_factor(factors: Factors, f: int, counts: IntArray, weights: Array, d
         return
     for i in range(2):
         n = counts[i]
-        send_structured(MAX, kind, n, factors.log_potentials, start, weights[1 - i], 0, best[i], 0)
+        send_structured(MAX, kind, i, n, factors.log_potentials, start, weights[1 - i], 0, best[i], 0)
         for k in range(n):
             best[i, k] += weights[i, k]
 

@@ -85,7 +85,7 @@ def score_states(
         if factors.kinds[f] != TABLE:
             e = factors.scope_offsets[f]
             other = factors.scope_variables[e + 1 if e == own else e]
-            add_given(factors.kinds[f], n, values, start, codes[other], score)
+            add_given(factors.kinds[f], own - e, n, values, start, codes[other], score)
             continue
         for e in range(factors.scope_offsets[f], factors.scope_offsets[f + 1]):
             if e != own:

@@ -35,7 +35,7 @@ from besag.kernels.compile import at, inlined
 from besag.kernels.factors import POTTS, TABLE
 from besag.kernels.semiring import MAX
 from besag.model.structured.kernels.distance import NARROW, send_near
-from besag.model.structured.kernels.rules import add_given, send_structured
+from besag.model.structured.kernels.rules import DISPLACEMENT, add_given, send_structured
 
 
 class Pairs(NamedTuple):
@@ -138,14 +138,16 @@ def send_potts(n: int, change: float, x: Array, out: Array, start: int, room: Ar
 
 
 @inlined
-def send_distance(kind: int, n: int, values: Array, table: int, x: Array, out: Array, start: int, room: Array) -> float:
-    """The message of a factor that reads a distance; its n_f."""
+def send_distance(
+    kind: int, axis: int, n: int, values: Array, table: int, x: Array, out: Array, start: int, room: Array
+) -> float:
+    """The message to an axis of a factor that reads a distance; its n_f."""
     extent = kind // EXTENTS
-    if extent <= NARROW and values[table] >= values[table + 1]:
+    if kind % EXTENTS != DISPLACEMENT and extent <= NARROW and values[table] >= values[table + 1]:
         best = highest_of(n, x, NARROW, room)
         send_near(extent, n, values, table, best, x, NARROW, out, start)
         return values[table] + best  # type: ignore[no-any-return]
-    send_structured(MAX, kind, n, values, table, x, NARROW, out, start)
+    send_structured(MAX, kind, axis, n, values, table, x, NARROW, out, start)
     return shift(n, highest_of(n, out, start, room), out, start)
 
 
@@ -176,7 +178,7 @@ def add_pair(
     table = pairs.tables[f]
     kind = only if only >= 0 else pairs.kinds[f]
     if kind != TABLE:
-        add_given(kind, n, values, table, other, score)
+        add_given(kind, 0 if leads else 1, n, values, table, other, score)
     else:
         for k in range(n):
             score[k] += values[table + k * m + other] if leads else values[table + other * n + k]
@@ -231,7 +233,8 @@ def make_pass(n_states: int, only: int) -> Callable[..., None]:
                     by_rows = backwards != (pairs.flipped[f] == 1)
                     total += send_table(n, m, by_rows, values, table, x, messages, start, row, room)
                 else:
-                    total += send_distance(kind, n, values, table, x, messages, start, room)
+                    axis = 0 if backwards != (pairs.flipped[f] == 1) else 1
+                    total += send_distance(kind, axis, n, values, table, x, messages, start, room)
             terms[v] = total
 
     return run_pass

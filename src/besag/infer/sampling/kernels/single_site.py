@@ -162,7 +162,7 @@ def make_sweep() -> Callable[..., None]:
                     cell, low, high = starts[factors.table_of_factor[f]], scope_offsets[f], scope_offsets[f + 1]
                     if kinds[f] != TABLE:
                         other = mine[scope_variables[low + high - 1 - entry]]
-                        add_given(kinds[f], n, log_potentials, cell, other, logits)
+                        add_given(kinds[f], entry - low, n, log_potentials, cell, other, logits)
                     else:
                         add_table(
                             cell, low, high, entry, scope_variables, links.strides, log_potentials, mine, logits, n
