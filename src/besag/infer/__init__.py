@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from besag.infer.join_graph.engine import JoinGraph as JoinGraph
     from besag.infer.junction.elimination import Elimination as Elimination
     from besag.infer.junction.engine import JunctionTree as JunctionTree
+    from besag.infer.map.anneal import Anneal as Anneal
     from besag.infer.map.dual import Dual as Dual
     from besag.infer.map.expansion import AlphaBetaSwap as AlphaBetaSwap
     from besag.infer.map.expansion import AlphaExpansion as AlphaExpansion
     from besag.infer.map.graph_cut import GraphCut as GraphCut
     from besag.infer.map.icm import ICM as ICM
+    from besag.infer.map.ilp import ILP as ILP
     from besag.infer.map.local_search import LocalSearch as LocalSearch
+    from besag.infer.map.toulbar2 import Toulbar2 as Toulbar2
     from besag.infer.map.trws import TRWS as TRWS
     from besag.infer.mean_field.engine import MeanField as MeanField
     from besag.infer.result import Result as Result
@@ -41,17 +44,20 @@ _WHERE = {
     "Brute": "brute",
     "Elimination": "junction.elimination",
     "Gibbs": "sampling.gibbs",
+    "Anneal": "map.anneal",
     "Dual": "map.dual",
     "AlphaBetaSwap": "map.expansion",
     "AlphaExpansion": "map.expansion",
     "GraphCut": "map.graph_cut",
     "ICM": "map.icm",
+    "ILP": "map.ilp",
     "LocalSearch": "map.local_search",
     "JoinGraph": "join_graph.engine",
     "JunctionTree": "junction.engine",
     "MeanField": "mean_field.engine",
     "TRW": "trw.engine",
     "TRWS": "map.trws",
+    "Toulbar2": "map.toulbar2",
     "Tree": "trees.engine",
     "Result": "result",
 }
@@ -59,6 +65,7 @@ __all__ = [
     "AIS",
     "AlphaBetaSwap",
     "AlphaExpansion",
+    "Anneal",
     "BP",
     "Auto",
     "Brute",
@@ -68,6 +75,7 @@ __all__ = [
     "Gibbs",
     "GraphCut",
     "ICM",
+    "ILP",
     "JoinGraph",
     "JunctionTree",
     "LocalSearch",
@@ -75,6 +83,7 @@ __all__ = [
     "Result",
     "TRW",
     "TRWS",
+    "Toulbar2",
     "Tree",
 ]
 
