@@ -55,6 +55,7 @@ class Kind(IntEnum):
     TRUNCATED_LINEAR = 10
     TRUNCATED_QUADRATIC = 11
     CHAINED = 20
+    NOISY = 30
 
 
 EXTENTS = 256  # kinds are below

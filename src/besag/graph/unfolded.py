@@ -4,6 +4,12 @@ A Chained factor on y_1, .., y_n becomes tables on (y_1, a_1), (a_1, y_2, a_2), 
 state of its automaton after y_i. The a_i are determined, so that log Z, marginals, samples and best labellings of the y
 are those of the problem itself. Helpers come after all variables, in the order of the factors; what an engine answers
 is cut off where they begin.
+
+A noisy-MAX is a chain too (`besag.model.structured.noisy`), of conditional distributions: a child that nobody asks
+about stays barren, and one that is observed in its weakest state leaves its helpers one state each, so that the chain
+falls apart into a factor for each parent. Its helpers are random, so that log Z, marginals and samples are those of the
+problem, but best labellings are not: `condensed` is for these. All chains take parents in the order of the variables:
+then k noisy-ORs on the same parents are no wider than k + 2 variables, however many parents there are.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
 from besag.graph.problem import Problem, levels_from
 from besag.model.structured.chained import Chained
+from besag.model.structured.noisy import NoisyMax
 from besag.model.template import Template
 from besag.model.variable import NameList, Variables
 
@@ -27,12 +34,16 @@ LARGEST_TABLE = 2**8  # entries of a factor up to which it is a table and no cha
 
 
 class ChainPart(NamedTuple):
-    """Factors of one shape: a template of that shape, their scopes (F, n), tables (T, ..) and which each reads (F,)."""
+    """Factors of one shape: a template of that shape, their scopes (F, n), tables (T, ..) and which each reads (F,).
+
+    children (F,): as of a Problem.
+    """
 
     template: Template
     scopes: IntArray
     tables: AnyArray
     readers: IntArray
+    children: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +52,12 @@ class Unfolded:
 
     given: Problem
     problem: Problem
-    parts_of_block: tuple[tuple[int, ...], ...]  # the last part of each block has its levels
+    parts_of_block: tuple[tuple[int, ...], ...]  # the last part of each block has its levels; () of a noisy-MAX
+
+    @property
+    def is_random(self) -> bool:
+        """Whether there are helpers that the variables do not determine."""
+        return () in self.parts_of_block
 
     def moments(self, moments: Array) -> Array:
         """Moments of the tables of this problem, (L',), as those of the given one, (L,)."""
@@ -61,48 +77,128 @@ class Unfolded:
 
 def is_long(block: Block) -> bool:
     """Whether the factors of a block are better off as chains."""
-    large = math.prod(block.template.shape) > LARGEST_TABLE and len(block.template.shape) > 2
-    return large and len(block.scopes) > 0 and isinstance(block.template.structured, Chained)
+    large = len(block.template.shape) > 2 and math.prod(block.template.shape) > LARGEST_TABLE
+    return large and len(block.scopes) > 0 and isinstance(block.template.structured, (Chained, NoisyMax))
+
+
+def long_blocks(problem: Problem) -> tuple[int, ...]:
+    """The numbers of the blocks that are chains; a noisy-MAX of another weight than 1 is none."""
+    long = (number for number, block in enumerate(problem.graph.blocks) if is_long(block))
+    return tuple(number for number in long if not _is_noisy(problem, number) or _is_plain(problem, number))
+
+
+def _is_noisy(problem: Problem, number: int) -> bool:
+    return isinstance(problem.graph.blocks[number].template.structured, NoisyMax)
+
+
+def _is_plain(problem: Problem, number: int) -> bool:
+    return bool((problem.block_tables(number)[0] == -1.0).all())
 
 
 def unfold(problem: Problem) -> Unfolded | None:
     """The problem with chains; None where no factor is better off as one."""
     graph = problem.graph
-    if problem.levelled or not any(map(is_long, graph.blocks)):
+    if problem.levelled or not (long := long_blocks(problem)):
         return None
     if graph.n_instances > 1:
         raise CapabilityError(
             "factors on many variables in a union of models are not supported; ask about one model at a time"
         )
-    structure = graph.plans.get("unfolded", lambda: _structure(problem))
+    structure = graph.plans.get(("unfolded", long), lambda: _structure(problem, long))
     return Unfolded(problem, _bound(problem, *structure), structure[1])
 
 
-def _structure(problem: Problem) -> tuple[Graph, tuple[tuple[int, ...], ...], list[ChainPart]]:
+class Structure(NamedTuple):
     """The graph with helpers, the parts of each block, and the parts, whose own tables are those of links."""
-    graph = problem.graph
+
+    graph: Graph
+    parts_of_block: tuple[tuple[int, ...], ...]
+    parts: list[ChainPart]
+
+
+def _structure(problem: Problem, long: tuple[int, ...]) -> Structure:
+    graph, sizes = problem.graph, list[int]()
+    noisy = tuple(number for number in long if _is_noisy(problem, number))
     parts: list[ChainPart] = []
-    parts_of_block, sizes = [], list[int]()
+    parts_of_block = []
     for number, block in enumerate(graph.blocks):
         first = len(parts)
-        if is_long(block):
+        if number in long and number not in noisy:
             parts += _chain(block, len(graph.variables) + len(sizes), sizes)
-        else:
-            tables, readers = problem.block_tables(number)
-            parts.append(ChainPart(block.template, block.scopes, tables[:0], readers))
+        elif number not in noisy:
+            parts.append(part_of(problem, number))
         parts_of_block.append(tuple(range(first, len(parts))))
+    links = TablePools("noisy_max")
+    for number in noisy:
+        _add_noisy_chains(links, graph.blocks[number], len(graph.variables), sizes)
+    parts += links.parts()
+    return Structure(graph_of(graph, _with_helpers(graph.variables, sizes), parts), tuple(parts_of_block), parts)
+
+
+def part_of(problem: Problem, number: int) -> ChainPart:
+    """The factors of a block as they are, their tables left out."""
+    block = problem.graph.blocks[number]
+    tables, readers = problem.block_tables(number)
+    none = np.full(len(block.scopes), -1)
+    children = none if problem.children is None else problem.children[block.start : block.stop]
+    return ChainPart(block.template, block.scopes, tables[:0], readers, children)
+
+
+def graph_of(given: Graph, variables: Variables, parts: list[ChainPart]) -> Graph:
+    """The Graph of these variables with these factors."""
     starts = offsets_of(np.array([len(part.scopes) for part in parts]))
     blocks = tuple(Block(p.template, int(s), freeze(p.scopes), None) for p, s in zip(parts, starts, strict=False))
     n_factors = int(starts[-1])
-    whole = Graph(
-        variables=_with_helpers(graph.variables, sizes),
-        layout=graph.layout,
+    return Graph(
+        variables=variables,
+        layout=given.layout,
         blocks=blocks,
-        instance_offsets=freeze(np.array([0, len(graph.variables) + len(sizes)])),
+        instance_offsets=freeze(np.array([0, len(variables)])),
         factor_order=freeze(np.arange(n_factors)),
         factor_offsets=freeze(np.array([0, n_factors])),
     )
-    return whole, tuple(parts_of_block), parts
+
+
+class TablePools:
+    """Factors with tables of their own, those of one shape together."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pools: dict[tuple[int, ...], tuple[list[list[int]], list[Array], list[int]]] = {}
+
+    def add(self, scope: list[int], table: Array, child: int = -1) -> None:
+        """One more; child as in a Problem."""
+        pool = self.pools.setdefault(table.shape, ([], [], []))
+        for values, value in zip(pool, (scope, table, child), strict=True):
+            values.append(value)  # type: ignore[attr-defined]
+
+    def parts(self) -> list[ChainPart]:
+        """A part for each shape."""
+        return [
+            ChainPart(
+                Template(f"{self.name}[{','.join(map(str, shape))}]", shape),
+                np.array(scopes, np.int64),
+                np.stack(tables),
+                np.arange(len(tables)),
+                np.array(children, np.int64),
+            )
+            for shape, (scopes, tables, children) in self.pools.items()
+        ]
+
+
+def _add_noisy_chains(links: TablePools, block: Block, n_variables: int, sizes: list[int]) -> None:
+    """The links of the factors of a noisy-MAX, helpers as in `_chain`."""
+    term = block.template.structured
+    assert isinstance(term, NoisyMax)
+    n_parents, n_states = len(term.shape) - 1, term.shape[-1]
+    for scope in block.scopes.tolist():
+        order = np.argsort(scope[:-1], kind="stable").tolist()
+        first = n_variables + len(sizes)
+        after = [*range(first, first + n_parents - 1), scope[-1]]
+        sizes += [n_states] * (n_parents - 1)
+        for place, table in enumerate(term.links(order)):
+            before = after[place - 1 : place] if place else []
+            links.add([*before, scope[order[place]], after[place]], table, after[place])
 
 
 def _with_helpers(variables: Variables, sizes: list[int]) -> Variables:
@@ -133,26 +229,33 @@ def _chain(block: Block, n_variables: int, sizes: list[int]) -> list[ChainPart]:
         if places[0] == 0:  # there is no state before the first variable
             scopes, table = scopes[:, 1:], table[:, 0]
         template = Template(f"{name} {places[0]}", table.shape[1:])
-        found.append(ChainPart(template, scopes, table, np.zeros(len(scopes), np.int64)))
+        found.append(ChainPart(template, scopes, table, np.zeros(len(scopes), np.int64), np.full(len(scopes), -1)))
     last = np.column_stack([helpers[:, -1], block.scopes[:, -1]])
     ends = term.step(n - 1)
-    return [
-        *found,
-        ChainPart(Template(f"{name} end", ends.shape), last, np.zeros((0, *ends.shape)), np.zeros(0, np.int64)),
-    ]
+    nothing, nobody = np.zeros(0, np.int64), np.full(len(last), -1)
+    return [*found, ChainPart(Template(f"{name} end", ends.shape), last, np.zeros((0, *ends.shape)), nothing, nobody)]
 
 
 def _bound(
     problem: Problem, graph: Graph, parts_of_block: tuple[tuple[int, ...], ...], parts: list[ChainPart]
 ) -> Problem:
     """The numbers of a problem on the graph with helpers."""
-    tables, readers = [part.tables for part in parts], [part.readers for part in parts]
+    filled = list(parts)
     for number, block in enumerate(problem.graph.blocks):
-        own, read = problem.block_tables(number)
-        term, last = block.template.structured, parts_of_block[number][-1]
-        if is_long(block) and isinstance(term, Chained):
-            own = levels_from(block, own)[:, term.step(len(term.shape) - 1)]
-        tables[last], readers[last] = own, read
+        if parts_of_block[number]:
+            own, read = problem.block_tables(number)
+            term, last = block.template.structured, parts_of_block[number][-1]
+            if is_long(block) and isinstance(term, Chained):
+                own = levels_from(block, own)[:, term.step(len(term.shape) - 1)]
+            else:
+                filled[last] = part_of(problem, number)
+            filled[last] = filled[last]._replace(tables=own, readers=read)
+    return problem_of(problem, graph, filled)
+
+
+def problem_of(problem: Problem, graph: Graph, parts: list[ChainPart]) -> Problem:
+    """A Problem of these parts, with the evidence of the one given."""
+    tables, readers = [part.tables for part in parts], [part.readers for part in parts]
     counts = np.array([len(table) for table in tables])
     first = offsets_of(counts)
     sizes = np.repeat([table[0].size if len(table) else 0 for table in tables], counts)
@@ -166,6 +269,7 @@ def _bound(
         graph.kinds,
         _widened(problem.evidence, graph),
         problem.weights,
+        None if problem.children is None else freeze(concatenate([part.children for part in parts], np.int64)),
     )
 
 

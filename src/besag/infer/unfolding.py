@@ -1,7 +1,8 @@
 """Engines that take factors on many variables as chains (`besag.graph.unfolded`), whose helpers nobody sees.
 
 `unfolding` marks the `infer` of an engine: the problem that it gets has chains in the place of such factors, and of
-what it answers the part about helpers is cut off.
+what it answers the part about helpers is cut off. Where helpers are random, those of a noisy-MAX, best labellings are
+those of a problem without chains (`besag.graph.condensed`), row by row of evidence.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar
 
+import numpy as np
+
 from besag.errors import CapabilityError
+from besag.graph.condensed import condensed
+from besag.graph.evidence import Evidence
 from besag.graph.problem import Problem
 from besag.graph.unfolded import Unfolded, unfold
 from besag.infer.engine import SHOWS, Want
+from besag.infer.memory import default_memory_limit
 from besag.infer.result import Result
 
+OF_MAP = ("codes", "energies", "energy_bounds")
 Infer = TypeVar("Infer", bound=Callable[..., Result])
 
 
@@ -33,9 +40,50 @@ def unfolding(infer: Infer) -> Infer:
                 "a factor on many variables has too many states for a marginal of its own; ask for those of variables"
             )
         options.pop("warm", None)
-        return fold(unfolded, infer(self, unfolded.problem, want - (SHOWS - {"trace"}), **options))
+        asked = want - (SHOWS - {"trace"})
+        if not unfolded.is_random:
+            return fold(unfolded, infer(self, unfolded.problem, asked, **options))
+        if "moments" in want:
+            raise CapabilityError(
+                "a noisy-MAX on many variables has no expected energy here, which moments and entropies are made of"
+            )
+        best = best_of_rows(on_chains, self, problem, asked & {"map", "trace"}, options) if "map" in want else None
+        asked -= {"map"}
+        if best is not None and not asked - SHOWS:
+            return best
+        result = fold(unfolded, infer(self, unfolded.problem, asked, **options))
+        return result if best is None else replace(result, **{name: getattr(best, name) for name in OF_MAP})
 
     return on_chains  # type: ignore[return-value]
+
+
+def best_of_rows(
+    infer: Callable[..., Result], engine: Any, problem: Problem, want: frozenset[Want], options: dict[str, Any]
+) -> Result:
+    """The best labellings of every row of evidence, each of a problem of its own."""
+    limit = getattr(engine, "memory_limit", None)
+    limit, evidence, found = default_memory_limit() if limit is None else limit, problem.evidence, []
+    for row in range(evidence.n_rows):
+        observed, weights = evidence.rows(row, row + 1)
+        alone = replace(problem, evidence=Evidence(observed, weights), weights=None)
+        found.append(infer(engine, condensed(alone, limit), want, **options))
+    exact = all(result.bound == "exact" for result in found)
+    joined = {name: np.concatenate([getattr(result, name) for result in found]) for name in ("codes", "energies")}
+    bounds = [result.energies[:, 0] if result.bound == "exact" else result.energy_bounds for result in found]
+    known = not exact and all(bound is not None for bound in bounds)
+    return replace(
+        found[0],
+        graph=problem.graph,
+        bound="exact" if exact else "estimate",
+        batched=evidence.batched,
+        index=evidence.index,
+        diagnostics=found[0].diagnostics.extend(rows=len(found)),
+        energy_bounds=np.concatenate(bounds) if known else None,
+        **joined,
+        message_log=None,
+        state=None,
+        infer_again=None,
+    )
 
 
 def fold(unfolded: Unfolded, result: Result) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from besag.model.structured.base import Structured
 from besag.model.structured.bilinear import Bilinear
 from besag.model.structured.counts import AllOf, AnyOf, Count, Parity
+from besag.model.structured.noisy import NoisyMax
 from besag.model.structured.potts import Potts
 from besag.model.structured.scaled import Scaled
 from besag.model.structured.truncated import TruncatedLinear, TruncatedQuadratic
@@ -19,5 +20,6 @@ KINDS: tuple[type[Structured], ...] = (
     Parity,
     AnyOf,
     AllOf,
+    NoisyMax,
 )
 STRUCTURED: dict[str, type[Structured]] = {kind.name: kind for kind in KINDS}
