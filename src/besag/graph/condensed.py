@@ -1,12 +1,8 @@
 """A problem for best labellings: a noisy-MAX on many variables is what one row of evidence leaves of it.
 
 The largest of sums over helpers is not the sum of largest, so that chains (`besag.graph.unfolded`) do not serve here.
-Parents that are observed are no axes of its table, and a child that is observed in its weakest state leaves one number
-for each state of each parent,
-
-    log p(weakest | x) = log q_0 + sum_i log q_i(x_i)
-
-What is left beyond that is a table, if it fits.
+Parents that are observed are no axes of its table, and a child that is observed in its weakest state leaves a factor of
+each parent (`NoisyMax.weakest`). What is left beyond that is a table, if it fits.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ BYTES_OF_ENTRY = 40  # while a table is made
 
 
 def condensed(problem: Problem, memory_limit: int) -> Problem:
-    """The problem of one row with tables on what is free of each long noisy-MAX; TooLargeError where one is too large."""
+    """The problem of one row with tables on what is free of each long noisy-MAX; TooLargeError if one is too large."""
     graph, observed = problem.graph, problem.evidence.observed[0].tolist()
     left, parts, pools = memory_limit, [], TablePools("noisy_max")
     long = long_blocks(problem)
@@ -53,8 +49,8 @@ def _add(
     if needed > left:
         name = problem.graph.variables.names[scope[-1]]
         raise TooLargeError(
-            f"the best labelling needs a table of {block.template.name!r} on {name!r} and the {len(free)} of its parents "
-            f"that are not observed, which would take {needed} bytes, more than is left of memory_limit, {left}"
+            f"the best labelling needs a table of {block.template.name!r} on {name!r} and the {len(free)} of its "
+            f"parents that are not observed, which would take {needed} bytes, more than is left of memory_limit, {left}"
         )
     pools.add([*free, scope[-1]], term.conditioned(known[:-1]))
     return needed

@@ -6,21 +6,24 @@ are those of the problem itself. Helpers come after all variables, in the order 
 is cut off where they begin.
 
 A noisy-MAX is a chain too (`besag.model.structured.noisy`), of conditional distributions: a child that nobody asks
-about stays barren, and one that is observed in its weakest state leaves its helpers one state each, so that the chain
-falls apart into a factor for each parent. Its helpers are random, so that log Z, marginals and samples are those of the
-problem, but best labellings are not: `condensed` is for these. All chains take parents in the order of the variables:
-then k noisy-ORs on the same parents are no wider than k + 2 variables, however many parents there are.
+about stays barren. Its helpers are random, so that log Z, marginals and samples are those of the problem, but best
+labellings are not: `condensed` is for these. All chains take parents in the order of the variables: then k noisy-ORs on
+the same parents are no wider than k + 2 variables, however many parents there are. Where every row of evidence has the
+child in its weakest state, no chain is needed, nor a table however small: it says something of each parent alone,
+
+    log p(weakest | x) = log q_0 + sum_i log q_i(x_i)
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, concatenate, freeze, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, concatenate, freeze, offsets_of
 from besag.errors import CapabilityError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
@@ -52,12 +55,8 @@ class Unfolded:
 
     given: Problem
     problem: Problem
-    parts_of_block: tuple[tuple[int, ...], ...]  # the last part of each block has its levels; () of a noisy-MAX
-
-    @property
-    def is_random(self) -> bool:
-        """Whether there are helpers that the variables do not determine."""
-        return () in self.parts_of_block
+    parts_of_block: tuple[tuple[int, ...], ...]  # the last part of each block has its levels; () where it is in pieces
+    is_random: bool  # whether there are helpers that the variables do not determine
 
     def moments(self, moments: Array) -> Array:
         """Moments of the tables of this problem, (L',), as those of the given one, (L,)."""
@@ -95,17 +94,39 @@ def _is_plain(problem: Problem, number: int) -> bool:
     return bool((problem.block_tables(number)[0] == -1.0).all())
 
 
-def unfold(problem: Problem) -> Unfolded | None:
-    """The problem with chains; None where no factor is better off as one."""
+def unfold(problem: Problem, *, absorb: bool = False) -> Unfolded | None:
+    """The problem with chains; None where no factor is better off as one.
+
+    absorb: noisy-MAX factors of any size whose child is seen in its weakest state become factors of each parent.
+    """
     graph = problem.graph
-    if problem.levelled or not (long := long_blocks(problem)):
+    if problem.levelled:
+        return None
+    long, absorbed = long_blocks(problem), find_absorbed(problem) if absorb else {}
+    if not long and not absorbed:
         return None
     if graph.n_instances > 1:
         raise CapabilityError(
             "factors on many variables in a union of models are not supported; ask about one model at a time"
         )
-    structure = graph.plans.get(("unfolded", long), lambda: _structure(problem, long))
-    return Unfolded(problem, _bound(problem, *structure), structure[1])
+    key = ("unfolded", long, *((number, mask.tobytes()) for number, mask in absorbed.items()))
+    structure = graph.plans.get(key, lambda: _structure(problem, long, absorbed))
+    bound = _bound(problem, structure, long, absorbed)
+    return Unfolded(problem, bound, structure.parts_of_block, structure.is_random)
+
+
+def find_absorbed(problem: Problem) -> dict[int, BoolArray]:
+    """Of each block of noisy-MAX factors those (F,) whose child is in its weakest state in every row of evidence."""
+    observed, found = problem.evidence.observed, {}
+    first, alike = observed[0], (observed == observed[0]).all(axis=0)
+    for number, block in enumerate(problem.graph.blocks):
+        term = block.template.structured
+        if isinstance(term, NoisyMax) and _is_plain(problem, number):
+            child = block.scopes[:, -1]
+            mask = alike[child] & (first[child] >= 0) & (term.ranks[first[child]] == 0)
+            if mask.any():
+                found[number] = mask
+    return found
 
 
 class Structure(NamedTuple):
@@ -114,25 +135,49 @@ class Structure(NamedTuple):
     graph: Graph
     parts_of_block: tuple[tuple[int, ...], ...]
     parts: list[ChainPart]
+    is_random: bool
 
 
-def _structure(problem: Problem, long: tuple[int, ...]) -> Structure:
-    graph, sizes = problem.graph, list[int]()
-    noisy = tuple(number for number in long if _is_noisy(problem, number))
+def _structure(problem: Problem, long: tuple[int, ...], absorbed: dict[int, BoolArray]) -> Structure:
+    graph, sizes, links = problem.graph, list[int](), TablePools("noisy_max")
     parts: list[ChainPart] = []
-    parts_of_block = []
+    parts_of_block: list[tuple[int, ...]] = []
     for number, block in enumerate(graph.blocks):
         first = len(parts)
-        if number in long and number not in noisy:
-            parts += _chain(block, len(graph.variables) + len(sizes), sizes)
-        elif number not in noisy:
-            parts.append(part_of(problem, number))
+        if not _is_noisy(problem, number):
+            n_before = len(graph.variables) + len(sizes)
+            parts += _chain(block, n_before, sizes) if number in long else [part_of(problem, number)]
+        elif number not in long and not absorbed.get(number, np.zeros(1)).all():
+            parts.append(_rest_of(part_of(problem, number), absorbed.get(number)))
         parts_of_block.append(tuple(range(first, len(parts))))
-    links = TablePools("noisy_max")
-    for number in noisy:
-        _add_noisy_chains(links, graph.blocks[number], len(graph.variables), sizes)
+    n_determined = len(sizes)
+    for number, term, scope, is_absorbed in _noisy_factors(problem, absorbed):
+        if is_absorbed:
+            for v, table in zip(scope, term.weakest(), strict=True):
+                links.add([v], table)
+        elif number in long:
+            _add_noisy_chain(links, term, scope, len(graph.variables), sizes)
     parts += links.parts()
-    return Structure(graph_of(graph, _with_helpers(graph.variables, sizes), parts), tuple(parts_of_block), parts)
+    whole = graph_of(graph, _with_helpers(graph.variables, sizes), parts)
+    return Structure(whole, tuple(parts_of_block), parts, len(sizes) > n_determined)
+
+
+def _noisy_factors(problem: Problem, absorbed: dict[int, BoolArray]) -> Iterator[tuple[int, NoisyMax, list[int], bool]]:
+    """Block, term and scope of each noisy-MAX, and whether it is absorbed."""
+    for number, block in enumerate(problem.graph.blocks):
+        term = block.template.structured
+        if isinstance(term, NoisyMax):
+            mask = absorbed.get(number, np.zeros(len(block.scopes), np.bool_))
+            for scope, is_absorbed in zip(block.scopes.tolist(), mask.tolist(), strict=True):
+                yield number, term, scope, is_absorbed
+
+
+def _rest_of(part: ChainPart, absorbed: BoolArray | None) -> ChainPart:
+    """The factors of a part that are not absorbed."""
+    if absorbed is None:
+        return part
+    kept = ~absorbed
+    return part._replace(scopes=part.scopes[kept], readers=part.readers[kept], children=part.children[kept])
 
 
 def part_of(problem: Problem, number: int) -> ChainPart:
@@ -186,19 +231,15 @@ class TablePools:
         ]
 
 
-def _add_noisy_chains(links: TablePools, block: Block, n_variables: int, sizes: list[int]) -> None:
-    """The links of the factors of a noisy-MAX, helpers as in `_chain`."""
-    term = block.template.structured
-    assert isinstance(term, NoisyMax)
-    n_parents, n_states = len(term.shape) - 1, term.shape[-1]
-    for scope in block.scopes.tolist():
-        order = np.argsort(scope[:-1], kind="stable").tolist()
-        first = n_variables + len(sizes)
-        after = [*range(first, first + n_parents - 1), scope[-1]]
-        sizes += [n_states] * (n_parents - 1)
-        for place, table in enumerate(term.links(order)):
-            before = after[place - 1 : place] if place else []
-            links.add([*before, scope[order[place]], after[place]], table, after[place])
+def _add_noisy_chain(links: TablePools, term: NoisyMax, scope: list[int], n_variables: int, sizes: list[int]) -> None:
+    """The links of a noisy-MAX, helpers as in `_chain`."""
+    n_parents, first = len(scope) - 1, n_variables + len(sizes)
+    order = np.argsort(scope[:-1], kind="stable").tolist()
+    after = [*range(first, first + n_parents - 1), scope[-1]]
+    sizes += [term.shape[-1]] * (n_parents - 1)
+    for place, table in enumerate(term.links(order)):
+        before = after[place - 1 : place] if place else []
+        links.add([*before, scope[order[place]], after[place]], table, after[place])
 
 
 def _with_helpers(variables: Variables, sizes: list[int]) -> Variables:
@@ -236,21 +277,19 @@ def _chain(block: Block, n_variables: int, sizes: list[int]) -> list[ChainPart]:
     return [*found, ChainPart(Template(f"{name} end", ends.shape), last, np.zeros((0, *ends.shape)), nothing, nobody)]
 
 
-def _bound(
-    problem: Problem, graph: Graph, parts_of_block: tuple[tuple[int, ...], ...], parts: list[ChainPart]
-) -> Problem:
+def _bound(problem: Problem, structure: Structure, long: tuple[int, ...], absorbed: dict[int, BoolArray]) -> Problem:
     """The numbers of a problem on the graph with helpers."""
-    filled = list(parts)
+    filled = list(structure.parts)
     for number, block in enumerate(problem.graph.blocks):
-        if parts_of_block[number]:
+        if structure.parts_of_block[number]:
             own, read = problem.block_tables(number)
-            term, last = block.template.structured, parts_of_block[number][-1]
-            if is_long(block) and isinstance(term, Chained):
-                own = levels_from(block, own)[:, term.step(len(term.shape) - 1)]
+            term, last = block.template.structured, structure.parts_of_block[number][-1]
+            if number in long and isinstance(term, Chained):
+                tables = levels_from(block, own)[:, term.step(len(term.shape) - 1)]
+                filled[last] = filled[last]._replace(tables=tables, readers=read)
             else:
-                filled[last] = part_of(problem, number)
-            filled[last] = filled[last]._replace(tables=own, readers=read)
-    return problem_of(problem, graph, filled)
+                filled[last] = _rest_of(part_of(problem, number)._replace(tables=own), absorbed.get(number))
+    return problem_of(problem, structure.graph, filled)
 
 
 def problem_of(problem: Problem, graph: Graph, parts: list[ChainPart]) -> Problem:

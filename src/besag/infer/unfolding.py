@@ -32,7 +32,7 @@ def unfolding(infer: Infer) -> Infer:
 
     @wraps(infer)
     def on_chains(self: Any, problem: Problem, want: frozenset[Want], **options: Any) -> Result:
-        unfolded = unfold(problem)
+        unfolded = unfold(problem, absorb=not want & {"factors", "moments", "messages"})
         if unfolded is None:
             return infer(self, problem, want, **options)
         if "factors" in want:

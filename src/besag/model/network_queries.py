@@ -76,9 +76,9 @@ class NetworkQueries:
         return with_noisy_binary(self._model(), name, causes, leak, on, "with_noisy_or")
 
     def with_noisy_and(self, name: str, causes: Mapping[str, float], leak: float = 0.0, on: str | None = None) -> Model:
-        """The network in which `name` has these parents, and is off where one that is off makes it so, or the leak does.
+        """The network in which `name` has these parents, and is off where one that is off, or the leak, makes it so.
 
-        p(on | parents) = (1 - leak) prod over the parents i that are off of (1 - p_i): the noisy-OR of all states turned.
+        p(on | parents) = (1 - leak) prod over the parents i that are off of (1 - p_i): the noisy-OR, all states turned.
 
         >>> import besag
         >>> model = besag.bayesian_network("pump; power; flow").with_noisy_and("flow", {"pump": 0.9, "power": 1.0})
@@ -93,7 +93,7 @@ class NetworkQueries:
     def with_noisy_max(
         self, name: str, causes: Mapping[str, Any], leak: Any = None, weakest: str | None = None
     ) -> Model:
-        """The network in which `name` has these parents, and is the strongest of the effects of each of them and a leak.
+        """The network in which `name` has these parents, and is the strongest of an effect of each and a leak.
 
         causes: {parent: table}, the distribution of its effect on `name` for each of its states, as a CPT. leak: a
         distribution of one more effect. weakest: the first state of `name` or its last, which is no effect; the others
