@@ -94,15 +94,26 @@ def _is_plain(problem: Problem, number: int) -> bool:
     return bool((problem.block_tables(number)[0] == -1.0).all())
 
 
-def unfold(problem: Problem, *, absorb: bool = False) -> Unfolded | None:
+def plain_noisy(problem: Problem) -> frozenset[int]:
+    """The kind of noisy-MAX, for an engine that knows it, unless one has another weight than 1."""
+    numbers = range(len(problem.graph.blocks))
+    plain = all(_is_plain(problem, number) for number in numbers if _is_noisy(problem, number))
+    return frozenset({int(NoisyMax.kind)} if plain else ())
+
+
+def unfold(problem: Problem, *, absorb: bool = False, chains: bool = True, determined: bool = True) -> Unfolded | None:
     """The problem with chains; None where no factor is better off as one.
 
     absorb: noisy-MAX factors of any size whose child is seen in its weakest state become factors of each parent.
+    chains=False leaves all others as they are. determined=False leaves those whose helpers are: a sampler that moves
+    one variable at a time would be held fast by them.
     """
     graph = problem.graph
     if problem.levelled:
         return None
-    long, absorbed = long_blocks(problem), find_absorbed(problem) if absorb else {}
+    long, absorbed = long_blocks(problem) if chains else (), find_absorbed(problem) if absorb else {}
+    if not determined:
+        long = tuple(number for number in long if _is_noisy(problem, number))
     if not long and not absorbed:
         return None
     if graph.n_instances > 1:

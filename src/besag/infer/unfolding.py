@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from besag.errors import CapabilityError
+from besag.errors import CapabilityError, TooLargeError
 from besag.graph.condensed import condensed
 from besag.graph.evidence import Evidence
 from besag.graph.problem import Problem
@@ -27,12 +27,17 @@ OF_MAP = ("codes", "energies", "energy_bounds")
 Infer = TypeVar("Infer", bound=Callable[..., Result])
 
 
-def unfolding(infer: Infer) -> Infer:
+def unfolding_noisy(infer: Infer) -> Infer:
+    """The same `infer`, for problems with noisy-MAX factors on many variables too."""
+    return unfolding(infer, determined=False)
+
+
+def unfolding(infer: Infer, *, determined: bool = True) -> Infer:
     """The same `infer`, for problems with factors on many variables too."""
 
     @wraps(infer)
     def on_chains(self: Any, problem: Problem, want: frozenset[Want], **options: Any) -> Result:
-        unfolded = unfold(problem, absorb=not want & {"factors", "moments", "messages"})
+        unfolded = unfold(problem, absorb=not want & {"factors", "moments", "messages"}, determined=determined)
         if unfolded is None:
             return infer(self, problem, want, **options)
         if "factors" in want:
@@ -47,7 +52,7 @@ def unfolding(infer: Infer) -> Infer:
             raise CapabilityError(
                 "a noisy-MAX on many variables has no expected energy here, which moments and entropies are made of"
             )
-        best = best_of_rows(on_chains, self, problem, asked & {"map", "trace"}, options) if "map" in want else None
+        best = _best(on_chains, self, problem, asked & {"map", "trace"}, options) if "map" in want else None
         asked -= {"map"}
         if best is not None and not asked - SHOWS:
             return best
@@ -55,6 +60,19 @@ def unfolding(infer: Infer) -> Infer:
         return result if best is None else replace(result, **{name: getattr(best, name) for name in OF_MAP})
 
     return on_chains  # type: ignore[return-value]
+
+
+def _best(
+    infer: Callable[..., Result], engine: Any, problem: Problem, want: frozenset[Want], options: dict[str, Any]
+) -> Result:
+    """The best labellings, or those that an engine finds without tables."""
+    try:
+        return best_of_rows(infer, engine, problem, want, options)
+    except TooLargeError as error:
+        if not hasattr(engine, "search_without_tables"):
+            raise
+        found: Result = engine.search_without_tables(problem, error, want, **options)
+        return found
 
 
 def best_of_rows(

@@ -38,8 +38,7 @@ def bayesian_network(
 
     structure: "A[no,yes] -> B; A -> C[lo,mid,hi] <- B", a list of (parent, child), or a DiGraph (with isolated nodes).
     states: {name: states or cardinality}, for variables that are not binary or that have no edge. cpts: {name: table},
-    as in `with_cpt`, or a factor such as `besag.factors.noisy_or`. Parents are in the order in which the structure names
-    them.
+    as in `with_cpt`, or a factor such as `besag.factors.noisy_or`. Parents are in the order that the structure has.
 
     >>> import besag
     >>> model = besag.bayesian_network(

@@ -1,4 +1,4 @@
-"""Noisy-OR, noisy-AND and noisy-MAX: their tables, the networks that have them, and every engine against enumeration."""
+"""Noisy-OR, noisy-AND and noisy-MAX: their tables, networks that have them, and every engine against enumeration."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -95,7 +95,7 @@ def test_features_are_the_table_s_and_small_numbers_stay() -> None:
 def test_what_is_no_noisy_max_is_refused() -> None:
     with pytest.raises(ModelError, match="a row for each state of its parents and one for the leak, 3, got"):
         NoisyMax(np.eye(2), np.array([2]), np.arange(2))
-    with pytest.raises(ModelError, match="each rank of its own states once"):
+    with pytest.raises(ModelError, match="ranks that go up or down with its own states"):
         NoisyMax(np.full((3, 2), 0.5), np.array([2]), np.zeros(2))
     with pytest.raises(ModelError, match="rows of probabilities that sum to one"):
         noisy_max([[[0.5, 0.6], [1, 0]]])

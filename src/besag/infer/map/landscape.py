@@ -12,6 +12,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
+from besag.graph.unfolded import plain_noisy
 from besag.infer.map.kernels.scores import Axes, make_axes
 from besag.infer.memory import refuse
 from besag.infer.prepared import KINDS, Prepared
@@ -27,7 +28,7 @@ class Landscape:
     """See the module. possible (R,), or (N,) for a union: False where it is proven that there is no labelling."""
 
     def __init__(self, problem: Problem, memory_limit: int | None) -> None:
-        self.setting = setting = Prepared(problem, KINDS, memory_limit)
+        self.setting = setting = Prepared(problem, KINDS | plain_noisy(problem), memory_limit)
         self.graph, self.n_rows = setting.graph, setting.n_rows
         n_entries, n_states = len(self.graph.scope_variables), int(self.graph.state_offsets[-1])
         refuse("the search", 8.0 * (4 * n_entries + 3 * self.n_rows * n_states), setting.limit, "use more memory")

@@ -43,6 +43,7 @@ from besag.infer.sampling.diagnostics import LEAST, MOST, effective_size, r_hat
 from besag.infer.sampling.scan import SCANS
 from besag.infer.sampling.single_site import prepare_sampling
 from besag.infer.sampling.walk import GibbsWalk
+from besag.infer.unfolding import unfolding_noisy
 
 ALL_SCANS = (*SCANS, "single", "tree", "swendsen_wang")
 
@@ -75,6 +76,7 @@ class Gibbs:
         ENGINES.check_counts(self, "burn_in", least=0)
         check_dtype(self.dtype)
 
+    @unfolding_noisy
     def infer(
         self,
         problem: Problem,

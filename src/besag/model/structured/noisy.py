@@ -43,7 +43,8 @@ class NoisyMax(Rebuilt, Structured):
     """energy -weight log p(child | parents), the child the last variable of the scope; weight 1 makes it a CPT.
 
     effects (R, K): for each parent a row for each of its states, in order, and last the leak; columns are the states of
-    the child. cardinalities (n,) of the parents. ranks (K,): how strong each state of the child is, 0 the weakest.
+    the child. cardinalities (n,) of the parents. ranks (K,): how strong each state of the child is, 0 the weakest; they
+    go up with the states, or down.
 
     >>> NoisyMax([[1, 0], [0.2, 0.8], [0.9, 0.1]], [2], [0, 1]).table().round(3)
     array([[0.9 , 0.1 ],
@@ -66,8 +67,9 @@ class NoisyMax(Rebuilt, Structured):
                 f"a noisy-MAX needs a row for each state of its parents and one for the leak, "
                 f"{int(cardinalities.sum()) + 1}, got effects of shape {effects.shape}"
             )
-        if (cardinalities < 1).any() or not np.array_equal(np.sort(ranks), np.arange(effects.shape[1])):
-            raise ModelError("a noisy-MAX needs parents with states, and each rank of its own states once")
+        up = np.arange(effects.shape[1])
+        if (cardinalities < 1).any() or not (np.array_equal(ranks, up) or np.array_equal(ranks, up[::-1])):
+            raise ModelError("a noisy-MAX needs parents with states, and ranks that go up or down with its own states")
         sums = effects.sum(axis=1, keepdims=True)
         sound = (effects >= 0).all() and (effects <= 1 + TOLERANCE).all() and (np.abs(sums - 1) <= TOLERANCE).all()
         if not sound:
@@ -90,6 +92,11 @@ class NoisyMax(Rebuilt, Structured):
         return (*self.cardinalities.tolist(), self.effects.shape[1])
 
     @property
+    def extent(self) -> int:
+        """1 where ranks go down."""
+        return int(self.ranks[0] > 0)
+
+    @property
     def n_parameters(self) -> int:
         """One: the weight."""
         return 1
@@ -98,6 +105,10 @@ class NoisyMax(Rebuilt, Structured):
     def offsets(self) -> IntArray:
         """(n + 1,): where the rows of each parent begin, and the leak's."""
         return offsets_of(self.cardinalities)
+
+    def levels(self) -> Array:
+        """-log p and -log q, (1, 2 R K)."""
+        return 0.0 - np.stack(self.ranked()).reshape(1, -1)
 
     def ranked(self) -> tuple[Array, Array]:
         """log p and log q, (R, K), by rank."""
