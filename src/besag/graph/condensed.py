@@ -20,7 +20,7 @@ MOST_BYTES = 2**26  # of all tables: larger ones take longer to make than a sear
 
 
 def condensed(problem: Problem, memory_limit: int) -> Problem:
-    """The problem of one row with tables on what is free of each long noisy-MAX; TooLargeError if they are too large."""
+    """The problem of one row with tables on what is free of each long noisy-MAX, or TooLargeError."""
     graph, observed = problem.graph, problem.evidence.observed[0].tolist()
     parts, pools, long = [], TablePools("noisy_max"), long_blocks(problem)
     noisy = [number for number in long if isinstance(graph.blocks[number].template.structured, NoisyMax)]

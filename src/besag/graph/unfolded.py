@@ -101,6 +101,14 @@ def plain_noisy(problem: Problem) -> frozenset[int]:
     return frozenset({int(NoisyMax.kind)} if plain else ())
 
 
+def has_positive_noisy(problem: Problem) -> bool:
+    """Whether there are long noisy-MAX factors, of weight 1, and none of all has a hard zero."""
+    numbers = [number for number in range(len(problem.graph.blocks)) if _is_noisy(problem, number)]
+    terms = [problem.graph.blocks[number].template.structured for number in numbers]
+    positive = all(term.is_positive for term in terms if isinstance(term, NoisyMax))
+    return positive and bool(plain_noisy(problem)) and any(number in numbers for number in long_blocks(problem))
+
+
 def unfold(problem: Problem, *, absorb: bool = False, chains: bool = True, determined: bool = True) -> Unfolded | None:
     """The problem with chains; None where no factor is better off as one.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,16 +27,21 @@ OF_MAP = ("codes", "energies", "energy_bounds")
 Infer = TypeVar("Infer", bound=Callable[..., Result])
 
 
-def unfolding_noisy(infer: Infer) -> Infer:
-    """The same `infer`, for problems with noisy-MAX factors on many variables too."""
-    return unfolding(infer, determined=False)
+Reads = Callable[[Any, Problem, frozenset[Want]], bool]
 
 
-def unfolding(infer: Infer, *, determined: bool = True) -> Infer:
+def unfolding_noisy(unless: Reads | None = None) -> Callable[[Infer], Infer]:
+    """Marks an `infer` for problems with noisy-MAX factors on many variables, unless the engine reads them itself."""
+    return partial(unfolding, determined=False, unless=unless)
+
+
+def unfolding(infer: Infer, *, determined: bool = True, unless: Reads | None = None) -> Infer:
     """The same `infer`, for problems with factors on many variables too."""
 
     @wraps(infer)
     def on_chains(self: Any, problem: Problem, want: frozenset[Want], **options: Any) -> Result:
+        if unless is not None and unless(self, problem, want):
+            return infer(self, problem, want, **options)
         unfolded = unfold(problem, absorb=not want & {"factors", "moments", "messages"}, determined=determined)
         if unfolded is None:
             return infer(self, problem, want, **options)

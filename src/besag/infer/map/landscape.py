@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, freeze
+from besag.arrays import EXTENTS, AnyArray, Array, IntArray, Kind, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.graph.unfolded import plain_noisy
@@ -50,6 +50,12 @@ class Landscape:
     def base(self, row: int) -> Array:
         """(S,): what unary factors and evidence say, -inf at states that are ruled out."""
         return freeze(self.setting.base[row])
+
+    @cached_property
+    def visits(self) -> float:
+        """How many states a flip reads in noisy-MAX factors, on average and at least 1."""
+        arities = np.diff(self.graph.scope_offsets)[self.setting.problem.kinds % EXTENTS == Kind.NOISY]
+        return max(1.0, (float((arities.astype(np.float64) ** 2).sum()) / self.graph.n_variables) ** 2)
 
     @cached_property
     def penalty(self) -> float:

@@ -104,7 +104,7 @@ class MeanField:
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise CapabilityError(f"n_restarts must be a whole number from 0 on, got {self.n_restarts!r}")
 
-    @unfolding_noisy
+    @unfolding_noisy()
     def infer(
         self,
         problem: Problem,

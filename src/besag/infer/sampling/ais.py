@@ -83,7 +83,7 @@ class AIS:
         ENGINES.check_numbers(self, "confidence", least=ABOVE_ZERO, below=1.0)
         check_dtype(self.dtype)
 
-    @unfolding_noisy
+    @unfolding_noisy()
     def infer(
         self,
         problem: Problem,

@@ -106,6 +106,12 @@ class NoisyMax(Rebuilt, Structured):
         """(n + 1,): where the rows of each parent begin, and the leak's."""
         return offsets_of(self.cardinalities)
 
+    @property
+    def is_positive(self) -> bool:
+        """Whether no state of the child is impossible, whatever the parents: the leak has all, and no effect is sure."""
+        log_p, log_q = self.ranked()
+        return bool((log_p[-1] > -np.inf).all() and (log_q > -np.inf).all())
+
     def levels(self) -> Array:
         """-log p and -log q, (1, 2 R K)."""
         return 0.0 - np.stack(self.ranked()).reshape(1, -1)

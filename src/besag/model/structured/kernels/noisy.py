@@ -100,6 +100,19 @@ def score_noisy(factors: Factors, f: int, own: int, codes: IntArray, score: Arra
 
 
 @inlined
+def add_given_noisy(factors: Factors, f: int, own: int, codes: IntArray, logits: Array, zeros: IntArray) -> None:
+    """The same with -inf for hard zeros."""
+    v = factors.scope_variables[own]
+    n = factors.state_offsets[v + 1] - factors.state_offsets[v]
+    for k in range(n):
+        zeros[k] = 0
+    score_noisy(factors, f, own, codes, logits, zeros)
+    for k in range(n):
+        if zeros[k] > 0:
+            logits[k] = -math.inf
+
+
+@inlined
 def weigh_noisy(factors: Factors, f: int, codes: IntArray) -> float:
     """log p at codes (n + 1,) of the scope."""
     low, last, t = factors.scope_offsets[f], factors.scope_offsets[f + 1] - 1, factors.table_of_factor[f]
