@@ -29,7 +29,7 @@ from besag.graph.graph import Block, Graph
 from besag.kernels.factors import Factors
 from besag.model.structured.base import Levelled
 
-LARGEST_NOISY = 2**20  # bytes of tables of a noisy-MAX, which take long to make
+LARGEST_NOISY = 2**23  # bytes of tables of a noisy-MAX, which take long to make
 SLAB_ENTRIES = 2**20  # log-potentials that labellings are looked up in at a time
 
 

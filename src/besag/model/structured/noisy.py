@@ -108,7 +108,7 @@ class NoisyMax(Rebuilt, Structured):
 
     @property
     def is_positive(self) -> bool:
-        """Whether no state of the child is impossible, whatever the parents: the leak has all, and no effect is sure."""
+        """Whether every state of the child is possible, whatever the parents: by the leak, and as no effect is sure."""
         log_p, log_q = self.ranked()
         return bool((log_p[-1] > -np.inf).all() and (log_q > -np.inf).all())
 
@@ -161,8 +161,15 @@ class NoisyMax(Rebuilt, Structured):
         return [*(alone[a:b] for a, b in pairwise(starts)), of_child]
 
     def table(self) -> Array:
-        """The CPT (K_1 .. K_n, K)."""
-        return np.exp(self.conditioned([None] * len(self.cardinalities)))
+        """The CPT (K_1 .. K_n, K); numbers below 1e-300 may be lost."""
+        p = self.effects[:, np.argsort(self.ranks)]
+        q = np.minimum(np.cumsum(p, axis=1), 1.0)
+        found, at_most = p[-1], q[-1]
+        for first, last in pairwise(self.offsets.tolist()):
+            weaker = np.append(np.zeros((*at_most.shape[:-1], 1)), at_most[..., :-1], axis=-1)
+            found = found[..., None, :] * q[first:last] + weaker[..., None, :] * p[first:last]
+            at_most = at_most[..., None, :] * q[first:last]
+        return np.asarray(found[..., self.ranks])
 
     def dense(self) -> Array:
         """-log p, (1, K_1 .. K_n, K)."""
