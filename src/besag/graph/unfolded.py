@@ -148,7 +148,7 @@ def find_absorbed(problem: Problem) -> dict[int, BoolArray]:
     return found
 
 
-class Structure(NamedTuple):
+class UnfoldedGraph(NamedTuple):
     """The graph with helpers, the parts of each block, and the parts, whose own tables are those of links."""
 
     graph: Graph
@@ -157,7 +157,7 @@ class Structure(NamedTuple):
     is_random: bool
 
 
-def _structure(problem: Problem, long: tuple[int, ...], absorbed: dict[int, BoolArray]) -> Structure:
+def _structure(problem: Problem, long: tuple[int, ...], absorbed: dict[int, BoolArray]) -> UnfoldedGraph:
     graph, sizes, links = problem.graph, list[int](), TablePools("noisy_max")
     parts: list[ChainPart] = []
     parts_of_block: list[tuple[int, ...]] = []
@@ -178,7 +178,7 @@ def _structure(problem: Problem, long: tuple[int, ...], absorbed: dict[int, Bool
             _add_noisy_chain(links, term, scope, len(graph.variables), sizes)
     parts += links.parts()
     whole = graph_of(graph, _with_helpers(graph.variables, sizes), parts)
-    return Structure(whole, tuple(parts_of_block), parts, len(sizes) > n_determined)
+    return UnfoldedGraph(whole, tuple(parts_of_block), parts, len(sizes) > n_determined)
 
 
 def _noisy_factors(problem: Problem, absorbed: dict[int, BoolArray]) -> Iterator[tuple[int, NoisyMax, list[int], bool]]:
@@ -296,19 +296,19 @@ def _chain(block: Block, n_variables: int, sizes: list[int]) -> list[ChainPart]:
     return [*found, ChainPart(Template(f"{name} end", ends.shape), last, np.zeros((0, *ends.shape)), nothing, nobody)]
 
 
-def _bound(problem: Problem, structure: Structure, long: tuple[int, ...], absorbed: dict[int, BoolArray]) -> Problem:
+def _bound(problem: Problem, made: UnfoldedGraph, long: tuple[int, ...], absorbed: dict[int, BoolArray]) -> Problem:
     """The numbers of a problem on the graph with helpers."""
-    filled = list(structure.parts)
+    filled = list(made.parts)
     for number, block in enumerate(problem.graph.blocks):
-        if structure.parts_of_block[number]:
+        if made.parts_of_block[number]:
             own, read = problem.block_tables(number)
-            term, last = block.template.structured, structure.parts_of_block[number][-1]
+            term, last = block.template.structured, made.parts_of_block[number][-1]
             if number in long and isinstance(term, Chained):
                 tables = levels_from(block, own)[:, term.step(len(term.shape) - 1)]
                 filled[last] = filled[last]._replace(tables=tables, readers=read)
             else:
                 filled[last] = _rest_of(part_of(problem, number)._replace(tables=own), absorbed.get(number))
-    return problem_of(problem, structure.graph, filled)
+    return problem_of(problem, made.graph, filled)
 
 
 def problem_of(problem: Problem, graph: Graph, parts: list[ChainPart]) -> Problem:

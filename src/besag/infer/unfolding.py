@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from besag.arrays import Array
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.condensed import condensed
 from besag.graph.evidence import Evidence
@@ -23,7 +24,6 @@ from besag.infer.engine import SHOWS, Want
 from besag.infer.memory import default_memory_limit
 from besag.infer.result import Result
 
-OF_MAP = ("codes", "energies", "energy_bounds")
 Infer = TypeVar("Infer", bound=Callable[..., Result])
 
 
@@ -62,7 +62,9 @@ def unfolding(infer: Infer, *, determined: bool = True, unless: Reads | None = N
         if best is not None and not asked - SHOWS:
             return best
         result = fold(unfolded, infer(self, unfolded.problem, asked, **options))
-        return result if best is None else replace(result, **{name: getattr(best, name) for name in OF_MAP})
+        if best is None:
+            return result
+        return replace(result, codes=best.codes, energies=best.energies, energy_bounds=best.energy_bounds)
 
     return on_chains  # type: ignore[return-value]
 
@@ -91,9 +93,8 @@ def best_of_rows(
         alone = replace(problem, evidence=Evidence(observed, weights), weights=None)
         found.append(infer(engine, condensed(alone, limit), want, **options))
     exact = all(result.bound == "exact" for result in found)
-    joined = {name: np.concatenate([getattr(result, name) for result in found]) for name in ("codes", "energies")}
-    bounds = [result.energies[:, 0] if result.bound == "exact" else result.energy_bounds for result in found]
-    known = not exact and all(bound is not None for bound in bounds)
+    codes = np.concatenate([result.codes for result in found if result.codes is not None])
+    energies = np.concatenate([result.energies for result in found if result.energies is not None])
     return replace(
         found[0],
         graph=problem.graph,
@@ -101,12 +102,20 @@ def best_of_rows(
         batched=evidence.batched,
         index=evidence.index,
         diagnostics=found[0].diagnostics.extend(rows=len(found)),
-        energy_bounds=np.concatenate(bounds) if known else None,
-        **joined,
+        codes=codes,
+        energies=energies,
+        energy_bounds=None if exact else np.concatenate([_least_energy(result) for result in found]),
         message_log=None,
         state=None,
         infer_again=None,
     )
+
+
+def _least_energy(result: Result) -> Array:
+    """(1,): what the energy of one row is at the least."""
+    if result.bound == "exact" and result.energies is not None:
+        return result.energies[:, 0]
+    return np.full(1, -np.inf) if result.energy_bounds is None else result.energy_bounds
 
 
 def fold(unfolded: Unfolded, result: Result) -> Result:

@@ -30,15 +30,16 @@ from besag.model.variable import NameList, Variables
 class Node:
     """One variable of a file. parents: numbers of nodes, in the order of the table's axes. line: where it begins.
 
-    table: a CPT, or a noisy-MAX in its place.
+    table: the CPT, empty where a noisy-MAX is in its place.
     """
 
     name: str
     states: tuple[str, ...]
     parents: list[int]
-    table: Array | NoisyMax
+    table: Array
     metadata: dict[str, Any] = field(default_factory=dict)
     line: int | None = None
+    noisy: NoisyMax | None = None
 
 
 def model_of_nodes(nodes: Sequence[Node], path: str, metadata: dict[str, Any] | None = None) -> Model:
@@ -55,7 +56,7 @@ def model_of_nodes(nodes: Sequence[Node], path: str, metadata: dict[str, Any] | 
     except CycleError as error:
         lines = [line for line in (nodes[v].line for v in error.cycle) if line is not None]
         raise ParseError(str(error), path=path, line=min(lines, default=None)) from None
-    plain = [node for node in nodes if not isinstance(node.table, NoisyMax)]
+    plain = [node for node in nodes if node.noisy is None]
     pools, weights = _pooled(nodes)
     if not np.isfinite(weights).all():
         wrong = next(node for node in plain if not np.isfinite(node.table).all())
@@ -72,8 +73,8 @@ def _with_noisy(model: Model, nodes: Sequence[Node]) -> Model:
     """The model of all tables, with the noisy-MAX factors of the other nodes."""
     groups, support = list(model.groups), model.support
     for v, node in enumerate(nodes):
-        if isinstance(node.table, NoisyMax):
-            template = Template(f"noisy_max[{node.name}]", node.table.shape, basis=node.table)
+        if node.noisy is not None:
+            template = Template(f"noisy_max[{node.name}]", node.noisy.shape, basis=node.noisy)
             groups.append(FactorGroup(template, np.array([[*node.parents, v]]), None, True, np.array([v])))
     n_noisy = len(groups) - len(model.groups)
     if support is not None:
@@ -97,14 +98,14 @@ def _check_names(nodes: Sequence[Node], path: str) -> None:
 
 
 def _check_table(nodes: Sequence[Node], node: Node, path: str) -> None:
-    if len(node.parents) >= MAX_ARITY and not isinstance(node.table, NoisyMax):
+    if len(node.parents) >= MAX_ARITY and node.noisy is None:
         raise ParseError(
             f"{node.name!r} may have {MAX_ARITY - 1} parents, got {len(node.parents)}", path=path, line=node.line
         )
     if len(set(node.parents)) != len(node.parents):
         raise ParseError(f"{node.name!r} names a parent twice", path=path, line=node.line)
     shape = (*[len(nodes[u].states) for u in node.parents], len(node.states))
-    if isinstance(node.table, NoisyMax):  # made for these states by its reader
+    if node.noisy is not None:  # made for these states by its reader
         return
     if node.table.size != prod(shape):
         raise ParseError(
@@ -120,7 +121,7 @@ def _pooled(nodes: Sequence[Node]) -> tuple[list[TablePool], Array]:
     """The nodes grouped by the shape of their tables, and all tables in that order."""
     by_shape: dict[tuple[int, ...], list[int]] = {}
     for v, node in enumerate(nodes):
-        if isinstance(node.table, NoisyMax):
+        if node.noisy is not None:
             continue
         by_shape.setdefault(node.table.shape, []).append(v)
     pools = [
@@ -159,7 +160,7 @@ def nodes_of(model: Model, format_name: str, holds: Holds = holds_none) -> list[
         nodes[child] = Node(variable.name, variable.states, parents, table, dict(variable.metadata))
     for child, node in enumerate(nodes):
         if child in whole and node is not None:
-            node.table, node.parents = whole[child], _parents_of(model, child)
+            node.noisy, node.parents = whole[child], parents_of(model)[child]
     return [node for node in nodes if node is not None]
 
 
@@ -171,10 +172,6 @@ def noisy_terms(model: Model) -> dict[int, NoisyMax]:
         if isinstance(group.template.structured, NoisyMax)
         for child in group.scopes[:, -1]
     }
-
-
-def _parents_of(model: Model, child: int) -> list[int]:
-    return parents_of(model)[child]
 
 
 def _without(model: Model, left_out: Mapping[int, NoisyMax]) -> Model:

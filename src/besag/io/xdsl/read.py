@@ -88,7 +88,9 @@ class _Reader:
             parents = self._parents(chance)
             table = self._table(chance, [len(self.chance[u].states) for u in parents])
             line = chance.element.line
-            nodes.append(Node(chance.name, chance.state_names, parents, table, metadata_of(chance), line))
+            noisy = table if isinstance(table, NoisyMax) else None
+            own = np.zeros(0) if isinstance(table, NoisyMax) else table
+            nodes.append(Node(chance.name, chance.state_names, parents, own, metadata_of(chance), line, noisy))
         return model_of_nodes(nodes, self.path, metadata)
 
     # Nodes ------------------------------------------------------------------------------------------------------------

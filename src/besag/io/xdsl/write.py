@@ -90,7 +90,7 @@ def _nodes_element(nodes: Sequence[Node], ids: Sequence[str]) -> Element:
 def _node_element(node: Node, identifier: str, parents: Sequence[str]) -> Element:
     kept = _kept(node)
     states = identifiers(node.states)
-    tag, definition = _definition(node.table, states, kept)
+    tag, definition = _definition(node, states, kept)
     groups = {
         "state": [_state(id_, kept.at("states").at(name)) for name, id_ in zip(node.states, states, strict=True)],
         "parents": [Element("parents", text=" ".join(parents))] if parents else [],
@@ -114,15 +114,15 @@ def _state(identifier: str, kept: KeptPiece) -> Element:
     return _identified(state, identifier)
 
 
-def _definition(table: Array | NoisyMax, states: Sequence[str], kept: KeptPiece) -> tuple[str, list[Element]]:
+def _definition(node: Node, states: Sequence[str], kept: KeptPiece) -> tuple[str, list[Element]]:
     """The tag of a node and the elements with its numbers."""
-    noisy = kept.at("noisymax")
+    noisy, table = kept.at("noisymax"), node.table
     if noisy.value is not None:
-        elements = _noisy(table, noisy)
+        elements = _noisy(table if node.noisy is None else node.noisy, noisy)
         if elements:
             return "noisymax", elements
-    if isinstance(table, NoisyMax):
-        return "noisymax", _elements(*parameters_of(table))
+    if node.noisy is not None:
+        return "noisymax", _elements(*parameters_of(node.noisy))
     if kept.at("deterministic").value is True and ((table == 0) | (table == 1)).all():
         results = [states[code] for code in table.reshape(-1, len(states)).argmax(axis=1).tolist()]
         return "deterministic", [Element("resultingstates", text=" ".join(results))]

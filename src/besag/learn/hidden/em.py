@@ -75,13 +75,13 @@ def em(
         check_counts(model, prior_counts)
         spelled = spell_out(model)
         given = widen(model, spelled, data)
-        found = em(
+        fitted = em(
             spelled, given, e_step, m_step, weights=weights, prior_counts=prior_counts, max_iterations=max_iterations,
             tolerance=tolerance, restarts=restarts, seed=seed, time_limit=time_limit, engine=engine,
             n_threads=n_threads, progress=progress, on_step=on_step, resume=resume,
         )  # fmt: skip
-        learnt = gather_up(model, found.model)
-        return replace(found, model=learnt, theta=learnt.theta)
+        learnt = gather_up(model, fitted.model)
+        return replace(fitted, model=learnt, theta=learnt.theta)
     options = EM(max_iterations, tolerance)
     if not is_whole(restarts) or restarts < 0:
         raise CapabilityError(f"restarts must be a whole number from 0 on, got {restarts!r}")
