@@ -33,6 +33,7 @@ from besag.model.structured.noisy import NoisyMax
 from besag.model.template import Template
 from besag.model.variable import NameList, Variables
 
+HELPER = "\x00helper "  # how the names of helpers begin
 LARGEST_TABLE = 2**8  # entries of a factor up to which it is a table and no chain
 
 
@@ -266,7 +267,7 @@ def _with_helpers(variables: Variables, sizes: list[int]) -> Variables:
     spaces = [*variables.spaces]
     number = {n: len(spaces) + i for i, n in enumerate(sorted(set(sizes)))}
     spaces += [tuple(f"\x00{i}" for i in range(n)) for n in number]
-    names = [variables.names[v] for v in range(len(variables))] + [f"\x00helper {i}" for i in range(len(sizes))]
+    names = [variables.names[v] for v in range(len(variables))] + [f"{HELPER}{i}" for i in range(len(sizes))]
     space_of = np.concatenate([variables.space_of, [number[n] for n in sizes]]).astype(np.int64)
     return Variables(NameList(names), spaces, space_of)
 
