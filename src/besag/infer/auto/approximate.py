@@ -231,7 +231,7 @@ class Estimation:
         results = sort_in_order(self.estimates)
         found = choose(results, self.interval) if results else None
         for part in ("above", "below"):
-            if found is None and part in self.bounds:
+            if found is None and part in self.bounds and not (self.refusal and self.relevant is not self.problem):
                 found = choose([*results, self._of_bound(part)], self.interval)
         if found is None and not results:
             assert self.refusal is not None
