@@ -2,6 +2,7 @@
 
     models()              any factor graph: hard zeros, cardinalities 1 to 4, arity 1 to 4, parts that nothing connects
     forests()             the same with an acyclic factor graph
+    binary_models()       the same with cardinalities 1 and 2
     evidence_for(model)   {name: state, set of states or likelihood}, possible in the model
     frame_for(model)      a DataFrame of such rows
 
@@ -55,6 +56,7 @@ class Plan(NamedTuple):
     witness: np.ndarray
     rng: np.random.Generator
     forest: bool
+    most_states: int
 
     def shape(self, scope: list[int]) -> tuple[int, ...]:
         return tuple(self.cards[v] for v in scope)
@@ -73,8 +75,8 @@ class Plan(NamedTuple):
 
 
 @st.composite
-def plans(draw: Any, forest: bool, max_labellings: int) -> Plan:
-    sizes = draw(st.sampled_from([(2, 3, 1, 4), (2,), (3,)]))
+def plans(draw: Any, forest: bool, max_labellings: int, most_states: int) -> Plan:
+    sizes = draw(st.sampled_from([(2, 3, 1, 4), (2,), (3,)] if most_states > 2 else [(2, 1), (2,)]))
     cards: list[int] = []
     left = max_labellings
     for _ in range(draw(st.sampled_from([2, 3, 4, 5, 6, 7, 1]))):
@@ -82,9 +84,8 @@ def plans(draw: Any, forest: bool, max_labellings: int) -> Plan:
         left //= cards[-1]
     rng = draw(generators())
     witness = np.array([rng.integers(k) for k in cards])
-    return Plan(
-        cards, draw(scopes_on(len(cards), forest)), draw(st.sampled_from([0.3, 0.7, 0.0])), witness, rng, forest
-    )
+    scopes, zeros = draw(scopes_on(len(cards), forest)), draw(st.sampled_from([0.3, 0.7, 0.0]))
+    return Plan(cards, scopes, zeros, witness, rng, forest, most_states)
 
 
 @st.composite
@@ -105,15 +106,20 @@ def scopes_on(draw: Any, n_variables: int, forest: bool) -> list[list[int]]:
 
 
 @st.composite
-def models(draw: Any, forest: bool = False, max_labellings: int = MAX_LABELLINGS) -> Model:
+def models(draw: Any, forest: bool = False, max_labellings: int = MAX_LABELLINGS, most_states: int = 4) -> Model:
     """Small models of every make, each with at least one labelling of positive weight."""
     make: Callable[..., st.SearchStrategy[Model]] = draw(st.sampled_from([_listed, _grouped, _bayesian, _built]))
-    return draw(make(draw(plans(forest, max_labellings))))
+    return draw(make(draw(plans(forest, max_labellings, most_states))))
 
 
 def forests(max_labellings: int = MAX_LABELLINGS) -> st.SearchStrategy[Model]:
     """Small models whose factor graph has no cycle."""
     return models(forest=True, max_labellings=max_labellings)
+
+
+def binary_models(max_labellings: int = MAX_LABELLINGS) -> st.SearchStrategy[Model]:
+    """Small models whose variables have one or two states."""
+    return models(max_labellings=max_labellings, most_states=2)
 
 
 @st.composite
@@ -301,7 +307,7 @@ def _noisy(plan: Plan, parents: list[int], child: int) -> NoisyMax:
 
 @st.composite
 def _built(draw: Any, plan: Plan) -> Model:
-    k = draw(st.sampled_from([2, 3, 1]))
+    k = draw(st.sampled_from([2, 3, 1] if plan.most_states > 2 else [2, 1]))
     kind = draw(st.sampled_from(["chain", "tree", "grid", "ising"]))
     n = draw(st.sampled_from([3, 2, 4, 1] if k == 3 else [3, 2, 4, 5, 1]))
     given = draw(st.sampled_from(GIVEN))

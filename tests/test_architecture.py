@@ -25,6 +25,7 @@ ORDER = (
     "arrays",
     "views",
     "text",
+    "markup",
     "registry",
     "model",
     "factors",

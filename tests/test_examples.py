@@ -17,6 +17,7 @@ LINES = {
     "diagnosis.py": "out/diagnosis.png shows the posterior of every disease",
     "energies_by_hand.py": "log Z from besag:     -0.019275",
     "em_routes.py": "the best log-likelihood of all routes is -369.0",
+    "scribbles.py": "out/scribbles.png shows the strokes and what they cut out",
     "regions.py": "out/regions.png shows the picture and its regions",
     "objectives.py": "error of pseudolikelihood ~ N^-0.51, out/pseudolikelihood.png",
     "ldpc.py": "Eb/N0 = 1.3 dB: 0.1216 of the bits arrive wrong, 0.0000 after decoding",

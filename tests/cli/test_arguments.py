@@ -295,8 +295,8 @@ def test_queries_that_are_wrong(ask: Ask, lawn: str, write: Write) -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (["--task", "mar"], "argument --task: expected PR, MAR, MAP, MMAP or SAMPLE, got 'mar'; did you mean 'MAR'"),
-        (["--format", "xml"], "argument --format: expected table, json or uai, got 'xml'"),
+        (["--task", "marr"], "argument --task: expected PR, MAR, MAP, MMAP or SAMPLE, got 'marr'; did you mean 'MAR'"),
+        (["--format", "xml"], "argument --format: expected table, csv, json, jsonl or uai, got 'xml'"),
         (["--evidense", "wet=yes"], "unexpected argument '--evidense'; did you mean '--evidence'?"),
         (["--task", "MMAP"], "--task MMAP needs --query"),
         (["--task", "MAP", "--query", "rain"], "--query goes with MAR and MMAP, not with MAP"),

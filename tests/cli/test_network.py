@@ -5,6 +5,7 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import besag
@@ -146,3 +147,18 @@ def test_files_that_cannot_be_compared(
 
 def read_pairs(text: str) -> dict[str, str]:
     return dict(line.split("\t") for line in text.splitlines())
+
+
+def test_measurements_are_cut(ask: Ask, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    weight = rng.normal(70, 10, 400)
+    path, out = tmp_path / "people.tsv", str(tmp_path / "net.bif")
+    frame = {"weight": weight, "tall": np.where(weight + rng.normal(0, 3, 400) > 70, "yes", "no")}
+    pd.DataFrame(frame).to_csv(path, sep="\t", index=False)
+    assert "'weight' holds 400 distinct numbers" in (told := ask("fit", "network", str(path), "--out", out, code=1))
+    assert "--bins 5" in told
+    ask("fit", "network", str(path), "--out", out, "--bins", "4")
+    model = besag.load(out)
+    assert len(model.variable("weight").states) == 4
+    assert model.variable("tall").states == ("no", "yes")
+    assert sum(len(model.parents(name)) for name in ("weight", "tall")) == 1

@@ -16,7 +16,7 @@ from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES, Want
 from besag.infer.result import Result
 from besag.model.model import Model
-from tests.strategies import forests, models
+from tests.strategies import binary_models, forests, models
 
 TOLERANCE = 1e-10
 
@@ -72,6 +72,9 @@ CASES = [
     Case("icm", models),
     Case("local_search", models),
     Case("icm[schedule=sequential,n_restarts=3]", models),
+    Case("graph_cut", binary_models),
+    Case("alpha_expansion", models),
+    Case("alpha_beta_swap", models),
 ]
 
 

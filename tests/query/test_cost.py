@@ -169,7 +169,10 @@ def test_the_refusal_names_engines_that_can_serve(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(ENGINES.entries, "guess", (__name__, "Guess"))
     with pytest.raises(TooLargeError, match=r"engines that answer approximately: .*\bguess\b"):
         TOO_LARGE.marginals(engine="exact")
-    with pytest.raises(TooLargeError, match=r"engines that answer approximately: bp, dual, icm, local_search$"):
+    with pytest.raises(
+        TooLargeError,
+        match=r"approximately: alpha_beta_swap, alpha_expansion, bp, dual, graph_cut, icm, local_search$",
+    ):
         TOO_LARGE.map(engine="exact")
     assert "guess" not in other_engines(frozenset({"samples"}))
 

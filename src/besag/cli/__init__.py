@@ -37,7 +37,7 @@ from besag.errors import (
     LossWarning,
 )
 
-COMMANDS = ("infer", "info", "convert", "diff", "fit", "predict", "demo")
+COMMANDS = ("infer", "info", "compare", "sample", "plot", "convert", "diff", "fit", "predict", "demo")
 TOLD = (LossWarning, EvidenceWarning, ApproximationWarning, ConvergenceWarning, IdentifiabilityWarning)
 
 # What messages of the library say for Python, in the words of the command line.
@@ -49,6 +49,7 @@ WORDS = {
     "; r.diagnostics has more": "; --format json tells more",
     "k=1 has": "-k 1 has",
     "more than max_iter=": "more than --max-iter ",
+    "Cut them into intervals, besag.Discretizer().fit_transform(frame)": "Cut them into intervals, --bins 5",
     "or take l2 > 0": "or take --l2 above 0",
     "checkpoint must be": "--checkpoint must be",
     "class_weight=": "--class-weight",

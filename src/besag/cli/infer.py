@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from besag.cli.messages import ANSWERED, BEYOND_LIMITS, INTERRUPTED, tell
-from besag.cli.shared import add_choice, add_evidence, add_model, read_count, read_model, read_seconds
+from besag.cli.shared import add_choice, add_evidence, add_model, read_count, read_model, read_seconds, read_seed
 from besag.errors import EvidenceError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 HELP = "log Z, marginals, the most probable states, or samples of a model"
 TASKS = ("PR", "MAR", "MAP", "MMAP", "SAMPLE")
-FORMATS = ("table", "json", "uai")
+FORMATS = ("table", "csv", "json", "jsonl", "uai")
 LAST_RESORT, SETTING_UP = 2.0, 30.0  # times the limit, and seconds for kernels that have to be compiled first
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-k", type=read_count, metavar="N", help="MAP: the N best labellings")
     parser.add_argument("-n", "--samples", type=read_count, metavar="N", help="SAMPLE: how many draws (default: 1)")
-    parser.add_argument("--seed", type=_seed, default=0, help="of all that is random (default: 0)")
+    parser.add_argument("--seed", type=read_seed, default=0, help="of all that is random (default: 0)")
     parser.add_argument("--engine", default="auto", metavar="TEXT", help='such as "tree" or "brute" (default: auto)')
     parser.add_argument("--threads", type=read_count, metavar="N", help="at most so many (default: all cores)")
     parser.add_argument("--time-limit", type=read_seconds, metavar="S", help="give up after so many seconds")
@@ -108,11 +108,16 @@ def _print(
 
 def _show(arguments: argparse.Namespace, result: Result, labels: Sequence[str]) -> None:
     from besag.cli.answers import answers
-    from besag.cli.output import on_terminal, print_json, print_json_list, print_table
+    from besag.cli.output import on_terminal, print_csv, print_json, print_json_lines, print_json_list, print_table
     from besag.cli.tables import table_of
 
     if arguments.format == "table":
         print_table(*table_of(arguments.task, result, labels, on_terminal()))
+    elif arguments.format == "csv":
+        found = table_of(arguments.task, result, labels, terminal=False)
+        print_csv(found.header, found.parts)
+    elif arguments.format == "jsonl":
+        print_json_lines(answers(arguments.task, arguments.model, result, labels))
     elif result.batched:
         print_json_list(answers(arguments.task, arguments.model, result, labels))
     else:
@@ -215,12 +220,6 @@ def _give_up(seconds: float) -> None:
     message = f"no answer within --time-limit {seconds:g} s; `besag info` estimates what exact inference takes"
     print(f"besag: {message}", file=sys.stderr, flush=True)
     os._exit(BEYOND_LIMITS)
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
-    return int(text)
 
 
 def _bytes(text: str) -> int:

@@ -9,6 +9,7 @@ JSON has no NaN (null instead) and no infinities (the texts "Infinity" and "-Inf
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import shutil
@@ -41,6 +42,14 @@ def print_table(notes: Sequence[str], header: Sequence[str], parts: Iterable[Seq
     print("\n".join([*(f"# {note}" for note in above), "\t".join(names)]))
     for columns in parts:
         print("\n".join(map("\t".join, zip(*columns, strict=True))))
+
+
+def print_csv(header: Sequence[str], parts: Iterable[Sequence[Sequence[str]]]) -> None:
+    """A table as comma-separated values, without notes."""
+    lines = csv.writer(sys.stdout, lineterminator="\n")
+    lines.writerow(header)
+    for columns in parts:
+        lines.writerows(zip(*columns, strict=True))
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
@@ -80,6 +89,12 @@ def print_json_list(answers: Iterable[Any]) -> None:
         sys.stdout.write(before + _encoded(answer))
         before = ",\n"
     print("]")
+
+
+def print_json_lines(answers: Iterable[Any]) -> None:
+    """An object a line."""
+    for answer in answers:
+        print(_encoded(answer))
 
 
 def _encoded(answer: Any) -> str:

@@ -13,6 +13,7 @@ from besag.cli.messages import not_among
 from besag.errors import ParseError
 
 if TYPE_CHECKING:
+    from besag.graph.evidence import Evidence
     from besag.io.formats import Format
     from besag.model.model import Model
 
@@ -41,12 +42,13 @@ def add_evidence(parser: argparse.ArgumentParser) -> None:
 
 
 def add_choice(parser: argparse.ArgumentParser, option: str, names: Sequence[str], default: str, what: str) -> None:
-    """One of some words."""
+    """One of some words, in letters of either case."""
+    known = {name.casefold(): name for name in names}
 
     def chosen(text: str) -> str:
-        if text not in names:
+        if text.casefold() not in known:
             raise argparse.ArgumentTypeError(not_among(text, names))
-        return text
+        return known[text.casefold()]
 
     words = f"{{{','.join(names)}}}"
     parser.add_argument(option, type=chosen, metavar=words, default=default, help=f"{what} (default: {default})")
@@ -68,6 +70,23 @@ def read_seconds(text: str) -> float:
     if not 0 < value < threading.TIMEOUT_MAX:
         raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
     return value
+
+
+def read_seed(text: str) -> int:
+    """A whole number from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
+    return int(text)
+
+
+def read_one_row(arguments: argparse.Namespace, model: Model) -> Evidence:
+    """The evidence of a command that answers one question."""
+    from besag.cli.evidence import gather_evidence
+
+    given = gather_evidence(model, arguments.evidence)
+    if len(given) > 1:
+        arguments.refuse(f"the evidence has {len(given)} rows, and this command takes one; `besag infer` takes all")
+    return given.evidence()
 
 
 def read_model(arguments: argparse.Namespace) -> tuple[Model, Format]:

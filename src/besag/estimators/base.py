@@ -14,6 +14,11 @@ from typing import Any, Self
 import numpy as np
 
 from besag.errors import ModelError
+from besag.markup import make_card, make_table
+from besag.registry import is_whole
+
+LONG = 120  # characters of a value in a line
+MOST_SEEDS = 2**31 - 1
 
 
 class NotFittedError(ModelError, AttributeError):
@@ -50,6 +55,13 @@ class Estimator:
         chosen = [f"{k}={v!r}" for k, v in self.get_params().items() if repr(v) != repr(usual[k])]
         return f"{type(self).__name__}({', '.join(chosen)})"
 
+    def _repr_html_(self) -> str:
+        if not self.__sklearn_is_fitted__():
+            return make_card(repr(self), ["not fitted yet"])
+        names = [name for name in dir(self) if name.endswith("_") and name[0] != "_" and name != "notes_"]
+        learnt = [(name, _brief(getattr(self, name, None))) for name in names]
+        return make_card(repr(self), ["fitted"], make_table(("learnt", ""), learnt))
+
     def __sklearn_tags__(self) -> Any:
         """The tags that scikit-learn asks for; called only by scikit-learn."""
         from sklearn.utils import Tags, TargetTags
@@ -62,6 +74,30 @@ class Estimator:
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(X, y) first")
+
+
+def _brief(value: Any) -> str:
+    """A value in a line: arrays by their shape, what is long cut."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {shape}"
+    text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= LONG else text[: LONG - 3] + "..."
+
+
+def read_seed(random_state: Any) -> int:
+    """The seed that a random_state stands for: another one each time for None, or a draw of a generator of numpy's."""
+    if random_state is None:
+        random_state = np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(MOST_SEEDS))
+    if isinstance(random_state, np.random.RandomState):  # what scikit-learn hands on
+        return int(random_state.randint(MOST_SEEDS))
+    if not is_whole(random_state) or random_state < 0:
+        raise ModelError(
+            f"random_state must be a whole number from 0 on, None, or a generator of numpy's, got {random_state!r}"
+        )
+    return int(random_state)
 
 
 def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from besag.infer.junction.elimination import Elimination as Elimination
     from besag.infer.junction.engine import JunctionTree as JunctionTree
     from besag.infer.map.dual import Dual as Dual
+    from besag.infer.map.expansion import AlphaBetaSwap as AlphaBetaSwap
+    from besag.infer.map.expansion import AlphaExpansion as AlphaExpansion
+    from besag.infer.map.graph_cut import GraphCut as GraphCut
     from besag.infer.map.icm import ICM as ICM
     from besag.infer.map.local_search import LocalSearch as LocalSearch
     from besag.infer.mean_field.engine import MeanField as MeanField
@@ -38,6 +41,9 @@ _WHERE = {
     "Elimination": "junction.elimination",
     "Gibbs": "sampling.gibbs",
     "Dual": "map.dual",
+    "AlphaBetaSwap": "map.expansion",
+    "AlphaExpansion": "map.expansion",
+    "GraphCut": "map.graph_cut",
     "ICM": "map.icm",
     "LocalSearch": "map.local_search",
     "JoinGraph": "join_graph.engine",
@@ -49,6 +55,8 @@ _WHERE = {
 }
 __all__ = [
     "AIS",
+    "AlphaBetaSwap",
+    "AlphaExpansion",
     "BP",
     "Auto",
     "Brute",
@@ -56,6 +64,7 @@ __all__ = [
     "Elimination",
     "Exact",
     "Gibbs",
+    "GraphCut",
     "ICM",
     "JoinGraph",
     "JunctionTree",

@@ -80,6 +80,8 @@ ENGINES: Registry[Engine] = Registry(
     "tree",
     {
         "ais": ("besag.infer.sampling.ais", "AIS"),
+        "alpha_beta_swap": ("besag.infer.map.expansion", "AlphaBetaSwap"),
+        "alpha_expansion": ("besag.infer.map.expansion", "AlphaExpansion"),
         "auto": ("besag.infer.auto.engine", "Auto"),
         "exact": ("besag.infer.auto.engine", "Exact"),
         "bp": ("besag.infer.bp.engine", "BP"),
@@ -87,6 +89,7 @@ ENGINES: Registry[Engine] = Registry(
         "dual": ("besag.infer.map.dual", "Dual"),
         "elimination": ("besag.infer.junction.elimination", "Elimination"),
         "gibbs": ("besag.infer.sampling.gibbs", "Gibbs"),
+        "graph_cut": ("besag.infer.map.graph_cut", "GraphCut"),
         "icm": ("besag.infer.map.icm", "ICM"),
         "join_graph": ("besag.infer.join_graph.engine", "JoinGraph"),
         "junction_tree": ("besag.infer.junction.engine", "JunctionTree"),

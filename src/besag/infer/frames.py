@@ -1,4 +1,4 @@
-"""How a Result is shown: as a DataFrame, and as a table on the terminal."""
+"""How a Result is shown: as a DataFrame, as a table on the terminal, and in a notebook."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from besag.markup import bar, make_card, make_table
 from besag.text import table
 
 if TYPE_CHECKING:
@@ -81,6 +82,34 @@ def result_table(result: Result) -> str:
     return "\n".join(parts)
 
 
+def result_html(result: Result) -> str:
+    """The answers as a card: bars for marginals, how good they are in words."""
+    parts = []
+    if result.codes is not None:
+        header, rows, more = _assignment_rows(result)
+        parts.append(make_table(header, rows, more))
+    if result.probabilities is not None:
+        names = result.keys()
+        rows = [(*row, bar(float(row[2]))) for row in _marginal_rows(result, names[:SHOWN])]
+        parts.append(make_table(("variable", "state", "probability", ""), rows, _left_out(names)))
+    return make_card(_how(result), [*_quality(result)], *parts)
+
+
+def _quality(result: Result) -> Iterator[str]:
+    """How good the answer is, in words."""
+    told = result.diagnostics
+    if result.bounds is not None and result.log_partitions is not None and result.log_partitions.size == 1:
+        low, high = result.log_partition_bounds
+        yield f"log Z between {low:.6g} and {high:.6g}"
+    if result.codes is not None and result.energies is not None and len(result.energies) == 1:
+        yield "proven optimal" if result.optimal else f"not proven optimal, the gap is {result.gap:.6g}"
+    if not told.get("converged", True):
+        yield f"not converged after {told.get('iterations')} iterations"
+    if "seconds" in told:
+        yield f"{told['seconds']:.2g} s"
+    yield str(told.get("reason") or "")
+
+
 def _how(result: Result) -> str:
     texts = [f"engine {result.diagnostics.get('engine')}", result.bound]
     if result.log_partitions is not None and result.log_partitions.size == 1:
@@ -97,9 +126,9 @@ def _how(result: Result) -> str:
 
 def _marginals(result: Result) -> str:
     names = result.keys()
-    rows = list(_marginal_rows(result, names[:SHOWN]))
-    more = f"\n... and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return table(("variable", "state", "probability"), rows) + more
+    more = _left_out(names)
+    found = table(("variable", "state", "probability"), _marginal_rows(result, names[:SHOWN]))
+    return found + (f"\n{more}" if more else "")
 
 
 def _marginal_rows(result: Result, names: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -111,8 +140,17 @@ def _marginal_rows(result: Result, names: list[str]) -> Iterator[tuple[str, str,
             yield (label if i == 0 else "", state, f"{p:.6f}")
 
 
+def _left_out(names: list[str]) -> str:
+    return f"... and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+
+
 def _assignments(result: Result) -> str:
-    """A column for each solution, or for each row of a batch, as many as fit."""
+    header, rows, more = _assignment_rows(result)
+    return table(header, rows) + (f"\n{more}" if more else "")
+
+
+def _assignment_rows(result: Result) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
+    """A column for each solution, or for each row of a batch, as many as fit; and what was left out."""
     if result.batched:
         found = result.assignment[:COLUMNS]
         heads = [str(label) for label in (result.index if result.index is not None else range(len(found)))][:COLUMNS]
@@ -122,5 +160,4 @@ def _assignments(result: Result) -> str:
         heads = ["state"] if len(found) == 1 else [f"H = {energy:.6g}" for _, energy in solutions]
     names = list(found[0])
     rows = [(name, *(one[name] for one in found)) for name in names[:SHOWN]]
-    more = f"\n... and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return table(("variable", *heads), rows) + more
+    return ("variable", *heads), rows, _left_out(names)

@@ -438,6 +438,11 @@ class Result(Rebuilt):
 
         return result_table(self)
 
+    def _repr_html_(self) -> str:
+        from besag.infer.frames import result_html
+
+        return result_html(self)
+
 
 def _again(infer: Callable[[frozenset[Any]], Result], i: int, want: frozenset[Any]) -> Result:
     return infer(want).instance(i)

@@ -37,6 +37,7 @@ from besag.learn.polytope import at_an_end, boundary_text, refuse_outside, still
 from besag.learn.prediction import log_proba, predict, predict_marginals
 from besag.learn.regulariser import ValueAndGradient
 from besag.learn.training import Minimum, Resume, minimum, warn_of_end
+from besag.markup import Markup, make_card
 from besag.model.model import Model
 from besag.query.run import Options
 
@@ -93,6 +94,14 @@ class Fit:
         value = self.objective if self.objective is None else f"{self.objective:.6g}"
         about = f"objective={value}, stopped={self.stopped!r} after {self.log.n_iterations} iterations"
         return f"Fit({len(self.theta)} parameters, {about})"
+
+    def _repr_html_(self) -> str:
+        value = "no value" if self.objective is None else f"objective {self.objective:.6g}"
+        ended = "converged" if self.converged else f"not converged: {self.stopped}"
+        rounds = f"{self.log.n_iterations} iterations in {self.log.seconds:.2g} s"
+        how = "" if self.is_exact else "inference was approximate"
+        facts = (value, f"{ended}, {rounds}", f"surrogate: {self.surrogate}" if self.surrogate else "", how)
+        return make_card(f"Fit of {len(self.theta)} parameters", facts, Markup(self.model._repr_html_()))
 
 
 def objective(

@@ -366,6 +366,11 @@ class Model(Queries):
 
         return model_table(self)
 
+    def _repr_html_(self) -> str:
+        from besag.model.show import model_html
+
+        return model_html(self)
+
 
 def _check_support(support: BoolArray | None, theta: Array) -> BoolArray | None:
     """The hard zeros, None where there is none; ModelError where they do not fit theta."""

@@ -1,9 +1,10 @@
-"""How a model prints: one line, or a table of its variables."""
+"""How a model is shown: one line, a table of its variables, and that table in a notebook."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from besag.markup import make_card, make_table
 from besag.text import table
 
 if TYPE_CHECKING:
@@ -23,16 +24,26 @@ def model_line(model: Model) -> str:
 
 def model_table(model: Model) -> str:
     """The line and a table: variable, states, parents or number of factors."""
+    header, rows, more = _variables(model)
+    return f"{model!r}\n{table(header, rows)}" + (f"\n{more}" if more else "")
+
+
+def model_html(model: Model) -> str:
+    """The same as a card."""
+    return make_card(model_line(model), (), make_table(*_variables(model)))
+
+
+def _variables(model: Model) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
     directed = model.is_bayesian_network
     shown = range(min(len(model.variables), SHOWN))
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for i in shown:
         variable = model.variables[i]
         last = ", ".join(model.parents(variable.name)) if directed else str(model.graph.degree(i))
         rows.append((variable.name, _states(variable.states), last))
     left = len(model.variables) - len(shown)
-    more = f"\n... and {left} more" if left else ""
-    return f"{model!r}\n{table(('variable', 'states', 'parents' if directed else 'factors'), rows)}{more}"
+    more = f"... and {left} more" if left else ""
+    return ("variable", "states", "parents" if directed else "factors"), rows, more
 
 
 def _states(states: tuple[str, ...]) -> str:

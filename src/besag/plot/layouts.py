@@ -55,6 +55,27 @@ def lay_in_layers(model: Model, size: Array) -> tuple[Array, list[Arrow]]:
     return np.stack([x, y], axis=1)[: len(parents)], arrows
 
 
+def layer_layout(parents: list[list[int]], sizes: Array) -> Array:
+    """Centres (N, 2) of boxes, each in the layer below its parents."""
+    depth = [-1] * len(parents)
+
+    def place(box: int) -> int:
+        if depth[box] < 0:
+            depth[box] = 1 + max((place(above) for above in parents[box]), default=-1)
+        return depth[box]
+
+    layers: list[list[int]] = [[] for _ in range(1 + max(map(place, range(len(parents))), default=-1))]
+    for box, d in enumerate(depth):
+        layers[d].append(box)
+    steps = [(above, box) for box, over in enumerate(parents) for above in over]
+    x, y, top = _abscissae(_ordered(layers, steps), steps, sizes[:, 0] + GAP / 2), np.zeros(len(parents)), 0.0
+    for layer in layers:
+        tall = float(sizes[layer, 1].max())
+        y[layer] = top - tall / 2
+        top -= tall + GAP / 2
+    return np.stack([x, y], axis=1)
+
+
 def _depths(model: Model, parents: list[list[int]]) -> list[int]:
     """The layer of each variable."""
     depth = [0] * len(parents)
@@ -136,12 +157,12 @@ def lay_in_plane(model: Model, size: Array) -> tuple[Array, list[Link]]:
         edges += [scope for i, (scope, _) in enumerate(scopes) if i not in hubs]
         sizes = np.tile(size, (n + len(hubs), 1))
         sizes[n:] = 0.2
-        points = _springs(edges, sizes)
+        points = spring_layout(edges, sizes)
     places = {i: [(float(points[h, 0]), float(points[h, 1]))] for i, h in hubs.items()}
     return points[:n], [Link(scope, places.get(i, []), name) for i, (scope, name) in enumerate(scopes)]
 
 
-def _springs(edges: list[tuple[int, int]], sizes: Array) -> Array:
+def spring_layout(edges: list[tuple[int, int]], sizes: Array) -> Array:
     """Centres (n, 2) of boxes of these sizes: each part of the graph by itself, then in rows."""
     require("networkx", "graph", "a picture of this model")
     import networkx as nx

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from besag.arrays import Array
-from besag.errors import ModelError, TooLargeError
+from besag.errors import ModelError
 from besag.infer.result import Result
 from besag.model.model import Model
 from besag.plot.cards import PAD, make_card
+from besag.plot.large_network import draw_large
 from besag.plot.layouts import lay_in_layers, lay_in_plane
 from besag.plot.lines import Arrow, Link
 from besag.plot.style import INK, File, new_figure, write_figure
@@ -37,7 +38,8 @@ def draw_network(
     """The graph of a model, each variable a card with a bar for the probability of each of its states.
 
     result: the marginals; without it cards have states only. before: other marginals, shown as marks on the bars.
-    observed: variables whose cards are shaded. path: a file to write, .png, .pdf or .svg. At most 100 variables.
+    observed: variables whose cards are shaded. path: a file to write, .png, .pdf or .svg.
+    More than 100 variables are dots, dark where marginals are uncertain; more than 600 are clusters.
 
     >>> import besag.plot
     >>> model = besag.data.bundled("sprinkler")
@@ -45,9 +47,9 @@ def draw_network(
     """
     if not (result is None or isinstance(result, Result)):
         raise ModelError(f"result must be a Result, such as model.marginals(), got {result!r}; or path={result!r}")
-    figure = new_figure()
     if len(model.variables) > MAX_VARIABLES:
-        raise TooLargeError(f"a picture has at most {MAX_VARIABLES} variables; the model has {len(model.variables)}")
+        return write_figure(draw_large(model, result, title), path)
+    figure = new_figure()
     shaded = {model.variables.index(name) for name in observed}
     cards = [make_card(model, v, result, before, v in shaded) for v in range(len(model.variables))]
     size = np.array([max(card.width for card in cards), max(card.height for card in cards)])

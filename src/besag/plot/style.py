@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from io import BytesIO
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,11 +26,22 @@ SERIES = (BAR, MARK, "#4c9f70", "#8e6bbf", "#c98a2b", INK)  # of curves in one p
 
 
 def new_figure(**options: Any) -> Figure:
-    """A figure of its own, without pyplot."""
+    """A figure of its own, without pyplot; a notebook shows it all the same."""
     require("matplotlib", "plot", "a picture")
+    return _picture_class()(dpi=150, **options)
+
+
+@cache
+def _picture_class() -> type[Figure]:
     from matplotlib.figure import Figure
 
-    return Figure(dpi=150, **options)
+    class Picture(Figure):
+        def _repr_png_(self) -> bytes:
+            drawn = BytesIO()
+            self.savefig(drawn, format="png")
+            return drawn.getvalue()
+
+    return Picture
 
 
 def read_row(result: Result, name: str) -> Array:

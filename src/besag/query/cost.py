@@ -40,6 +40,7 @@ from besag.infer.junction.run import SECONDS_AN_ENTRY, JunctionRun
 from besag.infer.memory import default_memory_limit
 from besag.infer.result import factor_offsets
 from besag.infer.trees.engine import Tree
+from besag.markup import make_card, make_table
 from besag.query.run import Options, check_options, engine_from
 from besag.text import shorten, table
 
@@ -78,6 +79,12 @@ class Cost:
     memory_limit: int
 
     def __str__(self) -> str:
+        return table(("cost", ""), self._rows())
+
+    def _repr_html_(self) -> str:
+        return make_card("cost", (), make_table(("", ""), self._rows()))
+
+    def _rows(self) -> list[tuple[str, str]]:
         rows = [
             ("engine", self.engine),
             ("reason", self.reason),
@@ -92,7 +99,7 @@ class Cost:
         if self.order:
             found = f"{self.rule}, best of {self.runs} runs" if self.runs > 1 else self.rule
             rows += [("order", shorten(self.order)), ("found by", found)]
-        return table(("cost", ""), rows)
+        return rows
 
 
 def cost(model: Model, evidence: Any, options: Options) -> Cost:

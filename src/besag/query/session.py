@@ -24,6 +24,7 @@ from besag.infer.iterate import clear_interrupts
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.session import Incremental
 from besag.infer.result import Diagnostics, Result
+from besag.markup import make_card, make_table
 from besag.query.conflict import refuse_impossible
 from besag.query.run import Options, check_options, engine_from
 
@@ -180,6 +181,11 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({len(self.model.variables)} variables, {len(self._evidence)} observed)"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, _text(value)) for name, value in list(self._evidence.items())[:MAX_SHOWN]]
+        left = len(self._evidence) - len(rows)
+        return make_card(repr(self), (), make_table(("observed", ""), rows, f"... {left} more" if left else ""))
 
     def __str__(self) -> str:
         """What is observed, as a table."""

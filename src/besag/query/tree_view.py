@@ -21,6 +21,7 @@ from besag.errors import require
 from besag.graph.evidence import read_evidence
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.shown import draw_tree
+from besag.markup import make_card, make_table
 from besag.text import shorten, table
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 Names = tuple[str, ...]
 
 SHOWN = 20  # cliques of a print-out
+HEADER = ("clique", "variables", "separator", "parent")
 
 
 class Separator(NamedTuple):
@@ -75,15 +77,21 @@ class JunctionTreeView:
         return f"junction tree: {len(self.cliques)} cliques, width {self.width}, fill-in {len(self.fill_in)}"
 
     def __str__(self) -> str:
+        rows, more = self._rows()
+        return f"{self!r}\n{table(HEADER, rows)}" + (f"\n{more}" if more else "")
+
+    def _repr_html_(self) -> str:
+        return make_card(repr(self), (), make_table(HEADER, *self._rows()))
+
+    def _rows(self) -> tuple[list[tuple[str, ...]], str]:
         above = {separator.clique: separator for separator in self.separators}
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for number, clique in enumerate(self.cliques[:SHOWN]):
             up = above.get(number)
             shared, parent = ("", "") if up is None else (shorten(up.names), str(up.parent))
             rows.append((str(number), shorten(clique), shared, parent))
         left = len(self.cliques) - len(rows)
-        more = f"\n... and {left} more" if left else ""
-        return f"{self!r}\n{table(('clique', 'variables', 'separator', 'parent'), rows)}{more}"
+        return rows, f"... and {left} more" if left else ""
 
 
 def junction_tree(model: Model, evidence: Any) -> JunctionTreeView:

@@ -164,7 +164,7 @@ def test_a_column_called_component() -> None:
     ("options", "rows", "kind", "match"),
     [
         ({"n_components": 0}, [["a"]], ModelError, "n_components must be a whole number from 1 on, got 0"),
-        ({"random_state": None}, [["a"]], ModelError, "random_state must be a whole number from 0 on, got None"),
+        ({"random_state": 0.5}, [["a"]], ModelError, "random_state must be a whole number from 0 on, None, .* got 0.5"),
         ({"states": 3}, [["a"]], ModelError, "states must be {name: states or cardinality}"),
         ({}, pd.DataFrame({"A": []}), DataError, "no value|no rows"),
         ({}, pd.DataFrame(index=[0, 1]), DataError, "no columns"),

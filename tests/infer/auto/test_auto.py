@@ -448,3 +448,26 @@ def test_an_interrupt_that_a_kernel_turned_into_another_error() -> None:
     assert (result.diagnostics.stopped, len(calls)) == ("interrupted", 2)
     np.testing.assert_allclose(result.array.sum(-1), 1)
     assert not is_interrupt(SystemError("another"))
+
+
+def test_a_submodular_energy_of_two_states_is_cut() -> None:
+    rng = np.random.default_rng(0)
+    field = rng.normal(size=(40, 40))
+    smooth, board = (besag.ising((40, 40), coupling=coupling, field=field).map() for coupling in (0.8, -0.8))
+    for found in (smooth, board):
+        assert found.bound == "exact"
+        assert found.optimal
+        assert found.diagnostics.engine == "graph_cut"
+    assert smooth.diagnostics.reason == "the energy is submodular: a minimum cut is a best labelling"
+    assert "after exchanging the states of 800 variables" in board.diagnostics.reason
+    exact = besag.ising((16, 16), coupling=-0.8, field=field[:16, :16])
+    assert exact.map().energy == pytest.approx(exact.map(engine="exact").energy, rel=1e-12)
+    assert exact.map(engine="exact").diagnostics.engine == "junction_tree"
+    assert exact.map(k=2).diagnostics.engine == "junction_tree"
+
+
+def test_what_is_not_submodular_goes_on_as_before() -> None:
+    rng = np.random.default_rng(0)
+    couplings = rng.normal(size=(16, 15)), rng.normal(size=(15, 16))
+    glass = besag.ising((16, 16), coupling=couplings, field=0.1)
+    assert glass.map().diagnostics.engine == "junction_tree"

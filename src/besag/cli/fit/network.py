@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from besag.cli.messages import ANSWERED, BEYOND_LIMITS, INTERRUPTED, tell
 from besag.cli.shared import read_count, read_seconds
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HELP = "learn a Bayesian network from a table: its parameters, and its structure"
 
@@ -37,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="variables in tiers: no edge to an earlier one",
     )
+    parser.add_argument("--bins", type=read_count, metavar="N", help="cut measurements into N intervals, equally full")
     parser.add_argument("--max-parents", type=read_count, metavar="N", help="of one variable")
     parser.add_argument("--max-entries", type=read_count, metavar="N", help="of the CPT of one variable")
     parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
@@ -62,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         random_state=arguments.seed,
         time_limit=arguments.time_limit,
         n_jobs=arguments.threads,
-    ).fit(arguments.data)
+    ).fit(arguments.data if arguments.bins is None else _read_cut(arguments.data, arguments.bins))
     save(network.model_, arguments.out)
     found = getattr(network, "structure_", None)
     edges = sum(len(network.model_.parents(variable.name)) for variable in network.model_.variables)
@@ -74,6 +79,20 @@ def run(arguments: argparse.Namespace) -> int:
         tell(f"interrupted: {arguments.out} has the best so far")
         return INTERRUPTED
     return BEYOND_LIMITS if found is not None and found.stopped == "time_limit" else ANSWERED
+
+
+def _read_cut(path: str, n_bins: int) -> pd.DataFrame:
+    """The whole table, with intervals in place of measurements."""
+    import pandas as pd
+
+    from besag.data.tables.files import is_text_file
+    from besag.estimators.discretizer import Discretizer
+
+    if is_text_file(path):
+        frame = pd.read_csv(path, sep="\t" if ".tsv" in Path(path).suffixes else ",")
+    else:
+        frame = pd.read_parquet(path)
+    return Discretizer(n_bins=n_bins).fit_transform(frame)
 
 
 def _edge(text: str) -> tuple[str, str]:

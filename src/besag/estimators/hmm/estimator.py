@@ -17,7 +17,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array
 from besag.data.observations import Tape, codes_of_symbols, find_symbols, read_frames, read_symbols
 from besag.errors import ModelError
-from besag.estimators.base import check_choice
+from besag.estimators.base import check_choice, read_seed
 from besag.estimators.hmm.names import codes_of_states, name_states, read_init
 from besag.estimators.hmm.parameters import HiddenMarkovModel, read_model, read_names
 from besag.estimators.hmm.start import allowed_transitions, read_prior_counts
@@ -157,7 +157,7 @@ class HMM(Learner):
             prior = prior.where_positive(init.parameters)
         hard = self.training == "viterbi"
         method = BaumWelch(EM(self.max_iter, self.tol), data, prior, hard, thread_count(self.n_jobs))
-        return ChainTask(method, states, init, allowed, self.random_state)
+        return ChainTask(method, states, init, allowed, read_seed(self.random_state))
 
     def _data(
         self, tape: Tape, states: tuple[Any, ...], symbols: tuple[Any, ...], known: Tape | None
@@ -179,8 +179,6 @@ class HMM(Learner):
             raise ModelError(f"n_states must be a whole number from 1 on, got {self.n_states!r}")
         if not is_whole(self.restarts) or self.restarts < 0:
             raise ModelError(f"restarts must be a whole number from 0 on, got {self.restarts!r}")
-        if not is_whole(self.random_state) or self.random_state < 0:
-            raise ModelError(f"random_state must be a whole number from 0 on, got {self.random_state!r}")
 
     # What was learnt -------------------------------------------------------------------------------------------------
 
@@ -295,7 +293,9 @@ class HMM(Learner):
             if value is not None and (not is_whole(value) or value < least):
                 raise ModelError(f"{name} must be a whole number from {least} on, got {value!r}")
         lengths = np.full(1 if n_sequences is None else n_sequences, n_steps)
-        states, symbols, offsets = draw_chains(*model.parameters, lengths, np.random.default_rng(random_state))
+        states, symbols, offsets = draw_chains(
+            *model.parameters, lengths, np.random.default_rng(read_seed(random_state))
+        )
         tape = Tape(states, offsets, n_sequences is None)
         named = None if not model.symbols else tape.parts(_array_of(model.symbols)[symbols])
         return named, tape.parts(_array_of(model.states)[states])

@@ -20,6 +20,7 @@ from besag.data.tables.column_type import ColumnType, type_of_states, typed_text
 from besag.data.tables.files import is_path, is_text_file, read_chunks
 from besag.data.tables.reading import read_table, refuse_no_rows
 from besag.errors import DataError, DataWarning, ModelError, warn
+from besag.estimators.base import read_seed
 from besag.estimators.networks import stored
 from besag.estimators.networks.structures import GivenGraph, given_graph, is_method, learned_graph
 from besag.estimators.networks.table_model import TableModel, with_hidden
@@ -191,7 +192,7 @@ class BayesianNetwork(TableModel):
             "max_parents": self.max_parents,
             "max_entries": self.max_entries,
             "time_limit": self.time_limit,
-            "random_state": self.random_state,
+            "random_state": read_seed(self.random_state),
             "n_threads": self.n_jobs,
             "progress": self.verbose,
             "on_step": self.on_step,
@@ -267,7 +268,7 @@ class BayesianNetwork(TableModel):
             max_iterations=self.max_iter,
             tolerance=self.tol,
             restarts=self.restarts,
-            seed=self.random_state,
+            seed=read_seed(self.random_state),
             time_limit=self.time_limit,
             n_threads=self.n_jobs,
             progress=self.verbose,
@@ -365,7 +366,9 @@ class BayesianNetwork(TableModel):
             )
         counts = self._gathered_.counts
         pseudo = parameters.pseudo_counts(self.model_.variables, counts, self._read_prior())
-        return parameters.draw_models(self.model_, counts, pseudo, int(n), np.random.default_rng(random_state))
+        return parameters.draw_models(
+            self.model_, counts, pseudo, int(n), np.random.default_rng(read_seed(random_state))
+        )
 
     def interval(
         self, query: Query, level: float = 0.95, *, evidence: Any = None, n_models: int = 200, random_state: int = 0

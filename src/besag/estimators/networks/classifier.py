@@ -17,7 +17,7 @@ from besag.data.tables.code_table import CodeTable, missing_code
 from besag.data.tables.columns import column_of_series
 from besag.data.tables.reading import read_table
 from besag.errors import DataError, ModelError
-from besag.estimators.base import Estimator
+from besag.estimators.base import Estimator, read_seed
 from besag.estimators.files import save_estimator
 from besag.estimators.networks.bayesian import BayesianNetwork
 from besag.estimators.networks.structures import learned_graph
@@ -71,7 +71,7 @@ class BayesianNetworkClassifier(Estimator):
             prior_strength=self.prior_strength,
             states=self.states,
             max_iter=self.max_iter,
-            random_state=self.random_state,
+            random_state=read_seed(self.random_state),
             n_jobs=self.n_jobs,
         ).fit(table)
         self._about()

@@ -16,7 +16,7 @@ from besag.arrays import Array, IntArray
 from besag.data.dataset import Batch, Dataset
 from besag.data.tables.reading import read_table
 from besag.errors import DataError, EvidenceError, ModelError
-from besag.estimators.base import Estimator
+from besag.estimators.base import Estimator, read_seed
 from besag.graph.compile import compile_graph
 from besag.graph.evidence import Evidence
 from besag.model.dynamic import read_slices, unroll
@@ -78,7 +78,7 @@ class DynamicNetwork(Estimator):
             max_iterations=self.max_iter,
             tolerance=self.tol,
             restarts=self.restarts,
-            seed=self.random_state,
+            seed=read_seed(self.random_state),
             time_limit=self.time_limit,
             n_threads=self.n_jobs,
         )
@@ -197,7 +197,7 @@ class DynamicNetwork(Estimator):
 
     def sample(self, n_steps: int, n_sequences: int | None = None, random_state: int = 0) -> Any:
         """A frame of so many slices drawn from the model, or a list of frames."""
-        drawn = self.unroll(n_steps).sample(1 if n_sequences is None else n_sequences, seed=random_state)
+        drawn = self.unroll(n_steps).sample(1 if n_sequences is None else n_sequences, seed=read_seed(random_state))
         codes = np.stack([column.cat.codes.to_numpy() for _, column in drawn.items()], axis=1).astype(np.int64)
         frames = [self._named(row.reshape(n_steps, -1)) for row in codes]
         return frames[0] if n_sequences is None else frames

@@ -22,7 +22,7 @@ from besag.data.tables.column_type import ColumnType, type_of_states
 from besag.data.tables.files import is_path, is_text_file, read_chunks
 from besag.data.tables.reading import read_table, refuse_no_rows
 from besag.errors import DataError, DataWarning, ModelError, warn
-from besag.estimators.base import check_choice
+from besag.estimators.base import check_choice, read_seed
 from besag.estimators.networks import stored
 from besag.estimators.networks.rows import distinct_rows
 from besag.estimators.networks.structures import learned_graph, learned_path
@@ -260,7 +260,7 @@ class MarkovNetwork(TableModel):
             engine=self.engine,
             max_iterations=self.max_iter,
             tolerance=self.tol,
-            seed=self.random_state,
+            seed=read_seed(self.random_state),
             time_limit=self.time_limit,
             n_threads=self.n_jobs,
         )

@@ -17,6 +17,7 @@ import numpy as np
 from besag.arrays import AnyArray, Array, IntArray
 from besag.data.tables.reading import read_table
 from besag.errors import DataError, DataWarning, ModelError
+from besag.estimators.base import read_seed
 from besag.estimators.learner import Learner
 from besag.estimators.networks.bayesian import BayesianNetwork
 from besag.model.bayes import with_cpts
@@ -69,8 +70,6 @@ class Mixture(Learner):
         """Learn from a table; y is not looked at."""
         if not is_whole(self.n_components) or self.n_components < 1:
             raise ModelError(f"n_components must be a whole number from 1 on, got {self.n_components!r}")
-        if not is_whole(self.random_state) or self.random_state < 0:
-            raise ModelError(f"random_state must be a whole number from 0 on, got {self.random_state!r}")
         given = mapping_from(self.states or {}, "states must be {name: states or cardinality}")
         declared = {str(name): states_from(own, str(name)) for name, own in given.items()}
         table = read_table(X, declared, sample_weight)
@@ -88,7 +87,7 @@ class Mixture(Learner):
             max_iter=self.max_iter,
             tol=self.tol,
             time_limit=self.time_limit,
-            random_state=self.random_state,
+            random_state=read_seed(self.random_state),
             n_jobs=self.n_jobs,
         )
         with warnings.catch_warnings():

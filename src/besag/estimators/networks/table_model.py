@@ -17,7 +17,7 @@ from besag.data.tables.column_type import ColumnType
 from besag.data.tables.files import is_path, read_chunks
 from besag.data.tables.reading import read_table
 from besag.errors import DataError, EvidenceError, ModelError
-from besag.estimators.base import Estimator, check_choice
+from besag.estimators.base import Estimator, check_choice, read_seed
 from besag.estimators.files import save_estimator
 from besag.estimators.networks.rows import conditional_logs, distinct_rows, log_potentials_of_rows, normalised_logs
 from besag.graph.evidence import Evidence
@@ -163,7 +163,7 @@ class TableModel(Estimator):
         if unknown.any():
             part = table.take(unknown)
             if method == "draw":
-                filled = self._drawn(part, random_state)
+                filled = self._drawn(part, read_seed(random_state))
             else:
                 filled = self._by_distinct(part, self._best)
             for v, column in enumerate(codes):
@@ -190,10 +190,11 @@ class TableModel(Estimator):
         from besag.query.verbs import draw
 
         self._check_fitted()
-        forward = forward_draws(self.model_, n_samples, evidence, {"seed": random_state})
+        seed = read_seed(random_state)
+        forward = forward_draws(self.model_, n_samples, evidence, {"seed": seed})
         if forward is not None:
             return self._frame(forward)
-        found = draw(self.model_, n_samples, evidence, {"seed": random_state})
+        found = draw(self.model_, n_samples, evidence, {"seed": seed})
         codes = found.samples.reshape(-1, len(self.model_.variables))
         return self._frame(np.ascontiguousarray(codes.T))
 

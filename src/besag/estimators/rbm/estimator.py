@@ -15,7 +15,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array
 from besag.errors import ModelError
-from besag.estimators.base import Estimator, NotFittedError, check_choice
+from besag.estimators.base import Estimator, NotFittedError, check_choice, read_seed
 from besag.estimators.files import save_estimator
 from besag.estimators.learner import check_file
 from besag.estimators.rbm.layer import BinaryLayer, CategoricalLayer, VisibleLayer, layer_from
@@ -138,7 +138,7 @@ class RBM(Estimator):
         return self._keep(layer, training, [*rows, row], "max_iterations")
 
     def _begin(self, layer: VisibleLayer, units: AnyArray) -> Trainer:
-        seed = self._seed()
+        seed = read_seed(self.random_state)
         k, n_chains = read_objective(self.objective, self.batch_size)
         options = UpdateOptions(
             k, n_chains, self.batch_size, float(self.learning_rate), self.schedule, float(self.decay),
@@ -153,16 +153,6 @@ class RBM(Estimator):
         if getattr(layer, "named", False):
             self.feature_names_in_ = np.array(layer.names, object)
         return self
-
-    def _seed(self) -> int:
-        given = self.random_state
-        if given is None:
-            return int(np.random.default_rng().integers(2**31))
-        if hasattr(given, "randint"):
-            return int(given.randint(2**31 - 1))
-        if not is_whole(given) or given < 0:
-            raise ModelError(f"random_state must be a whole number from 0 on, or None, got {given!r}")
-        return int(given)
 
     def _check_parameters(self) -> None:
         check_choice("visible", self.visible, ("binary", "categorical"))

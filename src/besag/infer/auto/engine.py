@@ -2,7 +2,8 @@
 
 exact   tree where the factor graph is a forest; else junction_tree; TooLargeError where it does not fit
 auto    the same where that fits into memory and time; else, with one ApproximationWarning, an estimate with bounds on
-        log Z (`besag.infer.auto.approximate`)
+        log Z (`besag.infer.auto.approximate`). Where the energy of a large graph is binary and submodular, the best
+        labelling is one minimum cut (`besag.infer.map.graph_cut`), which is tried before
 
 Exact inference may take all of the time limit but a part, or PATIENCE seconds where there is none. It is hopeless where
 a look at a part of the graph (`besag.infer.junction.outlook`) finds HOPELESS times the table entries that there is time
@@ -116,6 +117,10 @@ class Auto(Exact):
     ) -> Result:
         """Answers exactly where that fits into memory and time, else approximately."""
         began = time.perf_counter()
+        if self.k == 1 and want - SHOWS == {"map"} and not is_easy(problem.graph):
+            found = self._by_a_cut(problem, want - {"messages"}, time_limit, on_step)
+            if found is not None:
+                return found
         patience = patience_of(time_limit)
         known: dict[str, Result] = {}
         try:
@@ -151,6 +156,19 @@ class Auto(Exact):
         how = _how(result, time.perf_counter() - began)
         warn(ApproximationWarning(f"{_why(refusal)}. {how}{_instead(refusal, None)}"))
         return replace(result, diagnostics=result.diagnostics.extend(reason=str(refusal)))
+
+    def _by_a_cut(
+        self, problem: Problem, want: frozenset[Want], time_limit: float | None, on_step: OnStep | None
+    ) -> Result | None:
+        from besag.infer.map.graph_cut import cut_if_submodular
+
+        found = cut_if_submodular(problem, want, self.memory_limit, time_limit=time_limit, on_step=on_step)
+        if found is None:
+            return None
+        flipped = found.diagnostics["flipped"]
+        after = f" after exchanging the states of {flipped} variables" if flipped else ""
+        reason = f"the energy is submodular{after}: a minimum cut is a best labelling"
+        return replace(found, diagnostics=found.diagnostics.extend(reason=reason))
 
     def _is_hopeless(self, problem: Problem, want: frozenset[Want], patience: float, time_limit: float | None) -> bool:
         """Whether not even an order is to be looked for; the k best have no other engine, and without a limit time."""

@@ -29,10 +29,13 @@ from besag.learn.networks.structure.task import (
     Task,
     run_method,
 )
+from besag.markup import make_card, make_table
 from besag.registry import is_number, is_whole
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SHOWN = 40  # variables of a print-out
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -51,6 +54,14 @@ class LearnedStructure:
 
     def __repr__(self) -> str:
         return f"LearnedStructure({self.graph!r}, score={self.score:.6g}, stopped={self.stopped!r})"
+
+    def _repr_html_(self) -> str:
+        names = self.graph.names
+        rows = [(names[v], ", ".join(names[p] for p in above)) for v, above in enumerate(self.parents[:SHOWN])]
+        left = len(names) - len(rows)
+        facts = (f"score {self.score:.6g}", f"stopped: {self.stopped}")
+        more = f"... and {left} more" if left else ""
+        return make_card(f"structure of {len(names)} variables", facts, make_table(("variable", "parents"), rows, more))
 
     @property
     def edges(self) -> list[Edge]:

@@ -1,0 +1,210 @@
+"""Alpha-expansion and alpha-beta swap (Boykov, Veksler and Zabih, PAMI 2001): moves of any number of variables at once.
+
+    expansion of a       each variable keeps its state or takes a
+    swap of a and b      each variable of state a or b takes either
+
+A move is a cut (`cuts`). Where it is not submodular roof duality says who changes, and the others keep their states:
+the energy never rises. States are numbers here: a variable that has no state a, or may not take it, keeps its own. The
+search ends where no move lowers the energy. With Potts factors whose costs are not negative that is within a factor of
+two of the least energy for expansions; otherwise nothing is proven.
+
+    R rows of evidence, V variables
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from besag.arrays import IntArray
+from besag.graph.problem import Problem
+from besag.infer.engine import Capabilities, OnStep, Want, check_wants
+from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.map.cuts import Cut
+from besag.infer.map.kernels.scores import make_weigh
+from besag.infer.map.labellings import CLOSED, ENDED, BestLabellings
+from besag.infer.map.landscape import Landscape
+from besag.infer.result import Result
+from besag.kernels.compile import kernel_of
+
+Move: TypeAlias = tuple[int, ...]  # (a,), or (a, b)
+
+
+@dataclass(frozen=True, slots=True)
+class AlphaExpansion:
+    """Moves in which each variable keeps its state or takes one and the same state a, for each a in turn.
+
+    max_iterations: moves of each row.
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({"map", "trace"}), "estimate", starts_from="labelling"
+    )
+    max_iterations: int = 10**9
+    memory_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        self.limits(None)
+
+    def limits(self, time_limit: float | None) -> Limits:
+        """When to stop."""
+        return Limits(self.max_iterations, ENDED, time_limit)
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """A labelling that no expansion betters."""
+        began = time.perf_counter()
+        check_wants(self, want)
+        process = Moving(Landscape(problem, self.memory_limit), warm, rng, n_states=1)
+        return iterate("alpha_expansion", process, want, self.limits(time_limit), began, on_step)
+
+    def steps(
+        self,
+        problem: Problem,
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Iterator[Result]:
+        """A Result for each move."""
+        began = time.perf_counter()
+        process = Moving(Landscape(problem, self.memory_limit), warm, rng, n_states=1)
+        return each_step("alpha_expansion", process, frozenset({"map"}), self.limits(time_limit), began)
+
+
+@dataclass(frozen=True, slots=True)
+class AlphaBetaSwap:
+    """Moves in which each variable of one of two states takes either, for each pair of states in turn.
+
+    max_iterations: moves of each row.
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({"map", "trace"}), "estimate", starts_from="labelling"
+    )
+    max_iterations: int = 10**9
+    memory_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        self.limits(None)
+
+    def limits(self, time_limit: float | None) -> Limits:
+        """When to stop."""
+        return Limits(self.max_iterations, ENDED, time_limit)
+
+    def infer(
+        self,
+        problem: Problem,
+        want: frozenset[Want],
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+        on_step: OnStep | None = None,
+    ) -> Result:
+        """A labelling that no swap betters."""
+        began = time.perf_counter()
+        check_wants(self, want)
+        process = Moving(Landscape(problem, self.memory_limit), warm, rng, n_states=2)
+        return iterate("alpha_beta_swap", process, want, self.limits(time_limit), began, on_step)
+
+    def steps(
+        self,
+        problem: Problem,
+        *,
+        warm: Result | None = None,
+        rng: np.random.Generator | None = None,
+        time_limit: float | None = None,
+    ) -> Iterator[Result]:
+        """A Result for each move."""
+        began = time.perf_counter()
+        process = Moving(Landscape(problem, self.memory_limit), warm, rng, n_states=2)
+        return each_step("alpha_beta_swap", process, frozenset({"map"}), self.limits(time_limit), began)
+
+
+class Moving:
+    """Moves of all rows: a Process. n_states: that a move is about."""
+
+    def __init__(
+        self, landscape: Landscape, warm: Result | None, rng: np.random.Generator | None, *, n_states: int
+    ) -> None:
+        self.landscape = landscape
+        rng = np.random.default_rng(0) if rng is None else rng
+        self.best = BestLabellings(landscape, landscape.start(warm, rng))
+        self.codes = np.array(self.best.codes)
+        self.least_gains = [CLOSED * (1.0 + abs(self._weigh(*given))) for given in enumerate(self.codes)]
+        self.soft = not np.isfinite(self.best.found).all()
+        self.sizes = np.diff(landscape.graph.state_offsets)
+        self.all_moves = list(combinations(range(int(self.sizes.max(initial=1))), n_states))
+        self.turn, self.moves, self.gains = 0, 0, 0
+        self.in_vain = [0] * landscape.n_rows
+
+    def _weigh(self, row: int, codes: IntArray) -> float:
+        """-H, with penalties for hard zeros."""
+        kernel, landscape = kernel_of(make_weigh, compile=self.landscape.setting.goes_on()), self.landscape
+        return float(kernel(landscape.soft_factors, landscape.axes, landscape.soft_base(row), codes))
+
+    def step(self) -> float:
+        """The next move of every row that may still gain; 0 where none may, else inf."""
+        move = self.all_moves[self.turn % len(self.all_moves)] if self.all_moves else ()
+        self.turn += 1
+        for row, failures in enumerate(self.in_vain):
+            if failures < len(self.all_moves):
+                gained = self._make(row, move)
+                self.in_vain[row] = 0 if gained else failures + 1
+                self.gains += gained
+                self.moves += 1
+        if self.soft:
+            self.best.offer(self.codes)
+            self.soft = not np.isfinite(self.best.found).all()
+        return math.inf if any(failures < len(self.all_moves) for failures in self.in_vain) else 0.0
+
+    def _make(self, row: int, move: Move) -> bool:
+        """A move of a row; whether it lowers the energy."""
+        before = self.codes[row].copy()
+        zero, one = self._choices(row, before, move)
+        if (zero == one).all():
+            return False
+        cut = Cut(self.landscape, row, zero, one, soft=self.soft)
+        cut.grow()
+        after = cut.codes
+        gain = self._weigh(row, after) - self._weigh(row, before) if cut.gain is None else cut.gain
+        if gain <= self.least_gains[row]:
+            return False
+        self.codes[row] = after
+        return True
+
+    def _choices(self, row: int, codes: IntArray, move: Move) -> tuple[IntArray, IntArray]:
+        """The two states of each variable in a move."""
+        offsets, base = self.landscape.graph.state_offsets[:-1], self.landscape.base(row)
+        other = np.array(codes)
+        for a, back in zip(move, reversed(move), strict=True):
+            able = np.flatnonzero(self.sizes > a)
+            able = able[base[offsets[able] + a] > -np.inf]
+            if len(move) == 2:
+                able = able[codes[able] == back]
+            other[able] = a
+        return codes, other
+
+    def answer(self, want: frozenset[Want]) -> Result:
+        """The best labellings so far."""
+        self.best.offer(self.codes)
+        return self.best.result()
+
+    def details(self) -> Mapping[str, Any]:
+        """How many moves there were, and how many lowered the energy."""
+        return {"moves": self.moves, "gains": self.gains}
