@@ -168,7 +168,6 @@ SETTLED: dict[str, str] = {  # names by module
     "model.structured.noisy": "TOLERANCE",
     "graph.condensed": "BYTES_OF_ENTRY MOST_BYTES",
     "graph.problem": "LARGEST_NOISY",
-    "graph.unfolded": "HELPER",
     "plot.cards": "HEAD MAX_STATES PAD ROW",
     "plot.chains": "MAX_PANELS",
     "plot.diagram": "LETTER MARGIN ROW",

@@ -42,7 +42,7 @@ def network(seed: int) -> besag.Model:
 
 
 EVIDENCE: list[Any] = [None, {"F": "0"}, {"F": "1"}, {"F": "0", "A": "1"}, {"E": {"0", "1"}, "D": {"0": 0.3, "1": 0.9}}]
-SEEDS = range(4)
+SEEDS = range(2)
 
 
 def possible(seed: int) -> list[tuple[besag.Model, Any, Enumeration]]:
