@@ -11,16 +11,19 @@ ROUTES ?= 1 2
 BOUNDS ?= tests/kernels tests/infer tests/conformance tests/query/test_session.py
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow test-system test-routes test-bounds check format bench clean distclean
+.PHONY: help demo test test-slow test-system test-routes test-bounds check format bench docs notebooks dist wheel clean distclean
 
 help:
-	@echo 'make demo       a worked example: tables on the terminal, a picture in out/'
+	@echo 'make demo       a show: learning and inference, tables on the terminal, a page out/demo.html'
 	@echo 'make test       the fast test suite        make test-slow   the slow one'
 	@echo 'make test-routes  small models on the routes of large ones: ROUTES="1 2 3"'
 	@echo 'make test-bounds  the kernels with checked indices and the smallest tiles'
 	@echo 'make test-system  the tests of files, command line and models with /usr/bin/python3'
 	@echo 'make check      lint, format and types     make format      format and fix'
 	@echo 'make bench      besag beside its peers: SUITES="tree" BENCH_ARGS="--repeat 9"'
+	@echo 'make docs       the site, in out/site       make notebooks   the tutorials, in out/notebooks'
+	@echo 'make dist       wheel and sdist, in dist'
+	@echo 'make wheel      a wheel in dist/ with compiled kernels, for this Python and numba'
 	@echo 'make clean      remove outputs and caches  make distclean   and the environments'
 
 demo: $(STAMP)
@@ -55,15 +58,37 @@ format: $(STAMP)
 	@$(BIN)/ruff check --quiet --fix .
 	@$(BIN)/ruff format --quiet .
 
+# Kernels for this machine: those that come compiled are for a baseline processor.
 bench: $(STAMP)
+	@$(BIN)/besag warmup
 	@$(BIN)/python -m benchmarks run $(SUITES) $(BENCH_ARGS)
 
+# Sphinx stops at the first page that is not right: -W makes an error of a warning, -n of a link that leads nowhere.
+docs: $(VENV)/.docs-installed
+	@$(BIN)/python -m sphinx -q -W --keep-going -n -j auto -b html -c docs/site -d out/doctrees . out/site
+	@echo 'the site: out/site/index.html'
+
+notebooks: $(STAMP)
+	@$(BIN)/python docs/site/notebooks.py out/notebooks
+	@echo 'the tutorials as notebooks: out/notebooks'
+
+dist: $(STAMP)
+	@$(BIN)/python -m hatchling build
+
+wheel: $(STAMP)
+	@BESAG_SHIP=1 $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
+
 clean:
-	@rm -rf out build dist benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf out build dist benchmarks/results docs/reference .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
+$(VENV)/.docs-installed: $(STAMP) docs/site/requirements.txt
+	@echo 'installing what makes the site into $(VENV) ...'
+	@$(BIN)/python -m pip install -qq -c constraints.txt -r docs/site/requirements.txt
+	@touch $@
+
 distclean: clean
-	@rm -rf $(VENV) .venv-system .venvs
+	@rm -rf $(VENV) .venv-system .venvs src/besag/_compiled
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -72,7 +97,14 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo 'installing besag and its pinned dependencies into $(VENV) ...'
 	@$(BIN)/python -m pip install -qq -c constraints.txt hatchling editables
 	@$(BIN)/python -m pip install -qq -c constraints.txt --no-build-isolation -e '.[all,dev]'
+	@$(if $(filter .venv,$(VENV)),$(compile_kernels))
 	@touch $@
+
+# An environment of another Python compiles what it needs when it needs it.
+define compile_kernels
+echo 'compiling the kernels of usual questions, once: a minute or two ...'; \
+$(BIN)/besag warmup --ship >/dev/null || echo 'not all were compiled: the first question that needs one compiles it'
+endef
 
 # Debian ships python3 without ensurepip: as root fetch it, else say what to do.
 define create_venv

@@ -1,4 +1,4 @@
-"""How close engines come to published answers within a time limit: UAI 2014, tasks PR and MAR.
+"""How close engines come to published answers within a time limit: UAI 2014, tasks PR and MAR; MAP and MMAP.
 
     python -m benchmarks.accuracy --seconds 20 --engines auto [--only TEXT ...] [--update-results]
     python -m benchmarks.accuracy --seconds 20 --engines bp trw gibbs --jobs 2 --resume --update-results
@@ -14,7 +14,8 @@ exact ones where `verify_*.csv` has them:
     Hellinger       mean over free variables of sqrt(sum_k (sqrt p_k - sqrt p*_k)^2 / 2)
     largest         of |p_k - p*_k| over all variables and states
 
-The 2022 competition printed log10 Z to one decimal: its solvers' errors are those of the printed numbers.
+The 2022 competition printed log10 Z to one decimal: its solvers' errors are those of the printed numbers. With
+--task MAP or MMAP it is the best labelling that is asked for; `benchmarks.labellings` says how that is scored.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
@@ -34,6 +36,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import labellings
 from benchmarks.networks import FOLDER as NETWORKS
 from benchmarks.report import update_section
 
@@ -112,9 +115,9 @@ def errors(result: Any, solution: Path, evidence: dict[str, str]) -> dict[str, f
     return {"hellinger": float(np.mean(distances)), "largest": largest}
 
 
-def ask(instance: Instance, engine: str, seconds: float, threads: int | None) -> dict[str, Any]:
+def ask(path: Path, task: str, engine: str, seconds: float, threads: int | None) -> dict[str, Any]:
     """The answer of a process of its own; {"error"} where there is none."""
-    question = [str(instance.path), engine, str(seconds), str(threads or 0)]
+    question = [str(path), task, engine, str(seconds), str(threads or 0)]
     command = [sys.executable, "-m", "benchmarks.accuracy", "--one", *question]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=1.5 * seconds + 5, check=False)
@@ -129,13 +132,14 @@ def ask(instance: Instance, engine: str, seconds: float, threads: int | None) ->
 class Answers:
     """All answers within a limit, in a file that grows by a line for each."""
 
-    def __init__(self, seconds: int, resume: bool) -> None:
+    def __init__(self, seconds: int, resume: bool, task: str = "PR") -> None:
         KEPT.mkdir(exist_ok=True)
-        self.file = KEPT / f"accuracy-{seconds}.jsonl"
+        name = "accuracy" if task == "PR" else f"accuracy_{task.lower()}"
+        self.file = KEPT / f"{name}-{seconds}.jsonl"
         self.rows = self._read(self.file) if resume else {}
         if not resume:
             self.file.unlink(missing_ok=True)
-        shorter = [self._read(path) for path in KEPT.glob("accuracy-*.jsonl") if _limit(path) < seconds]
+        shorter = [self._read(path) for path in KEPT.glob(f"{name}-*.jsonl") if _limit(path) < seconds]
         self.settled = {
             key: row
             for rows in shorter
@@ -163,7 +167,7 @@ class Answers:
 
 
 def _limit(path: Path) -> int:
-    return int(path.stem.removeprefix("accuracy-"))
+    return int(path.stem.rpartition("-")[2])
 
 
 def leaderboard(seconds: int) -> dict[str, dict[str, float]]:
@@ -268,7 +272,8 @@ def summary(rows: list[dict[str, Any]], board: dict[str, dict[str, float]]) -> l
 def main(arguments: list[str]) -> int:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
-    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--task", choices=["PR", "MAP", "MMAP"], default="PR", help="PR asks for marginals too")
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--engines", nargs="+", default=["auto"])
     parser.add_argument(
@@ -279,18 +284,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--update-results", action="store_true", help="rewrite the section of RESULTS.md")
     options = parser.parse_args(arguments)
     if options.one:
-        path, engine, seconds, threads = options.one
-        found = answer(Path(path), engine, float(seconds), int(threads) or None, time.time())
+        path, task, engine, seconds, threads = options.one
+        given = (Path(path), engine, float(seconds), int(threads) or None)
+        found = answer(*given, time.time()) if task == "PR" else labellings.answer(task, *given, time.time())
         sys.stdout.write(json.dumps(found))
         return 0
-    answers = Answers(options.seconds, options.resume)
-    asked = [(instance, engine) for instance in instances(options.only) for engine in options.engines]
+    answers = Answers(options.seconds, options.resume, options.task)
+    known: Sequence[Instance | labellings.Question] = instances(options.only)
+    if options.task != "PR":
+        known = labellings.questions(options.task, options.only)
+    asked = [(instance, engine) for instance in known for engine in options.engines]
 
-    def work(question: tuple[Instance, str]) -> None:
+    def work(question: tuple[Instance | labellings.Question, str]) -> None:
         instance, engine = question
         if not answers.has(instance.name, engine):
-            found = ask(instance, engine, options.seconds, None if options.jobs == 1 else 1)
-            told = {"instance": instance.name, "asked": engine, "true": instance.log10_z, "limit": options.seconds}
+            found = ask(instance.path, options.task, engine, options.seconds, None if options.jobs == 1 else 1)
+            told = {"instance": instance.name, "asked": engine, "limit": options.seconds}
+            if isinstance(instance, Instance):
+                told["true"] = instance.log10_z
+            else:
+                told |= {"best": instance.best, "least": instance.least}
             answers.add(told | found)
             sys.stderr.write(f"{instance.name} {engine}: {found}\n")
 
@@ -298,12 +311,18 @@ def main(arguments: list[str]) -> int:
         list(pool.map(work, asked))
     rows = [answers.rows[instance.name, engine] for instance, engine in asked]
     several = len(options.engines) > 1
-    text = (side_by_side if several else table)(rows, options.seconds)
+    if options.task != "PR":
+        text = labellings.tables(rows)
+    else:
+        text = (side_by_side if several else table)(rows, options.seconds)
     sys.stdout.write(text + "\n")
     if options.update_results:
         section = f"uai-{options.seconds}" + ("-engines" if several else "")
+        what = "log Z and marginals"
+        if options.task != "PR":
+            section, what = f"uai-{options.task.lower()}-{options.seconds}", f"task {options.task}"
         room = "two threads" if options.jobs == 1 else "one thread"
-        title = f"## {section}: log Z and marginals of UAI 2014 within {options.seconds} s, {room}"
+        title = f"## {section}: {what} of UAI 2014 within {options.seconds} s, {room}"
         command = f"`python -m benchmarks.accuracy {' '.join(arguments)}`, {date.today().isoformat()}."
         update_section(section, f"{title}\n\n{command}\n\n{text}", RESULTS)
     return 0

@@ -90,8 +90,14 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.junction.run.SLAB_ENTRIES": (1, 50),
     "infer.junction.run.SUPPORT_ABOVE": (ALWAYS, 7.0),
     "infer.map.blocks.MOST_BITS": (3.0,),
+    "infer.map.cuts.SMALL_SHARE": (0, NEVER),
     "infer.map.graph_cut.AT_ONCE": (1, 50),
+    "infer.map.anneal.AT_ONCE": (1,),
     "infer.map.icm.AT_ONCE": (1, 3),
+    "infer.map.portfolio.CHECK_EVERY": (1,),
+    "infer.map.trws.MAX_CONSTANT": (3,),
+    "infer.map.trws.READ_EVERY": (1,),
+    "infer.map.trws.WORTHWHILE": (ALWAYS,),
     "infer.mean_field.naive.FACTORS_PER_CHUNK": (2,),
     "infer.mean_field.naive.MAX_CONSTANT": (1,),
     "infer.mean_field.naive.WORTHWHILE": (ALWAYS,),
@@ -174,6 +180,8 @@ ROUTES: dict[str, tuple[Any, ...]] = {
     "infer.trees.sums.TABULATE_FROM": (ALWAYS, NEVER),
     "infer.trees.sums.TABULATE_TO": (0,),
     "infer.trees.sums.TASK_BYTES": (1,),
+    "learn.losses.chains.max_margin.AT_ONCE": (1, 20),
+    "learn.losses.chains.max_margin.FEW_CORNERS": (1,),
     "learn.losses.chains.shards.CHUNK": (2,),
     "learn.losses.terms.CHUNK_TERMS": (1, 3),
     "learn.losses.terms.MOST_CHUNKS": (1, 1000),
@@ -241,6 +249,7 @@ KERNELS: dict[str, tuple[Any, ...]] = {
     "infer.junction.kernels.products.WORTHWHILE": (ALWAYS,),
     "infer.orders.kernels.first_runs.STEPS_OF_CALL": (5,),
     "infer.junction.kernels.passes.RANGE": (-1.0, 5.0),
+    "model.structured.kernels.displacement.TINY": (1e300,),
 }
 
 

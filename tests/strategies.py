@@ -3,6 +3,7 @@
     models()              any factor graph: hard zeros, cardinalities 1 to 4, arity 1 to 4, parts that nothing connects
     forests()             the same with an acyclic factor graph
     binary_models()       the same with cardinalities 1 and 2
+    pairwise()            the same with factors of at most two variables
     evidence_for(model)   {name: state, set of states or likelihood}, possible in the model
     frame_for(model)      a DataFrame of such rows
 
@@ -23,6 +24,7 @@ from scipy.sparse import csr_array
 import besag
 from besag.model.model import FactorGroup, Model
 from besag.model.structured.bilinear import Bilinear
+from besag.model.structured.displacement import displacement
 from besag.model.structured.noisy import NoisyMax
 from besag.model.structured.potts import Potts
 from besag.model.structured.scaled import Scaled
@@ -75,7 +77,7 @@ class Plan(NamedTuple):
 
 
 @st.composite
-def plans(draw: Any, forest: bool, max_labellings: int, most_states: int) -> Plan:
+def plans(draw: Any, forest: bool, max_labellings: int, most_states: int, max_arity: int) -> Plan:
     sizes = draw(st.sampled_from([(2, 3, 1, 4), (2,), (3,)] if most_states > 2 else [(2, 1), (2,)]))
     cards: list[int] = []
     left = max_labellings
@@ -84,14 +86,14 @@ def plans(draw: Any, forest: bool, max_labellings: int, most_states: int) -> Pla
         left //= cards[-1]
     rng = draw(generators())
     witness = np.array([rng.integers(k) for k in cards])
-    scopes, zeros = draw(scopes_on(len(cards), forest)), draw(st.sampled_from([0.3, 0.7, 0.0]))
-    return Plan(cards, scopes, zeros, witness, rng, forest, most_states)
+    scopes = draw(scopes_on(len(cards), forest, max_arity))
+    return Plan(cards, scopes, draw(st.sampled_from([0.3, 0.7, 0.0])), witness, rng, forest, most_states)
 
 
 @st.composite
-def scopes_on(draw: Any, n_variables: int, forest: bool) -> list[list[int]]:
-    """Scopes of 1 to 4 different variables; in a forest a scope takes one variable of each tree that it joins."""
-    scope = st.lists(st.integers(0, n_variables - 1), min_size=1, max_size=4, unique=True)
+def scopes_on(draw: Any, n_variables: int, forest: bool, max_arity: int) -> list[list[int]]:
+    """Scopes of 1 to max_arity variables; in a forest a scope takes one variable of each tree that it joins."""
+    scope = st.lists(st.integers(0, n_variables - 1), min_size=1, max_size=max_arity, unique=True)
     drawn = draw(st.lists(scope, min_size=draw(st.sampled_from([4, 2, 1, 0])), max_size=7))
     if not forest:
         return drawn
@@ -106,10 +108,16 @@ def scopes_on(draw: Any, n_variables: int, forest: bool) -> list[list[int]]:
 
 
 @st.composite
-def models(draw: Any, forest: bool = False, max_labellings: int = MAX_LABELLINGS, most_states: int = 4) -> Model:
+def models(
+    draw: Any,
+    forest: bool = False,
+    max_labellings: int = MAX_LABELLINGS,
+    most_states: int = 4,
+    max_arity: int = 4,
+) -> Model:
     """Small models of every make, each with at least one labelling of positive weight."""
     make: Callable[..., st.SearchStrategy[Model]] = draw(st.sampled_from([_listed, _grouped, _bayesian, _built]))
-    return draw(make(draw(plans(forest, max_labellings, most_states))))
+    return draw(make(draw(plans(forest, max_labellings, most_states, max_arity))))
 
 
 def forests(max_labellings: int = MAX_LABELLINGS) -> st.SearchStrategy[Model]:
@@ -120,6 +128,11 @@ def forests(max_labellings: int = MAX_LABELLINGS) -> st.SearchStrategy[Model]:
 def binary_models(max_labellings: int = MAX_LABELLINGS) -> st.SearchStrategy[Model]:
     """Small models whose variables have one or two states."""
     return models(max_labellings=max_labellings, most_states=2)
+
+
+def pairwise(max_labellings: int = MAX_LABELLINGS) -> st.SearchStrategy[Model]:
+    """Small models whose factors have at most two variables."""
+    return models(max_labellings=max_labellings, max_arity=2)
 
 
 @st.composite
@@ -249,9 +262,16 @@ def bases(shape: tuple[int, ...], rng: np.random.Generator) -> st.SearchStrategy
     kinds: list[Any] = [None, rng.normal(size=(int(rng.integers(1, 4)), *shape)), Scaled(rng.normal(size=shape))]
     if len(shape) == 2 and shape[0] == shape[1]:
         kinds = [Potts(shape[0]), *kinds, *truncated(shape[0], float(rng.choice([0.7, 1.0, 2.5, 9.0])))]
+        kinds += [spring(shape[0], rng)]
     if len(shape) == 2 and shape[0] >= 2 and shape[1] == 2:
         kinds.append(Bilinear(shape[0]))
     return st.sampled_from(kinds)
+
+
+def spring(n_states: int, rng: np.random.Generator) -> Any:
+    """A displacement between places of a grid, with a limit or without."""
+    sides = (n_states // 2, 2) if n_states % 2 == 0 else n_states
+    return displacement(sides, rng.normal(), rng.uniform(0.5, 2.0), rng.choice([None, 0.3, 2.0]))
 
 
 def truncated(n_states: int, limit: float) -> list[Any]:

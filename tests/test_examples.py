@@ -18,10 +18,17 @@ LINES = {
     "energies_by_hand.py": "log Z from besag:     -0.019275",
     "em_routes.py": "the best log-likelihood of all routes is -369.0",
     "scribbles.py": "out/scribbles.png shows the strokes and what they cut out",
+    "restoring.py": "out/restoring.png shows both",
+    "stereo.py": "out/stereo.png shows disparities, and energy and bound over time",
     "regions.py": "out/regions.png shows the picture and its regions",
     "objectives.py": "error of pseudolikelihood ~ N^-0.51, out/pseudolikelihood.png",
     "ldpc.py": "Eb/N0 = 1.3 dB: 0.1216 of the bits arrive wrong, 0.0000 after decoding",
+    "message_times.py": "out/message_times.png shows them",
+    "pictorial.py": "parts within 5 pixels, jointly: 8 of 10",
     "messages_on_a_tree.py": "Z at m: 5.470663",
+    "discovery.py": "edges of the network that are wrong: 1 of 8",
+    "pedigree.py": "Carl         0.038    0.901",
+    "topics.py": "92% of the texts are in the class of their topic",
 }
 ON_DATA = {  # scripts that read the data folder: a file there, and how the last line begins; on a few of its instances
     "horses.py": ("weizmann_horses_64.npz", "out/horses.png shows one of them"),
@@ -30,7 +37,20 @@ ON_DATA = {  # scripts that read the data folder: a file there, and how the last
     "snakes.py": ("snakes.npz", "features of both ends        likelihood[engine=bp]"),
 }
 
-MARKS = dict.fromkeys(("denoising.py", "diagnosis.py", "em_routes.py", "objectives.py", "regions.py"), pytest.mark.slow)
+MARKS = dict.fromkeys(
+    (
+        "denoising.py",
+        "diagnosis.py",
+        "discovery.py",
+        "em_routes.py",
+        "message_times.py",
+        "objectives.py",
+        "regions.py",
+        "restoring.py",
+        "stereo.py",
+    ),
+    pytest.mark.slow,
+)
 
 
 def test_every_example_is_tested() -> None:

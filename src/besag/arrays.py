@@ -54,6 +54,7 @@ class Kind(IntEnum):
     BILINEAR = 7
     TRUNCATED_LINEAR = 10
     TRUNCATED_QUADRATIC = 11
+    DISPLACEMENT = 12
     CHAINED = 20
     NOISY = 30
 

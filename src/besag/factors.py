@@ -13,20 +13,27 @@ Only its weights are stored. docs/factors.md says how to write another one.
 3.5
 """
 
+from besag.model.parts import parts_model, place_of
 from besag.model.structured.counts import all_of, any_of, count, parity
+from besag.model.structured.displacement import displacement
 from besag.model.structured.noisy import noisy_and, noisy_max, noisy_or
 from besag.model.structured.potts import potts
+from besag.model.structured.robust import robust_potts
 from besag.model.structured.truncated import truncated_linear, truncated_quadratic
 
 __all__ = [
     "all_of",
     "any_of",
     "count",
+    "displacement",
     "noisy_and",
     "noisy_max",
     "noisy_or",
     "parity",
+    "parts_model",
+    "place_of",
     "potts",
+    "robust_potts",
     "truncated_linear",
     "truncated_quadratic",
 ]

@@ -1,5 +1,6 @@
 """The command line: what `besag demo` prints and writes, exit codes, and a start that loads nothing heavy."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +9,22 @@ import pytest
 
 import besag
 from besag import cli, errors
+from besag.cli.demo_page import Section, Table, page_of
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "besag", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+def rows_of(lines: list[str]) -> dict[str, list[str]]:
+    """Rows of the tables on the terminal, by their first cell."""
+    cells = [re.split(r"\s{2,}", line.strip()) for line in lines]
+    return {row[0]: row[1:] for row in cells if len(row) > 1}
+
+
+def percent(row: list[str]) -> float:
+    return float(row[-1].rstrip("%"))
 
 
 def test_demo_prints_and_draws(tmp_path: Path) -> None:
@@ -21,16 +33,19 @@ def test_demo_prints_and_draws(tmp_path: Path) -> None:
     told = [line for line in done.stderr.splitlines() if not line.startswith(("besag compiles", "besag has compiled"))]
     assert told == []
     lines = done.stdout.splitlines()
-    assert "either    no, yes  tub, lung" in lines  # the network
-    assert "bronc     no      0.5500  0.1886  -0.3614  ####" in lines  # the marginals
-    assert "log P(asia=yes, dysp=yes) = -5.403372, that is P = 0.004501" in lines
-    assert "  tub=no, smoke=yes, lung=no, bronc=yes, either=no, xray=no" in lines
-    assert any(line.startswith("Engine: ") and "(exact); the factor graph has cycles" in line for line in lines)
-    wrong = {line.rsplit(maxsplit=1)[0]: float(line.rsplit(maxsplit=1)[1][:-1]) for line in lines if line.endswith("%")}
-    assert wrong["with neighbours"] < 0.6 * wrong["pixels alone"]
-    for name in ("demo.png", "segmentation.png", "certainty.png"):
-        assert f"Picture: {Path('out') / name}" in lines
-        assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
+    assert len(lines) < 30
+    rows = rows_of(lines)
+    assert rows["bronc"] == ["0.4500", "0.8114"]
+    hidden, truth = (percent(rows[name]) for name in ("HMM, no labels: best path", "the true model: best path"))
+    assert percent(rows["always the fair die"]) + 15 < hidden <= truth + 1
+    assert percent(rows["chain CRF, dice told"]) > percent(rows["always the fair die"]) + 15
+    assert percent(rows["with neighbours, bp[tolerance=1e-3]"]) < 0.6 * percent(rows["pixels alone"])
+    page = (tmp_path / "out" / "demo.html").read_text(encoding="utf-8")
+    assert lines[-1].endswith(str(Path("out") / "demo.html"))
+    assert page.count('<img src="data:image/png;base64,') == 4
+    assert not re.search(r"(src|href)=\"(?!data:)", page)  # it needs no other file
+    assert "<td>junction_tree</td><td>-5.403</td><td>exact</td><td>0.0000</td>" in page
+    assert "log P(asia=yes, dysp=yes) = -5.403372" in page
 
 
 def test_demo_without_matplotlib(
@@ -38,10 +53,20 @@ def test_demo_without_matplotlib(
 ) -> None:
     monkeypatch.setattr(errors, "find_spec", lambda name: None)
     assert cli.main(["demo", "--out", str(tmp_path / "out")]) == 0
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("No picture was")]
-    assert [line.partition(":")[0] for line in told] == ["No picture was drawn", "No picture was labelled"]
-    assert all("a picture needs matplotlib" in line and line.endswith("pip install 'besag[plot]'") for line in told)
-    assert not (tmp_path / "out").exists()
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("No pictures")]
+    assert len(told) == 1
+    assert "a picture needs matplotlib" in told[0]
+    assert told[0].endswith("pip install 'besag[plot]'")
+    page = (tmp_path / "out" / "demo.html").read_text(encoding="utf-8")
+    assert "<img" not in page
+    assert page.count("<h2>") == 2
+
+
+def test_a_page_shows_text_as_it_is() -> None:
+    section = Section("a < b", "x & y", (Table("rows", ("name",), (("<i>",),)),))
+    page = page_of([section], "end")
+    assert "<h2>a &lt; b</h2><p>x &amp; y</p>" in page
+    assert "<td>&lt;i&gt;</td>" in page
 
 
 def test_a_folder_that_cannot_be_made_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

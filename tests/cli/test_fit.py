@@ -208,3 +208,25 @@ def test_images_need_a_place_for_their_masks(ask: Ask, folders: tuple[Path, Path
     assert "`besag predict` answers by it" in ask("info", model, code=1)
     assert "--score MASKS" in ask("predict", model, str(images), "--score", code=2)
     assert "masks would replace" in ask("predict", model, str(images), "--out", str(images), code=2)
+
+
+@pytest.mark.parametrize("where", ["last", "among options", "option first", "option last"])
+def test_the_model_is_an_option_or_the_last_word(ask: Ask, write: Write, tmp_path: Path, where: str) -> None:
+    train, model = write("t.txt", CONLL), str(tmp_path / "m.npz")
+    words = {
+        "last": [train, "--l2", "0.1", model],
+        "among options": [train, model, "--l2", "0.1"],
+        "option first": ["--out", model, train, "--l2", "0.1"],
+        "option last": [train, "--l2", "0.1", "--out", model],
+    }
+    told = ask("fit", "chain", *words[where], "--objective", "max_margin")
+    assert f"model\t{model}" in told
+    assert besag.load(model).score([["The"]], [["B-NP"]]) >= 0
+
+
+@pytest.mark.parametrize("kind", ["chain", "grid", "network"])
+def test_one_model_is_written(ask: Ask, write: Write, tmp_path: Path, kind: str) -> None:
+    data = [write("t.csv", "a,b\n0,1\n")] * (2 if kind == "grid" else 1)
+    assert "the following arguments are required: MODEL" in ask("fit", kind, *data, code=2)
+    one, other = str(tmp_path / "one.bif"), str(tmp_path / "other.bif")
+    assert f"MODEL is given twice: {one} and --out {other}" in ask("fit", kind, *data, one, "--out", other, code=2)

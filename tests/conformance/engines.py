@@ -16,7 +16,7 @@ from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES, Want
 from besag.infer.result import Result
 from besag.model.model import Model
-from tests.strategies import binary_models, forests, models
+from tests.strategies import binary_models, forests, models, pairwise
 
 TOLERANCE = 1e-10
 
@@ -69,7 +69,10 @@ CASES = [
     Case("mean_field[family=tree]", models),
     Case("mean_field[family=spanning_tree]", models),
     Case("dual", models),
+    Case("trws", pairwise),
     Case("icm", models),
+    Case("ilp", models),
+    Case("anneal[n_sweeps=50]", models),
     Case("local_search", models),
     Case("icm[schedule=sequential,n_restarts=3]", models),
     Case("graph_cut", binary_models),

@@ -47,10 +47,10 @@ def test_a_root_may_be_named_as_grids_name_their_variables() -> None:
     ("engine", "match"),
     [
         ("brut", "no engine is named 'brut'; there are .*auto, .*brute, .*exact, .*junction_tree, .*tree"),
-        ("bpp", r"no engine is named 'bpp'; there are .*trw; did you mean 'bp'\?$"),
+        ("bpp", r"no engine is named 'bpp'; there are .*trws; did you mean 'bp'\?$"),
         ("bp(damping=0.5)", r"no engine is named 'bp\(damping=0.5\)'; there are .*; write bp\[damping=0.5\]$"),
         ("bp()", r"; write bp\[\]$"),
-        ("nothing(k=1)", "; there are .*, trw$"),
+        ("nothing(k=1)", "; there are .*, trws$"),
         ("bp[dampin=0.5]", r"engine 'bp' has no option 'dampin'; it has .*; did you mean 'damping'\?$"),
         ("", "no engine is named ''"),
         ("brute[k=1", r"'brute\[k=1' opens a bracket and does not close it"),
@@ -127,7 +127,7 @@ def test_an_unknown_option_is_refused(call: Callable[[], Any]) -> None:
 def test_who_can_serve_a_want_includes_those_who_choose() -> None:
     with pytest.raises(
         CapabilityError,
-        match="engine 'trw' cannot give map; alpha_beta_swap, alpha_expansion, auto, exact, bp, brute, dual",
+        match="engine 'trw' cannot give map; alpha_beta_swap, alpha_expansion, anneal, auto, exact, bp, brute, dual",
     ):
         MODEL.map(engine="trw")
 

@@ -27,6 +27,9 @@ PROGRAM = """
     import numpy as np
     from besag.kernels.compile import compiled
     from besag.infer.trees.kernels.pair_passes import make_shift
+    from besag.kernels import shipped
+
+    shipped.compile_for_host()
 
     def call(n):
         base = np.arange(4.0 * n).reshape(4, n)
@@ -163,7 +166,7 @@ def test_imports_are_found_as_python_finds_them(file: Path) -> None:
 def copied(folder: Path) -> Path:
     """The package, alone in a folder."""
     target = folder / "package"
-    shutil.copytree(SOURCE / "besag", target / "besag", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE / "besag", target / "besag", ignore=shutil.ignore_patterns("__pycache__", "_compiled"))
     return target
 
 

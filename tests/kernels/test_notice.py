@@ -17,7 +17,7 @@ from besag.kernels import notice
 from besag.kernels.notice import Notice
 from tests.kernels.test_compile import PROGRAM, SOURCE
 
-BEGINS = "besag compiles kernels for this machine, which can take a minute, once ..."
+BEGINS = "besag compiles kernels of infer/trees for this machine, once, in some 15 s; `besag warmup` does so ahead ..."
 
 
 class Clock:
@@ -61,7 +61,7 @@ def told(clock: Clock) -> Notice:
 
 
 def compile_for(told: Notice, clock: Clock, seconds: float) -> None:
-    with told.compiling():
+    with told.compiling("infer/trees"):
         clock.pass_(seconds)
 
 
@@ -76,7 +76,7 @@ def test_short_compiling_is_silent(told: Notice, clock: Clock, caplog: pytest.Lo
 def test_it_is_told_while_it_goes_on_and_when_it_is_done(
     told: Notice, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with told.compiling():
+    with told.compiling("infer/trees"):
         clock.pass_(1.99)
         assert caplog.messages == []
         clock.pass_(0.01)
@@ -100,7 +100,7 @@ def test_kernels_add_up(told: Notice, clock: Clock, caplog: pytest.LogCaptureFix
         compile_for(told, clock, 0.6)
         clock.pass_(100.0)
     assert caplog.messages == []
-    with told.compiling():
+    with told.compiling("infer/trees"):
         clock.pass_(0.2)
         assert caplog.messages == [BEGINS]
 
@@ -130,7 +130,7 @@ def test_later_kernels_are_told_of_in_the_same_way(
         BEGINS,
         "besag has compiled 2 kernels, which took 6.0 s",
     ]
-    with told.compiling():
+    with told.compiling("infer/trees"):
         clock.pass_(2.0)
         assert caplog.messages[4:] == [BEGINS]
 
@@ -138,7 +138,7 @@ def test_later_kernels_are_told_of_in_the_same_way(
 def test_an_error_while_compiling_is_the_end_of_it(
     told: Notice, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(KeyboardInterrupt), told.compiling():
+    with pytest.raises(KeyboardInterrupt), told.compiling("infer/trees"):
         raise KeyboardInterrupt
     clock.pass_(1000.0)
     assert caplog.messages == []
@@ -158,7 +158,7 @@ def test_a_child_neither_waits_for_its_parent_nor_says_it_again() -> None:
         if child == 0:
             failed = 1
             try:
-                with notice._notices[0].compiling():
+                with notice._notices[0].compiling("infer/trees"):
                     failed = int(notice._notices[0].told != before.told)
             finally:
                 os._exit(failed)

@@ -37,7 +37,7 @@ from besag.errors import (
     LossWarning,
 )
 
-COMMANDS = ("infer", "info", "compare", "sample", "plot", "convert", "diff", "fit", "predict", "demo")
+COMMANDS = ("infer", "info", "compare", "sample", "plot", "convert", "diff", "fit", "predict", "warmup", "demo")
 TOLD = (LossWarning, EvidenceWarning, ApproximationWarning, ConvergenceWarning, IdentifiabilityWarning)
 
 # What messages of the library say for Python, in the words of the command line.
@@ -47,7 +47,6 @@ WORDS = {
     ": format='": ": --input-format '",
     "model.cost(evidence)": "besag info --evidence",
     "; r.diagnostics has more": "; --format json tells more",
-    "k=1 has": "-k 1 has",
     "more than max_iter=": "more than --max-iter ",
     "Cut them into intervals, besag.Discretizer().fit_transform(frame)": "Cut them into intervals, --bins 5",
     "or take l2 > 0": "or take --l2 above 0",

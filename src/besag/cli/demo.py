@@ -1,87 +1,53 @@
-"""`besag demo`: a chest clinic, from a network to a diagnosis; and pixels of a picture, labelled by what was learnt."""
+"""`besag demo`: learning, inference and engines on a network, a sequence and a picture, and a page of it all."""
 
 from __future__ import annotations
 
 import argparse
-from math import exp
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from besag.cli.demo_page import Section, page_of
 from besag.cli.messages import ANSWERED
-from besag.errors import CapabilityError
-from besag.text import table
+from besag.errors import CapabilityError, require
 
-if TYPE_CHECKING:
-    from besag.infer.result import Result
-    from besag.model.model import Model
-
-HELP = "worked examples: a network with and without evidence, and a picture whose pixels are labelled"
-EVIDENCE = {"asia": "yes", "dysp": "yes"}
+HELP = "a show: learning and inference on a network, a sequence and a picture, and a page of what was measured"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     parser.add_argument(
-        "--out", type=Path, default=Path("out"), metavar="DIR", help="where the picture goes (default: out)"
+        "--out", type=Path, default=Path("out"), metavar="DIR", help="where the page goes (default: out)"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the example and draws it."""
-    from besag.data.textbook import bundled
+    """Prints what each part measured, and writes the page."""
+    from besag.cli.demo_network import show_network
+    from besag.cli.demo_picture import show_picture
+    from besag.cli.demo_sequence import show_sequence
 
-    model = bundled("asia")
-    before, after = model.marginals(), model.marginals(evidence=EVIDENCE)
-    known = ", ".join(f"{name}={state}" for name, state in EVIDENCE.items())
-
-    print("asia: a chest clinic (Lauritzen and Spiegelhalter 1988)")
-    print(
-        "A patient is short of breath (dysp) and was in Asia lately: is it tuberculosis, lung cancer or bronchitis?\n"
-    )
-    print(f"{model}\n")
-    print(f"Marginals without evidence, and with {known}\n")
-    print(f"{marginals_table(model, before, after)}\n")
-    print(f"log P({known}) = {after.log_partition:.6f}, that is P = {exp(after.log_partition):.6f}\n")
-    best = model.map(evidence=EVIDENCE)
-    share = exp(-best.energy - after.log_partition)
-    print(f"Most probable explanation, {share:.1%} of what is left:")
-    print(f"  {', '.join(f'{name}={state}' for name, state in best.assignment.items() if name not in EVIDENCE)}\n")
-    print(f"Engine: {after.diagnostics['engine']} ({after.bound}); {after.diagnostics['reason']}.\n")
-    print(picture(model, before, after, arguments.out, known))
-    print(f"\n{segmentation(arguments.out)}")
+    began = time.perf_counter()
+    refused = refusal()
+    parts = [show_network, show_sequence] if refused else [show_network, show_sequence, show_picture]
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    sections: list[Section] = []
+    for part in parts:
+        sections.append(part(draw=not refused))
+        print(f"{sections[-1].as_text()}\n", flush=True)
+    if refused:
+        print(f"No pictures, and no pixels labelled: {refused}")
+    page = arguments.out / "demo.html"
+    seconds = time.perf_counter() - began
+    closing = f"All of it took {seconds:.0f} s, the compilation of kernels that were not there yet included."
+    page.write_text(page_of(sections, closing), encoding="utf-8")
+    print(f"All tables and pictures, {seconds:.0f} s: {page}")
     return ANSWERED
 
 
-def segmentation(folder: Path) -> str:
-    """What `demo_picture` shows, or what is missing for it."""
-    from besag.cli.demo_picture import show_picture
-
+def refusal() -> str:
+    """Why there can be no pictures, or nothing."""
     try:
-        return show_picture(folder)
+        require("matplotlib", "plot", "a picture")
     except CapabilityError as error:
-        return f"No picture was labelled: {error}"
-
-
-def marginals_table(model: Model, before: Result, after: Result) -> str:
-    """Both marginals of every state side by side, and a bar for the second."""
-    rows = []
-    for variable in model.variables:
-        for i, state in enumerate(variable.states):
-            p, q = float(before[variable.name][i]), float(after[variable.name][i])
-            name = variable.name if i == 0 else ""
-            rows.append((name, state, f"{p:.4f}", f"{q:.4f}", f"{q - p:+.4f}", "#" * round(20 * q)))
-    return table(("variable", "state", "without", "with", "change", ""), rows)
-
-
-def picture(model: Model, before: Result, after: Result, folder: Path, known: str) -> str:
-    """Draws the network into the folder, and says where it is or what is missing."""
-    from besag.plot import draw_network
-
-    title = f"asia given {known}; red marks: without evidence"
-    try:
-        figure = draw_network(model, after, before=before, observed=list(EVIDENCE), title=title)
-    except CapabilityError as error:
-        return f"No picture was drawn: {error}"
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / "demo.png")
-    return f"Picture: {folder / 'demo.png'}"
+        return str(error)
+    return ""

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from besag.errors import ModelError
+from besag.foreign import hint, hinting
 from besag.markup import make_card, make_table
 from besag.registry import is_whole
 
@@ -33,6 +34,12 @@ class Estimator:
 
     notes_: Mapping[str, Any] = MappingProxyType({})
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("__init__", "fit"):
+            if name in vars(cls):
+                setattr(cls, name, hinting(vars(cls)[name]))
+
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         return {name: parameter.default for name, parameter in signature(cls).parameters.items()}
@@ -46,7 +53,8 @@ class Estimator:
         known = self._defaults()
         for name, value in parameters.items():
             if name not in known:
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
+                told = "; ".join(filter(None, (f"it has {', '.join(known)}", hint(name, known))))
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; {told}")
             setattr(self, name, value)
         return self
 

@@ -13,6 +13,7 @@ fit minimises the objective over b, w, v and tables; l1 and l2 do not count b.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -163,9 +164,9 @@ class GridCRF(StructuredCRF):
         decode: str = "map",
         ignore_label: Any = None,
         class_weight: ClassWeight = None,
-        optimizer: str | Optimizer = "lbfgs[relative_decrease=1e-5]",
+        optimizer: str | Optimizer | None = None,
         max_iter: int = 1000,
-        tol: float = 1e-5,
+        tol: float | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -208,16 +209,21 @@ class GridCRF(StructuredCRF):
                 form.check(others)
             watched = (others, held_out[1])
 
-        def fit_by(objective: str) -> bool:
+        began = time.perf_counter()
+
+        def fit_by(objective: str, time_limit: float | None) -> bool:
             """Whether the model that was learnt prefers one label everywhere, where that may be."""
-            learnt = self._fit(classes, form, pictures, y, sample_weight, watched, checkpoint, on_step, objective)
+            given = (y, sample_weight, watched, checkpoint, on_step, objective, time_limit)
+            learnt = self._fit(classes, form, pictures, *given)
             if read_objective(objective).surrogate not in ("pseudolikelihood", "piecewise"):
                 return False
             return prefers_one_label(learnt.graph.bind(self.model_.theta), learnt.labels[0], pictures.offsets)
 
-        wrong = fit_by(FAST if self.objective == "auto" else self.objective)
-        if wrong and self.objective == "auto" and self.class_weight is None and checkpoint is None:
-            wrong = fit_by(SURE)
+        wrong = fit_by(FAST if self.objective == "auto" else self.objective, self.time_limit)
+        left = None if self.time_limit is None else self.time_limit - (time.perf_counter() - began)
+        is_timed_out = left is not None and left <= 0
+        if wrong and self.objective == "auto" and self.class_weight is None and checkpoint is None and not is_timed_out:
+            wrong = fit_by(SURE, left)
         if wrong:
             warn_of_one_label(self.learnt_by_)
         return self

@@ -10,29 +10,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.arrays import AnyArray, Array
-from besag.errors import ModelError
+from besag.errors import CapabilityError, ModelError
 from besag.estimators.base import Estimator
 from besag.estimators.files import save_estimator
-from besag.estimators.progress import FitProgress, ended
 from besag.infer.iterate import clear_interrupts
 from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.objective import Instances, Total
 from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
-from besag.learn.training import minimum, warn_of_end
+from besag.learn.progress import FitProgress, ended
+from besag.learn.training import minimum, usual_optimizer, warn_of_end
+from besag.registry import split_spec
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+USUAL = "lbfgs[relative_decrease=1e-5]"
 COLUMN = "history."  # of the names of columns of a history, in files
 
 
 class Learner(Estimator):
-    """An estimator with the parameters optimizer, max_iter, tol, time_limit and verbose, and a history."""
+    """An estimator with the parameters optimizer, max_iter, tol, time_limit and verbose, and a history.
 
-    optimizer: str | Optimizer
+    optimizer: None is USUAL, or frank_wolfe for max_margin. tol: None is that of the optimizer.
+    """
+
+    optimizer: str | Optimizer | None
     max_iter: int
-    tol: float
+    tol: float | None
     time_limit: float | None
     verbose: bool
     _history: History
@@ -43,26 +48,32 @@ class Learner(Estimator):
         held_out: Instances | None,
         checkpoint: str | PathLike[str] | None,
         on_step: OnIteration | None,
+        time_limit: float | None = None,
     ) -> Array:
-        """Theta where the objective is least; the history is kept, and where to go on from, if that is asked for."""
-        is_named = isinstance(self.optimizer, str)  # an object has its own
+        """Theta where the objective is least; the history is kept, and where to go on from, if that is asked for.
+
+        time_limit: in place of the parameter.
+        """
+        chosen = usual_optimizer(total, USUAL) if self.optimizer is None else self.optimizer
+        is_named = isinstance(chosen, str)  # an object has its own
         fill = {"max_iterations": _plain(self.max_iter), "tolerance": _plain(self.tol)} if is_named else {}
-        method = OPTIMIZERS.read(self.optimizer, **fill)
-        progress = FitProgress(type(self).__name__, on_step) if self.verbose else None
+        method = OPTIMIZERS.read(chosen, **fill)
+        most, limit = method.max_iterations, self.time_limit if time_limit is None else time_limit
+        progress = FitProgress(type(self).__name__, on_step, most, limit) if self.verbose else None
         with clear_interrupts(), ended(progress):
             found = minimum(
                 total,
                 method,
                 np.zeros(len(total.statistics)),
                 held_out=held_out,
-                time_limit=self.time_limit,
+                time_limit=limit,
                 on_step=on_step if progress is None else progress.told,
                 resume=checkpoint if checkpoint is not None and Path(checkpoint).exists() else None,
             )
         if checkpoint is not None:
             found.checkpoint.save(checkpoint)
         self._history = found.history
-        more = f"more than max_iter={method.max_iterations} may help"
+        more = f"more than max_iter={most} may help"
         warn_of_end(type(self).__name__, found.history, more, is_exact=total.objective.is_exact)
         return np.asarray(found.theta)
 
@@ -122,6 +133,15 @@ def check_file(path: Any) -> None:
         raise ModelError(f"checkpoint must be the path of a file, got {path!r}")
     if Path(path).is_dir() or not Path(path).parent.is_dir():
         raise ModelError(f"checkpoint must be a file in an existing folder, got {str(path)!r}")
+
+
+def refuse_probabilities(learnt_by: Any) -> None:
+    """CapabilityError where what was learnt says which labelling is best, and not how probable it is."""
+    if isinstance(learnt_by, str) and split_spec(learnt_by)[0] == "max_margin":
+        raise CapabilityError(
+            "max_margin learns which labelling is best, and no probabilities: predict by decode='map', or learn by "
+            "another objective"
+        )
 
 
 def check_labels_to_save(classes: tuple[Any, ...]) -> None:

@@ -23,7 +23,7 @@ from besag.estimators.base import check_choice
 from besag.estimators.class_weights import ClassWeight, weights_of_classes
 from besag.estimators.constants import warn_of_constants
 from besag.estimators.held_out import reading_held_out
-from besag.estimators.learner import Learner, check_file, check_labels_to_save
+from besag.estimators.learner import Learner, check_file, check_labels_to_save, refuse_probabilities
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Graph
 from besag.infer.auto.engine import Auto
@@ -119,9 +119,12 @@ class StructuredCRF(Learner):
         checkpoint: str | PathLike[str] | None,
         on_step: OnIteration | None,
         objective: str | None = None,
+        time_limit: float | None = None,
     ) -> Batch:
-        """What was learnt from; objective: in place of the parameter."""
+        """What was learnt from; objective and time_limit: in place of the parameters."""
         objective = self.objective if objective is None else objective
+        if self.decode == "marginal":
+            refuse_probabilities(objective)
         codes, states = self._codes(form, classes, data, y), [str(label) for label in classes]
         of_classes = weights_of_classes(self.class_weight, classes, codes)
         dataset, watched = _dataset(form.graph(data, states), codes, of_classes, sample_weight), None
@@ -131,17 +134,18 @@ class StructuredCRF(Learner):
             watched = _dataset(form.graph(held_out[0], states), others, of_classes)
         if not self.l1 and not self.l2:
             warn_of_constants(data.nodes)
-        penalised = {name for name in form.layout.templates if not name.startswith("intercept")}
-        penalty = penalty_of(form.layout, dict.fromkeys(penalised, self.l1), dict.fromkeys(penalised, self.l2))
         loss = read_objective(objective, n_threads=1)
+        every = not loss.is_smooth  # whose dual has no end where a parameter has no penalty
+        penalised = {name for name in form.layout.templates if every or not name.startswith("intercept")}
+        penalty = penalty_of(form.layout, dict.fromkeys(penalised, self.l1), dict.fromkeys(penalised, self.l2))
         if dataset.all.variable_weights is not None and not getattr(loss, "weighs_variables", False):
             raise CapabilityError(
                 f"class_weight= weighs the terms of single variables, and objective {objective!r} has none; "
-                'take "pseudolikelihood" or "marginal_loss", or sample_weight= for whole instances'
+                'take "pseudolikelihood", "marginal_loss" or "max_margin", or sample_weight= for whole instances'
             )
         curvature = measure_curvature(dataset.all)
         total = Total(loss, dataset, penalty, n_threads=thread_count(self.n_jobs), curvature=curvature)
-        theta = self._learn(total, watched, checkpoint, on_step)
+        theta = self._learn(total, watched, checkpoint, on_step, time_limit)
         self.model_, self.learnt_by_ = GraphModel(classes, form, theta), objective
         return dataset.all
 
@@ -174,6 +178,8 @@ class StructuredCRF(Learner):
     def _answers(self, data: Data, want: Want, evidence: IntArray | None = None) -> list[Result]:
         """Answers about runs of instances, which together are all of them, in their order."""
         self._check_fitted()
+        if want != "map":
+            refuse_probabilities(self.learnt_by_)
         graph, theta = self.model_.graph(data), self.model_.theta
         engine = ENGINES.read(self.engine, n_threads=thread_count(self.n_jobs))
         offsets, results = data.offsets, list[Result]()

@@ -2,8 +2,8 @@
 
 A Chained factor on y_1, .., y_n becomes tables on (y_1, a_1), (a_1, y_2, a_2), .., (a_{n-1}, y_n), where a_i is the
 state of its automaton after y_i. The a_i are determined, so that log Z, marginals, samples and best labellings of the y
-are those of the problem itself. Helpers come after all variables, in the order of the factors; what an engine answers
-is cut off where they begin.
+are those of the problem itself; or chosen, and then the last table is another one for maxima. Helpers come after all
+variables, in the order of the factors; what an engine answers is cut off where they begin.
 
 A noisy-MAX is a chain too (`besag.model.structured.noisy`), of conditional distributions: a child that nobody asks
 about stays barren. Its helpers are random, so that log Z, marginals and samples are those of the problem, but best
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, BoolArray, IntArray, concatenate, freeze, offsets_of
+from besag.arrays import AnyArray, Array, BoolArray, IntArray, Semiring, concatenate, freeze, offsets_of
 from besag.errors import CapabilityError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
@@ -68,9 +68,9 @@ class Unfolded:
             own = moments[self.problem.table_offsets[first] : self.problem.table_offsets[last]]
             term = block.template.structured
             if len(self.parts_of_block[number]) > 1 and isinstance(term, Chained):
-                ends, levels = term.step(len(term.shape) - 1).reshape(-1), term.levels()
-                features = np.where(np.isfinite(levels), levels, 0.0)[:, ends]
-                own = own.reshape(-1, len(ends)) @ features.T
+                values, levels = levels_from(block, self.given.block_tables(number)[0]), term.levels()
+                own = term.level_moments(own.reshape(len(values), -1), values)
+                own = own @ np.where(np.isfinite(levels), levels, 0.0).T
             found.append(own)
         return np.asarray(concatenate(found, np.float64))
 
@@ -96,10 +96,10 @@ def _is_plain(problem: Problem, number: int) -> bool:
 
 
 def plain_noisy(problem: Problem) -> frozenset[int]:
-    """The kind of noisy-MAX, for an engine that knows it, unless one has another weight than 1."""
-    numbers = range(len(problem.graph.blocks))
-    plain = all(_is_plain(problem, number) for number in numbers if _is_noisy(problem, number))
-    return frozenset({int(NoisyMax.kind)} if plain else ())
+    """The kind of noisy-MAX, for an engine that knows it: where one is long, and all have the weight 1."""
+    numbers = [number for number in range(len(problem.graph.blocks)) if _is_noisy(problem, number)]
+    long = any(is_long(problem.graph.blocks[number]) for number in numbers)
+    return frozenset({int(NoisyMax.kind)} if long and all(_is_plain(problem, number) for number in numbers) else ())
 
 
 def has_positive_noisy(problem: Problem) -> bool:
@@ -107,10 +107,23 @@ def has_positive_noisy(problem: Problem) -> bool:
     numbers = [number for number in range(len(problem.graph.blocks)) if _is_noisy(problem, number)]
     terms = [problem.graph.blocks[number].template.structured for number in numbers]
     positive = all(term.is_positive for term in terms if isinstance(term, NoisyMax))
-    return positive and bool(plain_noisy(problem)) and any(number in numbers for number in long_blocks(problem))
+    return positive and bool(plain_noisy(problem))
 
 
-def unfold(problem: Problem, *, absorb: bool = False, chains: bool = True, determined: bool = True) -> Unfolded | None:
+def is_chosen(problem: Problem) -> bool:
+    """Whether maxima are on another problem than sums."""
+    terms = (block.template.structured for block in problem.graph.blocks if is_long(block))
+    return any(isinstance(term, Chained) and term.chosen for term in terms)
+
+
+def unfold(
+    problem: Problem,
+    semiring: Semiring = Semiring.SUM,
+    *,
+    absorb: bool = False,
+    chains: bool = True,
+    determined: bool = True,
+) -> Unfolded | None:
     """The problem with chains; None where no factor is better off as one.
 
     absorb: noisy-MAX factors of any size whose child is seen in its weakest state become factors of each parent.
@@ -131,7 +144,7 @@ def unfold(problem: Problem, *, absorb: bool = False, chains: bool = True, deter
         )
     key = ("unfolded", long, *((number, mask.tobytes()) for number, mask in absorbed.items()))
     structure = graph.plans.get(key, lambda: _structure(problem, long, absorbed))
-    bound = _bound(problem, structure, long, absorbed)
+    bound = _bound(problem, semiring, structure, long, absorbed)
     return Unfolded(problem, bound, structure.parts_of_block, structure.is_random)
 
 
@@ -292,12 +305,18 @@ def _chain(block: Block, n_variables: int, sizes: list[int]) -> list[ChainPart]:
         template = Template(f"{name} {places[0]}", table.shape[1:])
         found.append(ChainPart(template, scopes, table, np.zeros(len(scopes), np.int64), np.full(len(scopes), -1)))
     last = np.column_stack([helpers[:, -1], block.scopes[:, -1]])
-    ends = term.step(n - 1)
+    ends = (links[-1].shape[2], block.template.shape[-1])
     nothing, nobody = np.zeros(0, np.int64), np.full(len(last), -1)
-    return [*found, ChainPart(Template(f"{name} end", ends.shape), last, np.zeros((0, *ends.shape)), nothing, nobody)]
+    return [*found, ChainPart(Template(f"{name} end", ends), last, np.zeros((0, *ends)), nothing, nobody)]
 
 
-def _bound(problem: Problem, made: UnfoldedGraph, long: tuple[int, ...], absorbed: dict[int, BoolArray]) -> Problem:
+def _bound(
+    problem: Problem,
+    semiring: Semiring,
+    made: UnfoldedGraph,
+    long: tuple[int, ...],
+    absorbed: dict[int, BoolArray],
+) -> Problem:
     """The numbers of a problem on the graph with helpers."""
     filled = list(made.parts)
     for number, block in enumerate(problem.graph.blocks):
@@ -305,7 +324,7 @@ def _bound(problem: Problem, made: UnfoldedGraph, long: tuple[int, ...], absorbe
             own, read = problem.block_tables(number)
             term, last = block.template.structured, made.parts_of_block[number][-1]
             if number in long and isinstance(term, Chained):
-                tables = levels_from(block, own)[:, term.step(len(term.shape) - 1)]
+                tables = term.ends(levels_from(block, own), semiring)
                 filled[last] = filled[last]._replace(tables=tables, readers=read)
             else:
                 filled[last] = _rest_of(part_of(problem, number)._replace(tables=own), absorbed.get(number))

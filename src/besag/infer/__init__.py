@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from besag.infer.map.graph_cut import GraphCut as GraphCut
     from besag.infer.map.icm import ICM as ICM
     from besag.infer.map.local_search import LocalSearch as LocalSearch
+    from besag.infer.map.trws import TRWS as TRWS
     from besag.infer.mean_field.engine import MeanField as MeanField
     from besag.infer.result import Result as Result
     from besag.infer.sampling.ais import AIS as AIS
@@ -50,6 +51,7 @@ _WHERE = {
     "JunctionTree": "junction.engine",
     "MeanField": "mean_field.engine",
     "TRW": "trw.engine",
+    "TRWS": "map.trws",
     "Tree": "trees.engine",
     "Result": "result",
 }
@@ -72,6 +74,7 @@ __all__ = [
     "MeanField",
     "Result",
     "TRW",
+    "TRWS",
     "Tree",
 ]
 

@@ -82,6 +82,7 @@ ENGINES: Registry[Engine] = Registry(
         "ais": ("besag.infer.sampling.ais", "AIS"),
         "alpha_beta_swap": ("besag.infer.map.expansion", "AlphaBetaSwap"),
         "alpha_expansion": ("besag.infer.map.expansion", "AlphaExpansion"),
+        "anneal": ("besag.infer.map.anneal", "Anneal"),
         "auto": ("besag.infer.auto.engine", "Auto"),
         "exact": ("besag.infer.auto.engine", "Exact"),
         "bp": ("besag.infer.bp.engine", "BP"),
@@ -91,12 +92,15 @@ ENGINES: Registry[Engine] = Registry(
         "gibbs": ("besag.infer.sampling.gibbs", "Gibbs"),
         "graph_cut": ("besag.infer.map.graph_cut", "GraphCut"),
         "icm": ("besag.infer.map.icm", "ICM"),
+        "ilp": ("besag.infer.map.ilp", "ILP"),
         "join_graph": ("besag.infer.join_graph.engine", "JoinGraph"),
         "junction_tree": ("besag.infer.junction.engine", "JunctionTree"),
         "local_search": ("besag.infer.map.local_search", "LocalSearch"),
         "mean_field": ("besag.infer.mean_field.engine", "MeanField"),
+        "toulbar2": ("besag.infer.map.toulbar2", "Toulbar2"),
         "tree": ("besag.infer.trees.engine", "Tree"),
         "trw": ("besag.infer.trw.engine", "TRW"),
+        "trws": ("besag.infer.map.trws", "TRWS"),
     },
 )
 

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from besag.arrays import Array
+from besag.arrays import Array, Semiring
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.condensed import condensed
 from besag.graph.evidence import Evidence
 from besag.graph.problem import Problem
-from besag.graph.unfolded import Unfolded, unfold
+from besag.graph.unfolded import Unfolded, is_chosen, unfold
 from besag.infer.engine import SHOWS, Want
 from besag.infer.memory import default_memory_limit
 from besag.infer.result import Result
@@ -51,22 +51,35 @@ def unfolding(infer: Infer, *, determined: bool = True, unless: Reads | None = N
             )
         options.pop("warm", None)
         asked = want - (SHOWS - {"trace"})
-        if not unfolded.is_random:
+        if unfolded.is_random:
+            if "moments" in want:
+                raise CapabilityError(
+                    "a noisy-MAX on many variables has no expected energy here, which moments and entropies are made of"
+                )
+            found = _best(on_chains, self, problem, asked & {"map", "trace"}, options) if "map" in want else None
+            asked -= {"map"}
+            if found is not None and not asked - SHOWS:
+                return found
+            sums = fold(unfolded, infer(self, unfolded.problem, asked, **options))
+            return sums if found is None else _with_map(sums, found)
+        if "map" not in want or not is_chosen(problem):
             return fold(unfolded, infer(self, unfolded.problem, asked, **options))
-        if "moments" in want:
-            raise CapabilityError(
-                "a noisy-MAX on many variables has no expected energy here, which moments and entropies are made of"
-            )
-        best = _best(on_chains, self, problem, asked & {"map", "trace"}, options) if "map" in want else None
-        asked -= {"map"}
-        if best is not None and not asked - SHOWS:
-            return best
-        result = fold(unfolded, infer(self, unfolded.problem, asked, **options))
-        if best is None:
-            return result
-        return replace(result, codes=best.codes, energies=best.energies, energy_bounds=best.energy_bounds)
+        if getattr(self, "k", 1) != 1:
+            raise CapabilityError("of factors as robust_potts the k best labellings are not known, only the best")
+        best = unfold(problem, Semiring.MAX)
+        assert best is not None
+        found = fold(best, infer(self, best.problem, frozenset({"map"}) | (asked & {"trace"}), **options))
+        if not asked - {"map", "trace"}:
+            return found
+        sums = fold(unfolded, infer(self, unfolded.problem, asked - {"map"}, **options))
+        return _with_map(sums, found)
 
     return on_chains  # type: ignore[return-value]
+
+
+def _with_map(sums: Result, best: Result) -> Result:
+    """Two answers in one."""
+    return replace(sums, codes=best.codes, energies=best.energies, energy_bounds=best.energy_bounds)
 
 
 def _best(

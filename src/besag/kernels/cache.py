@@ -26,9 +26,13 @@ from typing import Any, ClassVar
 
 from numba.core import caching
 
+from besag.kernels import shipped
 from besag.kernels.compile import IMPORTED_AT
 
 PACKAGE = Path(__file__).parents[1]
+
+# What keeps and tells of machine code is no part of it.
+KEEPERS = frozenset(PACKAGE / "kernels" / name for name in ("cache.py", "notice.py", "shipped.py"))
 
 # The import statements of a text. A test compares this with Python's own parser.
 IMPORTS = re.compile(r"^[ \t]*(?:import (besag.*)|from (besag[.\w]*) import (\([^)]*\)|.*))", re.MULTILINE)
@@ -46,7 +50,7 @@ def _read(path: Path) -> tuple[bytes, frozenset[Path]]:
         raise _ChangedSinceError(path)
     text = path.read_text(encoding="utf-8")
     files = frozenset(file for module in modules_imported(text) for file in _files_of(module))
-    return hashlib.sha256(text.encode()).digest(), files - {path}
+    return hashlib.sha256(text.encode()).digest(), files - KEEPERS - {path}
 
 
 def modules_imported(text: str) -> set[str]:
@@ -146,12 +150,22 @@ class _KernelCacheImpl(caching.CompileResultCacheImpl):
 
 
 class _KernelCache(caching.FunctionCache):
+    _py_func: Any
+    _impl: Any
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception:  # unreadable, truncated, of another layout: compile again, and let that take its place
+            found = None
             with contextlib.suppress(Exception):
                 self.flush()
+        if found is not None:
+            return found
+        try:
+            stamp = self._impl.locator.get_source_stamp()
+            return shipped.load(self._py_func, self._impl._constants, stamp, sig, target_context)
+        except Exception:  # the same
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

@@ -47,6 +47,7 @@ COMPILE_ABOVE = 8_000  # table entries, some 0.1 s of plain Python
 
 _helpers: list[Callable[..., Any]] = []  # marked functions that are not registered with numba yet
 _gatherers: list[Callable[..., Any]] = []  # those of them that may not be noalias
+_called: list[Callable[..., Any]] = []  # those of them that stay functions
 _interpreted = [0.0]  # work done by plain Python in this process
 _kernels: dict[tuple[Any, ...], Any] = {}
 _entries: dict[Any, Callable[..., Any]] = {}  # of machine code, by kernel and kinds of arguments
@@ -72,6 +73,12 @@ def gathering(function: Function) -> Function:
     return inlined(function)
 
 
+def called(function: Function) -> Function:
+    """As `inlined`, for long functions, which stay functions of their own when compiled."""
+    _called.append(function)
+    return inlined(function)
+
+
 @inlined
 def at(index: int) -> int:
     """The index; when compiled, as an unsigned number, so that numba leaves out the wrap-around of negative ones."""
@@ -94,6 +101,11 @@ def compiled(make_kernel: Callable[..., Function], *constants: int) -> Function:
                     keep_interrupts(kernel)
                     _kernels[key] = kernel
     return kernel  # type: ignore[no-any-return]
+
+
+def all_compiled() -> list[tuple[tuple[Any, ...], Any]]:
+    """The kernels of this process that were compiled or loaded: (factory, *constants), and the kernel."""
+    return list(_kernels.items())
 
 
 def worth_compiling(work: float) -> bool:
@@ -145,6 +157,8 @@ def _register_helpers() -> None:
             extending.overload(at, jit_options=options)(_unsigned)
         elif _helpers[-1] in _gatherers:
             extending.register_jitable(**{k: v for k, v in options.items() if k != "noalias"})(_helpers[-1])
+        elif _helpers[-1] in _called:
+            extending.register_jitable(**{k: v for k, v in options.items() if k != "forceinline"})(_helpers[-1])
         else:
             extending.register_jitable(**options)(_helpers[-1])
         _helpers.pop()

@@ -2,9 +2,9 @@
 
 Compiling takes a kernel from a tenth of a second to many seconds, once on a machine, and nothing is seen of it. So the
 logger "besag" says at level WARNING, which Python shows on stderr of scripts and notebooks unless somebody has set up
-logging, that it is going on, when it has taken `after` seconds in all; and how long it took, when no kernel has been
-compiled for `pause` seconds, or the process ends. Then it begins anew: later kernels that take as long are told of by
-two lines of their own. Of kernels that come from the cache on disk nothing is said.
+logging, what is compiled and about how long that takes, when it has taken `after` seconds in all; and how long it took,
+when no kernel has been compiled for `pause` seconds, or the process ends. Then it begins anew: later kernels that take
+as long are told of by two lines of their own. Of kernels that come from the cache on disk nothing is said.
 """
 
 from __future__ import annotations
@@ -21,6 +21,20 @@ from typing import Any
 LOG = logging.getLogger("besag")
 AFTER, PAUSE = 2.0, 1.0
 
+# Seconds that all kernels of a first question take which come from a room, on one core, as measured; others take less.
+SECONDS = {
+    "infer/bounds": 10,
+    "infer/bp": 10,
+    "infer/join_graph": 30,
+    "infer/junction": 25,
+    "infer/map": 15,
+    "infer/mean_field": 10,
+    "infer/orders": 10,
+    "infer/trees": 15,
+    "infer/trw": 10,
+}
+OTHERS = 5
+
 
 class Notice:
     """What compiling has taken so far, and what was said of it. clock and timer: those of Python, or a test's."""
@@ -35,14 +49,14 @@ class Notice:
         self.after, self.pause, self.told = AFTER, PAUSE, told
         self._clock, self._timer, self._lock = clock, timer, threading.Lock()
         self._waiting: threading.Timer | None = None
-        self._at_work, self._kernels, self._seconds = 0, 0, 0.0
+        self._at_work, self._kernels, self._seconds, self._room = 0, 0, 0.0, ""
 
     @contextmanager
-    def compiling(self) -> Iterator[None]:
-        """A kernel is compiled inside."""
+    def compiling(self, room: str) -> Iterator[None]:
+        """A kernel of a room is compiled inside."""
         began = self._clock()
         with self._lock:
-            self._at_work += 1
+            self._at_work, self._room = self._at_work + 1, room
             self._wait(None if self.told else self.after - self._seconds, self.tell)
         try:
             yield
@@ -72,7 +86,8 @@ class Notice:
             due = not self.told and (self._at_work > 0 or self._seconds >= self.after)
             self.told |= due
         if due:
-            LOG.warning("besag compiles kernels for this machine, which can take a minute, once ...")
+            text = "besag compiles kernels of %s for this machine, once, in some %d s; `besag warmup` does so ahead ..."
+            LOG.warning(text, self._room, SECONDS.get(self._room, OTHERS))
 
     def finish(self) -> None:
         """It is done, as far as can be seen."""
@@ -102,10 +117,21 @@ def watch(kernel: Any) -> None:
     compiler = getattr(kernel, "_compiler", None)
     if compiler is None:  # another numba: nothing is said, and answers are the same
         return
-    compile_ = compiler.compile
+    compile_, room = compiler.compile, room_of(kernel.py_func.__module__)
 
     def watched(*arguments: Any) -> Any:
-        with _notices[0].compiling():
+        with _notices[0].compiling(room):
             return compile_(*arguments)
 
     compiler.compile = watched
+
+
+def room_of(module: str) -> str:
+    """The room of a module of kernels.
+
+    >>> room_of("besag.infer.junction.kernels.rows")
+    'infer/junction'
+    >>> room_of("besag.kernels.support")
+    'besag'
+    """
+    return "/".join(module.split(".kernels", maxsplit=1)[0].split(".")[1:]) or "besag"

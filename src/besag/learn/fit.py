@@ -19,6 +19,7 @@ from besag.arrays import Array, IntArray
 from besag.data.dataset import Batch, Dataset, graph_of
 from besag.data.structured import StructuredData
 from besag.errors import ApproximationWarning, CapabilityError, ConvergenceWarning, ModelError, warn
+from besag.foreign import hinting
 from besag.infer.engine import Engine
 from besag.infer.iterate import clear_interrupts
 from besag.learn.box import Ends
@@ -35,8 +36,9 @@ from besag.learn.optimisers.base import OPTIMIZERS, Optimizer
 from besag.learn.penalty import Penalty, Strength, penalty_of
 from besag.learn.polytope import at_an_end, boundary_text, refuse_outside, still_moving
 from besag.learn.prediction import log_proba, predict, predict_marginals
+from besag.learn.progress import FitProgress, ended
 from besag.learn.regulariser import ValueAndGradient
-from besag.learn.training import Minimum, Resume, minimum, warn_of_end
+from besag.learn.training import Minimum, Resume, minimum, usual_optimizer, warn_of_end
 from besag.markup import Markup, make_card
 from besag.model.model import Model
 from besag.query.run import Options
@@ -79,15 +81,21 @@ class Fit:
 
     def predict_marginals(self, data: Any, **options: Unpack[Options]) -> Any:
         """p(y_v | x, theta), 002 (24): (V, K) of an instance, 0 for states that a variable does not have."""
+        self._refuse_probabilities()
         return predict_marginals(self.model, data, options)
 
     def log_proba(self, data: Any, **options: Unpack[Options]) -> Any:
         """log p(y | x, theta) of labelled data, 002 (11): (N,), unknown labels summed out."""
+        self._refuse_probabilities()
         return log_proba(self.model, data, options)
+
+    def _refuse_probabilities(self) -> None:
+        if self.surrogate == "max_margin":
+            raise CapabilityError("max_margin learns which labelling is best, and no probabilities: ask for predict")
 
     @property
     def history(self) -> pd.DataFrame:
-        """Columns iteration, seconds, value, grad_norm, step, held_out; without those of which there are none."""
+        """Columns iteration, seconds, value, grad_norm, step, held_out, gap; without those of which there are none."""
         return self.log.to_frame()
 
     def __repr__(self) -> str:
@@ -142,13 +150,14 @@ def objective(
     return Total(loss, dataset, penalty, n_threads=n_threads, curvature=measure_curvature(dataset.all))
 
 
+@hinting
 def fit(
     model: Model,
     data: Any = None,
     *,
     moments: Any = None,
     objective: str | Objective | OwnObjective = "likelihood",
-    optimizer: str | Optimizer = "lbfgs",
+    optimizer: str | Optimizer | None = None,
     l1: Strength = 0.0,
     l2: Strength = 0.0,
     engine: str | Engine | None = None,
@@ -159,16 +168,18 @@ def fit(
     held_out: Any = None,
     time_limit: float | None = None,
     n_threads: int | None = None,
+    progress: bool = False,
     on_step: OnIteration | None = None,
     resume: Resume | None = None,
 ) -> Fit:
     """Learns theta, from zeros or from `theta` on, and gives the model with it.
 
-    held_out: data on which the loss is watched; the fit ends when it grows, and gives the theta where it was least.
-    on_step is called with each row of the history and theta, and ends the fit by returning True. resume: the checkpoint
-    of an earlier fit, or the file that `checkpoint.save(path)` wrote. regulariser: R, a function of theta (P,) that
-    gives its value and gradient. moments: in place of data, those that the model shall have, (P,), or another Model
-    that has them: M-projection. bounds: {name of a template: (low, high)} or one pair for all, None for no bound.
+    optimizer: "lbfgs" unless one is given, "frank_wolfe" for max_margin. held_out: data on which the loss is watched;
+    the fit ends when it grows, and gives the theta where it was least. progress: tell on stderr how far it has come.
+    on_step is called with each row of the history and theta, and ends the fit by returning True. resume: the
+    checkpoint of an earlier fit, or the file that `checkpoint.save(path)` wrote. regulariser: R, a function of theta
+    (P,) that gives its value and gradient. moments: in place of data, those that the model shall have, (P,), or another
+    Model that has them: M-projection. bounds: {name of a template: (low, high)} or one pair for all, None for no bound.
 
     >>> import besag
     >>> model = besag.markov_network({"A": 2}, [(("A",), [0.0, 0.0])])
@@ -180,12 +191,14 @@ def fit(
     given: dict[str, Any] = {"moments": moments, "engine": engine, "weights": weights, "n_threads": n_threads}
     total = _total(objective, model, data, **given, **penalised)
     start = _start(model, total.penalty, theta)
-    method = OPTIMIZERS.read(optimizer)
+    method = OPTIMIZERS.read(usual_optimizer(total) if optimizer is None else optimizer)
     if held_out is not None and moments is not None:
         raise ModelError("held_out= watches the loss on other data; moments have none")
     others = None if held_out is None else read_data(model, held_out, None)
-    with clear_interrupts():
-        found = minimum(total, method, start, held_out=others, time_limit=time_limit, on_step=on_step, resume=resume)
+    shown = FitProgress("fit", on_step, method.max_iterations, time_limit) if progress else None
+    told = on_step if shown is None else shown.told
+    with clear_interrupts(), ended(shown):
+        found = minimum(total, method, start, held_out=others, time_limit=time_limit, on_step=told, resume=resume)
     if total.has_value and found.history.rows[0].value == math.inf:
         raise ModelError("the objective has no finite value at the start; give another one by theta=")
     endless = _endless(model, total, found, method.tolerance)
@@ -269,10 +282,9 @@ def _warn(result: Fit, optimizer: str) -> None:
                 'engine="exact" gives exact ones, or refuses'
             )
         )
-    # An approximation may have no minimum where it seems, and without values nothing is seen to converge.
-    if result.objective is not None and (result.is_exact or result.stopped != "no_progress"):
+    if result.objective is not None:  # without values nothing is seen to converge
         more = f"give it more, as in {optimizer}[max_iterations={2 * max(result.log.n_iterations, 1)}]"
-        warn_of_end("the optimiser", result.log, more)
+        warn_of_end("the optimiser", result.log, more, is_exact=result.is_exact)
 
 
 def read_data(model: Model, data: Any, weights: Any) -> Dataset:

@@ -76,6 +76,7 @@ class History:
         """What else is known of the last row, by column; rows of which nothing was noted have nan."""
         for name, value in more.items():
             column = self.columns.setdefault(name, [])
+            column[len(self.rows) - 1 :] = []
             column += [math.nan] * (len(self.rows) - 1 - len(column)) + [value]
 
     def go_back(self, value: float, grad_norm: float) -> None:

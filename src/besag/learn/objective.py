@@ -21,18 +21,20 @@ chains of all instances, say, of which a batch moves its own, `batch.numbers`. I
 step that is broken off has not been taken.
 
 An objective may have a gradient and no value, `has_value` False: it gives None. Optimisers that compare values, and
-held-out data, then refuse; others go on for as long as they are told, and histories have no column of values.
+held-out data, then refuse; others go on for as long as they are told, and histories have no column of values. Or it may
+have kinks, `is_smooth` False: optimisers that trust gradients to be continuous refuse. One that is a sum of maxima of
+linear functions may know its dual: its `ascent` goes up there, for `frank_wolfe`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, dot, norm
+from besag.arrays import AnyArray, Array, IntArray, dot, norm
 from besag.errors import CapabilityError, ModelError
 from besag.kernels.threads import available_threads, run_chunks
 from besag.learn.penalty import Penalty
@@ -46,6 +48,35 @@ HESSIANS = ("covariance", "differences")
 RANK = 1e-9  # of the largest eigenvalue of a Hessian: below it a direction counts as one in which nothing changes
 
 
+class DualPoint(NamedTuple):
+    """A point of the dual: the theta (P,) that belongs to it, sum_n w_n c_n, and what is kept of each block by name."""
+
+    theta: Array
+    loss: float
+    blocks: Mapping[str, AnyArray]
+
+
+class DualAscent(Protocol):
+    """The way up in the dual of a loss, see `besag.learn.losses.block_ascent`; points are never changed.
+
+    size: how many instances a call takes.
+    """
+
+    @property
+    def size(self) -> int: ...
+    def begin(self) -> DualPoint:
+        """The point of theta = 0."""
+
+    def climb(self, point: DualPoint, instances: IntArray) -> DualPoint:
+        """After a step of each of some instances."""
+
+    def settle(self, point: DualPoint, gained: float) -> DualPoint:
+        """After steps that take no inference; gained: what D has in an epoch."""
+
+    def bound(self, point: DualPoint) -> float:
+        """D, the value of the dual."""
+
+
 class Objective(Protocol):
     """A loss, summed over the instances of a batch: <theta, statistics> + rest(theta).
 
@@ -54,6 +85,7 @@ class Objective(Protocol):
 
     surrogate: str | None
     has_value: bool
+    is_smooth: bool
 
     @property
     def is_exact(self) -> bool:
@@ -95,6 +127,7 @@ class Function(Protocol):
     penalty: Penalty
     n: int
     has_value: bool
+    is_smooth: bool
     noise: float
 
     def value_and_grad(self, theta: Array) -> tuple[Any, Array]:
@@ -105,6 +138,9 @@ class Function(Protocol):
 
     def sampled(self, theta: Array, instances: IntArray, state: State = None) -> tuple[Any, Array, State]:
         """Loss plus l2, and the gradient, estimated from some instances; the state for the next mini-batch."""
+
+    def ascent(self) -> DualAscent:
+        """The way up in the dual; CapabilityError where none is known."""
 
 
 class Instances(Protocol):
@@ -176,7 +212,7 @@ class Total:
         self.curvature = curvature
         self.objective, self.dataset, self.penalty = objective, dataset, penalty
         self.n_threads = thread_count(n_threads)
-        self.n, self.has_value = len(dataset), objective.has_value
+        self.n, self.has_value, self.is_smooth = len(dataset), objective.has_value, objective.is_smooth
         self.shards = dataset.shards()
         self.states: list[State] = [None] * len(self.shards)
         self.least = math.inf
@@ -266,6 +302,14 @@ class Total:
         (rest,), (following,) = self.objective.add(theta, [batch], [state], slope, n_threads=1)
         kept = following if isinstance(following, Mapping) else None
         return None if rest is None else value + scale * (rest + linear), gradient + scale * slope, kept
+
+    def ascent(self) -> DualAscent:
+        """The way up in the dual of the objective."""
+        make = getattr(self.objective, "ascent", None)
+        if make is None:
+            raise CapabilityError("optimizer 'frank_wolfe' goes up in the dual of max_margin; others take lbfgs")
+        found: DualAscent = make(self.dataset, self.penalty.l2)
+        return found
 
     @property
     def hessian_by(self) -> str:

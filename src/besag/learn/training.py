@@ -23,6 +23,7 @@ from besag.learn.history import History, Iteration, OnIteration
 from besag.learn.objective import Instances, Total
 from besag.learn.optimisers.base import Optimizer, pseudo_gradient
 
+GAP = "gap"  # the column of a history that says how far above the least value it is at most
 Resume: TypeAlias = Checkpoint | str | PathLike[str]
 
 
@@ -86,21 +87,32 @@ def _measured(total: Total, watch: HeldOut, history: History) -> tuple[float, fl
     return value + total.penalty.absolute(watch.best), norm(pseudo_gradient(total, watch.best, gradient))
 
 
+def usual_optimizer(total: Total, smooth: str = "lbfgs") -> str:
+    """What minimises an objective unless somebody names another: `smooth`, or frank_wolfe where there are kinks."""
+    return smooth if total.objective.is_smooth or not hasattr(total.objective, "ascent") else "frank_wolfe"
+
+
 def warn_of_end(who: str, history: History, more: str, *, is_exact: bool = True) -> None:
     """A ConvergenceWarning where a fit ended without having got there; more: what to do if it was merely too short."""
     count, norm = history.n_iterations, history.rows[-1].grad_norm
+    far = f"its gradient norm {norm:.3g}"
+    if GAP in history.columns:
+        far = f"its value {history.value:.6g} at most {history.columns[GAP][-1]:.3g} above the least"
     if _has_risen(history):
         text = f"{who} stopped after {count} iterations, its gradient norm {norm:.3g}; values have risen on the way: "
         text += "give it smaller steps, as in gradient_descent[step=0.01]"
     elif history.stopped == "max_iterations":
-        text = f"{who} stopped after {count} iterations, its gradient norm {norm:.3g}; {more}"
+        text = f"{who} stopped after {count} iterations, {far}; {more}"
     elif history.stopped == "no_progress":
         text = f"{who} found no step that makes the value smaller, after {count} iterations and at a gradient norm of "
         text += f"{norm:.3g}; "
         if is_exact:
             text += "inputs of very different sizes may be why: scale them"
         else:
-            text += "inference was approximate, and its values have kinks where its fixed points change"
+            text += (
+                "inference was approximate, and its values have kinks where its fixed points change: theta is the best "
+            )
+            text += "so far. More l2, likelihood[engine=trw], whose value is convex, or marginal_loss may get further"
     else:
         return
     warn(ConvergenceWarning(text))

@@ -15,6 +15,7 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.errors import ModelError, TooLargeError
+from besag.foreign import hinting
 from besag.model.arrows import read_arrows
 from besag.model.build import FactorPart, assemble
 from besag.model.cpt import TOLERANCE, check_cpt, state_code
@@ -28,6 +29,7 @@ LARGEST_CPT = 2**30  # bytes that a table of a noisy-MAX may take while it is ma
 WORK_OF_TABLE = 40  # bytes for each entry
 
 
+@hinting
 def bayesian_network(
     structure: Any,
     states: Mapping[str, Any] | None = None,

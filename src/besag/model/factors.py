@@ -15,6 +15,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, IntArray
 from besag.errors import ModelError
+from besag.foreign import hinting
 from besag.model.build import FactorPart, assemble
 from besag.model.given import Given, energies_from
 from besag.model.model import FactorGroup, Model
@@ -43,6 +44,7 @@ class _Pool:
         self.n_rows += len(tables)
 
 
+@hinting
 def markov_network(
     variables: Mapping[str, Any] | Sequence[Any],
     factors: Iterable[Any] | Mapping[str, Any],

@@ -12,6 +12,22 @@ from besag.infer.result import Result
 SECONDS = 0.5  # between two lines
 
 
+def pace(done: int, seconds: float, most: int | None = None, time_limit: float | None = None) -> str:
+    """How fast it goes, and how long at most: all that are left, or the rest of the time.
+
+    >>> pace(20, 4.0, 100, 60.0)
+    ', 5 a second, at most 16 s left'
+    >>> pace(20, 0.0)
+    ''
+    """
+    if done <= 0 or seconds <= 0:
+        return ""
+    ends = [] if most is None else [(most - done) * seconds / done]
+    ends += [] if time_limit is None else [time_limit - seconds]
+    left = f", at most {max(min(ends), 0.0):.2g} s left" if ends else ""
+    return f", {done / seconds:.2g} a second{left}"
+
+
 class ProgressLine:
     """One line, at most twice a second, which each new one is written over."""
 
@@ -41,7 +57,11 @@ class ProgressLine:
 
 
 class Progress(ProgressLine):
-    """Of an engine; what it shows costs about as much as a step."""
+    """Of an engine; what it shows costs about as much as a step. most: iterations, as far as it is known."""
+
+    def __init__(self, most: int | None = None, time_limit: float | None = None) -> None:
+        super().__init__()
+        self.most, self.time_limit = most, time_limit
 
     def __call__(self, result: Result) -> None:
         """Show how far an answer has come."""
@@ -55,4 +75,4 @@ class Progress(ProgressLine):
             line += f", at least {bound:.8g}" if np.isfinite(bound) else ""
         if told["residual"] is not None and np.isfinite(told["residual"]):
             line += f", residual {told['residual']:.2g}"
-        self.write(line)
+        self.write(line + pace(told["iterations"], told["seconds"], self.most, self.time_limit))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 
 from besag.errors import CapabilityError, ConvergenceWarning, warn
+from besag.foreign import hint
 from besag.graph.evidence import Evidence, read_evidence
 from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES, SHOWS, Engine, Want
@@ -20,7 +21,6 @@ from besag.query.conflict import refuse_impossible
 from besag.query.labels import read_start
 from besag.query.progress import Progress
 from besag.registry import is_number, is_whole
-from besag.text import did_you_mean
 
 if TYPE_CHECKING:
     from besag.model.model import Model
@@ -57,9 +57,9 @@ def check_options(options: Options) -> None:
     """TypeError for an option that does not exist, CapabilityError for one that cannot be."""
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
-        near = did_you_mean(min(unknown), Options.__annotations__)
+        near = hint(min(unknown), Options.__annotations__)
         known = f"there are {', '.join(Options.__annotations__)}"
-        raise TypeError(f"unknown options {sorted(unknown)}; {near + ' T' + known[1:] if near else known}")
+        raise TypeError(f"unknown options {sorted(unknown)}; {f'{near}; {known}' if near else known}")
     for key in ("time_limit", "memory_limit"):
         value: Any = options.get(key)
         if value is not None and not (is_number(value) and value > 0):
@@ -177,7 +177,8 @@ def question(model: Model, engine: Engine, evidence: Evidence, options: Options)
 
 def ask_visibly(ask: Question, want: frozenset[Want]) -> Result:
     """The answer, with its progress shown where the options say so."""
-    on_step = Progress() if ask.options.get("progress") else None
+    most = getattr(ask.engine, "max_iterations", None)
+    on_step = Progress(most, ask.options.get("time_limit")) if ask.options.get("progress") else None
     try:
         return ask(want, on_step)
     finally:

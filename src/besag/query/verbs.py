@@ -3,7 +3,8 @@
 joint          p(y_A) for some variables A: exp(-H) summed over the rest, normalised
 marginal_map   argmax over y_A of the same sum; energy = -log sum over the rest of exp(-H)
                exact engines sum the rest out (besag.query.eliminated), or give one clamped log Z a joint state; for
-               others p(y_A) is a product of marginals under evidence (besag.query.chain_rule)
+               others p(y_A) is a product of marginals under evidence (besag.query.chain_rule); the best joint state
+               of `auto` is searched for (besag.query.marginal)
 entropy        log Z + E[H];   KL(p || q) = E_p[H_q] + log Z_q - entropy(p), in besag.query.divergence
 """
 
@@ -25,7 +26,7 @@ from besag.infer.iterate import clear_interrupts
 from besag.infer.memory import refuse
 from besag.infer.result import Result
 from besag.model.on_data import is_structure, with_data
-from besag.query import eliminated
+from besag.query import eliminated, marginal
 from besag.query.analysis import one_row
 from besag.query.chain_rule import chain
 from besag.query.conflict import refuse_impossible
@@ -213,7 +214,11 @@ def _best_states(model: Model, indices: list[int], read: Evidence, options: Opti
     if buckets is not None:
         try:
             return eliminated.best_states(model, buckets, np.array(indices, np.int64))
-        except TooLargeError:
+        except TooLargeError as error:
+            engine = engine_from(options)
+            if isinstance(engine, Auto):
+                why = str(error).partition(";")[0]
+                return marginal.search(model, indices, read, engine, _time_left(options, began), why)
             if np.log2(model.variables.cardinalities[indices]).sum() > np.log2(MAX_ROWS):
                 raise
     if _has_exact_log_z(options):

@@ -20,6 +20,7 @@ from besag.infer.bounds.kernels.diffusion import make_diffuse, make_state_bounds
 from besag.infer.junction import few_states
 from besag.infer.junction import run as junction
 from besag.kernels.compile import kernel_of
+from besag.kernels.factors import Factors
 from tests.routes import Forced
 from tests.strategies import examples, models
 
@@ -43,7 +44,7 @@ def test_bounds_hold_for_every_labelling(model: besag.Model, n_sweeps: int, comp
     kernel_of(make_diffuse, compile=compile)(shape, tables, offsets, n_sweeps, 0.0, theta, messages)
     left = freeze(np.where(theta == -np.inf, -np.inf, base))
     bounds = kernel_of(make_state_bounds, compile=compile)
-    bound, _ = bounds(shape, tables, offsets, left, freeze(messages), slack)
+    bound, _ = bounds(Factors.of(*factors), offsets, left, freeze(messages), slack)
     for codes, log_weight in labellings(model):
         states = factors.state_offsets[:-1] + np.array(codes)
         weight = log_weight + base[states].sum()

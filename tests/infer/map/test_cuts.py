@@ -21,7 +21,7 @@ def least_over_extras(cut: Cut, x: Any) -> float:
     room, energies = cut.room, []
     tails, heads = room.ends[1::2], room.ends[::2]
     for extra in itertools.product((0, 1), repeat=len(room.owners)):
-        z = np.array([*x, *extra])
+        z = np.array([*np.asarray(x)[cut.chosen], *extra])
         s, t, unlike = z[tails], z[heads], room.unlike == 1
         costs = np.where(s == 0, room.capacities[::2], room.capacities[1::2])
         edges = np.where((s == t) == unlike, costs, 0.0)

@@ -47,6 +47,20 @@ def test_a_fit_says_that_it_converged() -> None:
         assert (found.stopped, found.is_exact, found.surrogate) == ("converged", False, None)
 
 
+def test_where_no_step_helps_any_more_the_end_is_honest() -> None:
+    """Strong couplings: a fixed point of bp vanishes between two steps, and the value jumps."""
+    model, rows = besag.ising((5, 5), 0.0, 0.0), besag.ising((5, 5), 0.6, 0.02).sample(60, seed=1)
+    with (
+        pytest.warns(ApproximationWarning, match="inference was not exact"),
+        pytest.warns(ConvergenceWarning, match=r"values have kinks where .* theta is the best so far. More l2"),
+    ):
+        found = besag.fit(model, rows, objective="likelihood[engine=bp]", l2=0.01)
+    assert (found.stopped, found.converged, found.is_exact) == ("no_progress", False, False)
+    assert found.objective == found.history["value"].min()
+    total = besag.objective("likelihood[engine=bp]", model, rows, l2=0.01)
+    assert total.value(np.zeros_like(found.theta)) > found.objective
+
+
 def test_where_bp_oscillates_it_begins_anew_with_damping() -> None:
     """Value and gradient belong together where messages without damping go back and forth."""
     rng = np.random.default_rng(2)

@@ -46,6 +46,7 @@ class Logistic:
     """Multinomial logistic regression: D features, K classes, theta the (D, K) weights."""
 
     has_value = True
+    is_smooth = True
     noise = 0.0
 
     def __init__(self, n: int = 60, d: int = 4, k: int = 3, l1: float = 0.0, l2: float = 0.5, seed: int = 0) -> None:
@@ -473,7 +474,7 @@ def test_a_seed_decides_the_order() -> None:
 
 def test_the_start_is_left_alone() -> None:
     problem = Logistic()
-    for name in OPTIMIZERS:
+    for name in set(OPTIMIZERS) - {"frank_wolfe"}:  # which needs a function that knows its dual
         start = problem.start
         OPTIMIZERS.read(f"{name}[max_iterations=3]").minimize(problem, start)
         assert not start.any()

@@ -23,6 +23,7 @@ MADE: dict[str, Structured] = {
     "exactly 2": factors.count([OUT, OUT, 0, OUT, OUT, OUT]),
     "at most 2": factors.count([0, 0, 0, OUT, OUT, OUT]),
     "any count": factors.count([0.3, -1.0, 2.0, 0.1, -0.4, 1.0]),
+    "robust": factors.robust_potts(5, 2, slope=[0.8, 1.1], limit=1.9, least=[0.0, 0.3]),
 }
 each_kind = pytest.mark.parametrize("kind", MADE)
 
@@ -58,7 +59,10 @@ def test_the_table_is_that_of_the_definition(kind: str) -> None:
             "exactly 2": y.sum() != 2,
             "at most 2": y.sum() > 2,
             "any count": False,
+            "robust": False,
         }[kind]
+        if kind == "robust":
+            return float(min(1.9, 0.8 * y.sum(), 0.3 + 1.1 * (5 - y.sum())))
         levels = [0.3, -1.0, 2.0, 0.1, -0.4, 1.0] if kind == "any count" else [0.0] * 6
         return np.inf if broken else -levels[y.sum()]
 
@@ -68,7 +72,9 @@ def test_the_table_is_that_of_the_definition(kind: str) -> None:
 
 
 ENGINES_OF_KIND = [(kind, engine) for kind in MADE for engine in ("tree", "junction_tree", "bp")]
-ENGINES_OF_KIND += [("any count", engine) for engine in ("elimination", "trw", "join_graph")]
+ENGINES_OF_KIND += [
+    (kind, engine) for kind in ("any count", "robust") for engine in ("elimination", "trw", "join_graph")
+]
 
 
 @pytest.mark.parametrize(("kind", "engine"), ENGINES_OF_KIND)
@@ -122,11 +128,12 @@ def test_rows_of_evidence(kind: str) -> None:
         assert_allclose(found["3"][row], model.marginals(evidence=given)["3"], atol=1e-12)
 
 
-def test_moments_are_the_expected_costs() -> None:
-    model = loopy("any count")
+@pytest.mark.parametrize("kind", ["any count", "robust"])
+def test_moments_are_the_expected_costs(kind: str) -> None:
+    model = loopy(kind)
     truth = Enumeration(model)
     result = ENGINES.read("junction_tree").infer(model.problem, frozenset({"moments"}))
-    features = MADE["any count"].features(truth.labels)[:, 0]
+    features = MADE[kind].features(truth.labels)[:, 0]
     expected = float(np.exp(truth.log_weights - truth.log_z) @ features)
     assert_allclose(model.graph.moments(result.table_moments)[0], expected, atol=1e-10)
 
@@ -152,6 +159,39 @@ def test_several_of_a_kind_are_templates_of_their_own() -> None:
     assert_allclose(model.log_partition(engine="exact"), Enumeration(model).log_z)
 
 
+def test_labels_of_a_segment() -> None:
+    """Three labels with costs of their own, in sums and maxima, where the best label is not that of most fields."""
+    rng = np.random.default_rng(4)
+    segment = factors.robust_potts(7, 3, slope=[1.0, 0.6, 0.9], limit=2.0, least=[0.0, 0.5, -0.2])
+    fields = [((str(v),), rng.normal(size=3)) for v in range(7)]
+    model = besag.markov_network([3] * 7, [(tuple("0123456"), segment), *fields, (("2", "5"), rng.normal(size=(3, 3)))])
+    truth = Enumeration(model)
+    found = model.marginals(engine="junction_tree")
+    assert_allclose(found.log_partition, truth.log_z, rtol=1e-12)
+    for name in "0123456":
+        assert_allclose(found[name], truth.marginal(name), atol=1e-12)
+    best = model.map(engine="junction_tree")
+    assert_allclose(best.energy, -truth.log_weights.max(), rtol=1e-12)
+    both = ENGINES.read("junction_tree").infer(model.problem, frozenset({"map", "variables", "log_partition"}))
+    assert_allclose([both.energy, both.log_partition], [best.energy, truth.log_z], rtol=1e-12)
+    with pytest.raises(CapabilityError, match="the k best labellings are not known"):
+        model.map(k=2, engine="junction_tree")
+
+
+def test_a_thousand_variables_of_a_segment() -> None:
+    """Of labels that all lean to the first, the sum over how many have another one, in closed form."""
+    from math import comb
+
+    n, field = 1000, 7.0
+    segment = factors.robust_potts(n, 3, limit=2.5)
+    fields = [((str(v),), [field, 0.0, 0.0]) for v in range(n)]
+    model = besag.markov_network([3] * n, [(tuple(map(str, range(n))), segment), *fields])
+    few = [comb(n, c) * (2 * np.exp(-field)) ** c * (np.exp(-c) - np.exp(-2.5)) for c in range(3)]
+    z = np.exp(-2.5) * (1 + 2 * np.exp(-field)) ** n + sum(few)
+    assert_allclose(model.log_partition(engine="tree"), n * field + np.log(z), rtol=1e-12)
+    assert_allclose(model.map(engine="tree").energy, -n * field, rtol=1e-12)
+
+
 @each_kind
 def test_files_keep_it(kind: str, tmp_path: Path) -> None:
     besag.save(forest(kind), tmp_path / "a.json")
@@ -167,5 +207,13 @@ def test_what_does_not_go_is_refused() -> None:
         factors.count([0.0])
     with pytest.raises(ModelError, match="rules every number of ones out"):
         factors.count([OUT, OUT])
+    with pytest.raises(ModelError, match=r"two labels may cost less than the limit 3\.0 at once, where 2 and 2 of 4"):
+        factors.robust_potts(4, 2, limit=3.0)
+    with pytest.raises(ModelError, match="slopes above 0"):
+        factors.robust_potts(4, 2, slope=0.0, limit=1.0)
+    with pytest.raises(ModelError, match="limit must be a finite number"):
+        factors.robust_potts(4, 2, limit=np.inf)
+    with pytest.raises(ModelError, match="a weight must be 0 or above"):
+        forest("robust").with_theta(-np.ones(len(forest("robust").theta))).log_partition(engine="tree")
     with pytest.raises(ModelError, match="parity needs at least one variable, got 0"):
         factors.parity(0)

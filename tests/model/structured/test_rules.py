@@ -13,6 +13,7 @@ from besag.kernels.factors import TABLE
 from besag.kernels.semiring import LOG_SUM, MAX, SUM
 from besag.kernels.sums import log_of
 from besag.model.structured.base import Structured
+from besag.model.structured.displacement import displacement
 from besag.model.structured.kernels import rules
 from besag.model.structured.potts import Potts
 from besag.model.structured.truncated import truncated_linear, truncated_quadratic
@@ -34,7 +35,27 @@ def unlimited_quadratic(n: int) -> Structured:
     return truncated_quadratic(n)
 
 
-MADE: tuple[Callable[[int], Structured], ...] = (Potts, linear, unlimited_linear, quadratic, unlimited_quadratic)
+def sides(n: int) -> tuple[int, int]:
+    """The grid of n places that is least a line."""
+    height = max(h for h in range(1, n + 1) if n % h == 0 and h * h <= n)
+    return height, n // height
+
+
+def spring(n: int) -> Structured:
+    return displacement(sides(n), (0.3, -1.2), (1.0, 1.7))
+
+
+def limited_spring(n: int) -> Structured:
+    return displacement(sides(n), (-0.6, 1.0), (2.0, 1.5), 2.5)
+
+
+def distant_spring(n: int) -> Structured:
+    return displacement(n, 2.0 * n, 1.5, 4.0 * n * n)
+
+
+MADE: tuple[Callable[[int], Structured], ...] = (
+    Potts, linear, unlimited_linear, quadratic, unlimited_quadratic, spring, limited_spring, distant_spring
+)  # fmt: skip
 NUMBERS = (-3.0, -0.2, 0.0, 0.7, 40.0, -400.0)
 
 each_kind = pytest.mark.parametrize("make", MADE, ids=[make.__name__ for make in MADE])
@@ -97,6 +118,15 @@ def test_labels_say_what_the_table_says(make: Callable[[int], Structured]) -> No
     assert_array_equal(np.moveaxis(make(4).features(labels), -1, 0), make(4).dense())
 
 
+@pytest.mark.parametrize("limit", [None, 1.5])
+def test_a_displacement_is_its_formula(limit: float | None) -> None:
+    term = displacement((3, 4), offset=(1, -0.5), scale=(0.7, 2.0), limit=limit)
+    for i, j in np.ndindex(12, 12):
+        down, across = (j // 4 - i // 4 - 1) / 0.7, (j % 4 - i % 4 + 0.5) / 2.0
+        cost = (down**2 + across**2) / 2
+        assert_allclose(term.dense()[0, i, j], cost if limit is None else min(cost, limit), rtol=1e-14)
+
+
 @each_kind
 @each_semiring
 @pytest.mark.parametrize("narrow", [1, 1000], ids=["by sweeps", "by bands"])
@@ -113,13 +143,15 @@ def test_messages_are_those_of_the_table(
     for seed, number in enumerate(NUMBERS):
         levels, logs = levels_of(term, number), vectors(n, seed)
         weights = to_domain(semiring, levels - levels.max())
-        true = to_domain(semiring, contracted(semiring, table_of(term, number) - levels.max(), logs[n:, 0]))
+        table = table_of(term, number) - levels.max()
+        true, back = (to_domain(semiring, contracted(semiring, t, logs[n:, 0])) for t in (table, table.T))
         x, out = to_domain(semiring, logs), np.zeros((2 * n, 1))
         with np.errstate(under="ignore", over="ignore"):
-            rules.send_structured(int(semiring), code, n, weights, 0, x[:, 0], n, out[:, 0], 0)
-            assert_allclose(out[:n, 0], true, rtol=1e-12, atol=1e-280)
-            rules.send_lanes(int(semiring), code, 1, n, weights, 0, x, n, np.zeros((2, 1)), out)
-        assert_allclose(out[:n, 0], true, rtol=1e-12, atol=1e-280)
+            for axis, to in ((0, true), (1, back)):
+                rules.send_structured(int(semiring), code, axis, n, weights, 0, x[:, 0], n, out[:, 0], 0)
+                assert_allclose(out[:n, 0], to, rtol=1e-12, atol=1e-280)
+                rules.send_lanes(int(semiring), code, axis, 1, n, weights, 0, x, n, np.zeros((2, 1)), out)
+                assert_allclose(out[:n, 0], to, rtol=1e-12, atol=1e-280)
 
 
 @each_kind
@@ -147,10 +179,11 @@ def test_the_marginal_of_levels(make: Callable[[int], Structured], semiring: int
 def test_what_is_said_given_the_other_state(make: Callable[[int], Structured], n: int) -> None:
     term, numbers = make(n), np.append(9.0, levels_of(make(n), 0.6))
     for other in range(n):
-        logits = np.zeros(n)
-        rules.add_given(code_of(term), n, numbers, 1, other, logits)
-        row = table_of(term, 0.6)[:, other]
-        assert_allclose(logits - logits[0], row - row[0], atol=1e-15)
+        for axis in range(2):
+            logits = np.zeros(n)
+            rules.add_given(code_of(term), axis, n, numbers, 1, other, logits)
+            row = table_of(term, 0.6)[:, other] if axis == 0 else table_of(term, 0.6)[other]
+            assert_allclose(logits - logits[0], row - row[0], rtol=1e-13, atol=1e-15)
 
 
 @each_kind
@@ -158,9 +191,11 @@ def test_what_is_said_given_the_other_state(make: Callable[[int], Structured], n
 def test_expectations_of_independent_variables(make: Callable[[int], Structured], n: int) -> None:
     term, rng, numbers = make(n), np.random.default_rng(n), np.append(9.0, levels_of(make(n), 0.6))
     p, table, code = rng.dirichlet(np.ones(n), 2), table_of(term, 0.6), code_of(term)
-    flat, logits = p.ravel(), np.ones(n)
-    rules.add_expected_structured(code, n, numbers, 1, flat, n, logits)
-    assert_allclose(logits, 1.0 + table @ p[1], rtol=1e-12)
+    flat = p.ravel()
+    for axis, of in ((0, table), (1, table.T)):
+        logits = np.ones(n)
+        rules.add_expected_structured(code, axis, n, numbers, 1, flat, n, logits)
+        assert_allclose(logits, 1.0 + of @ p[1], rtol=1e-12)
     expected = p[0] @ table @ p[1]
     assert_allclose(rules.expect_structured(code, n, numbers, 1, flat, 0, n), expected, rtol=1e-12, atol=1e-15)
     assert_allclose(rules.expected_levels(code, p[:, None]) @ numbers[1:], [expected], rtol=1e-12, atol=1e-15)

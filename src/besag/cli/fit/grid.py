@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from besag.cli.fit.target import add_target, target_of
 from besag.cli.fit.training import add_training, finish, training_options
 from besag.cli.shared import add_choice
 
@@ -19,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "masks", type=Path, metavar="MASKS", help="a folder of masks: a label for each pixel, grey or palette"
     )
-    parser.add_argument("target", metavar="MODEL", help="the file to write, .npz")
+    add_target(parser, ".npz")
     add_choice(parser, "--pairwise", ("potts", "contrast", "table"), "contrast", "how neighbours are tied")
     add_choice(parser, "--connectivity", ("4", "8"), "4", "neighbours of a pixel")
     parser.add_argument(
@@ -40,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from besag.estimators.grid_crf import GridCRF
     from besag.io.images.folders import pair_folders, read_mask
 
+    target = target_of(arguments)
     files = pair_folders(arguments.images, arguments.masks)
     images = read_pictures_of(path for path, _ in files)
     masks = [read_mask(path) for _, path in files]
@@ -60,4 +62,4 @@ def run(arguments: argparse.Namespace) -> int:
         ("labels", ", ".join(map(str, crf.classes_))),
         ("features", str(crf.model_.form.layout.templates["node"].n_inputs)),
     ]
-    return finish(crf, arguments.target, {"reads": "images"}, facts)
+    return finish(crf, target, {"reads": "images"}, facts)

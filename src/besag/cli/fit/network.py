@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from besag.cli.fit.target import add_target, target_of
 from besag.cli.messages import ANSWERED, BEYOND_LIMITS, INTERRUPTED, tell
 from besag.cli.shared import read_count, read_seconds
 
@@ -18,7 +19,7 @@ HELP = "learn a Bayesian network from a table: its parameters, and its structure
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     parser.add_argument("data", metavar="DATA", help="a table, .csv, .tsv (with .gz, .xz) or .parquet")
-    parser.add_argument("--out", required=True, metavar="MODEL", help="the file to write, .bif, .json, ...")
+    add_target(parser, ".bif, .json, ...")
     parser.add_argument(
         "--structure",
         default="hill_climb",
@@ -56,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     from besag.io.formats import format_to_write
     from besag.io.save import save
 
-    format_to_write(arguments.out, None)  # before a large file is read
+    target = target_of(arguments)
+    format_to_write(target, None)  # before a large file is read
     options: dict[str, Any] = {name: getattr(arguments, name) for name in ("prior", "criterion")}
     limits = ("required", "forbidden", "tiers", "max_parents", "max_entries")
     constraints = {name: getattr(arguments, name) for name in limits}
@@ -68,15 +70,15 @@ def run(arguments: argparse.Namespace) -> int:
         time_limit=arguments.time_limit,
         n_jobs=arguments.threads,
     ).fit(arguments.data if arguments.bins is None else _read_cut(arguments.data, arguments.bins))
-    save(network.model_, arguments.out)
+    save(network.model_, target)
     found = getattr(network, "structure_", None)
     edges = sum(len(network.model_.parents(variable.name)) for variable in network.model_.variables)
     facts = [("variables", str(len(network.model_.variables))), ("edges", str(edges))]
     if found is not None:
         facts += [("score", f"{found.score:.6f}"), ("ended", found.stopped)]
-    print_pairs([*facts, ("log-likelihood", f"{network.log_likelihood_:.6f}"), ("model", arguments.out)])
+    print_pairs([*facts, ("log-likelihood", f"{network.log_likelihood_:.6f}"), ("model", target)])
     if found is not None and found.stopped == "interrupted":
-        tell(f"interrupted: {arguments.out} has the best so far")
+        tell(f"interrupted: {target} has the best so far")
         return INTERRUPTED
     return BEYOND_LIMITS if found is not None and found.stopped == "time_limit" else ANSWERED
 

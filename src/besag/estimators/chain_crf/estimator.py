@@ -39,10 +39,12 @@ from besag.estimators.chain_crf.inference import (
     split,
 )
 from besag.estimators.chain_crf.schemes import SCHEMES, Allowed, allow_transitions
-from besag.estimators.learner import Learner, check_file, check_labels_to_save
+from besag.estimators.learner import Learner, check_file, check_labels_to_save, refuse_probabilities
 from besag.learn.history import History, OnIteration
 from besag.learn.losses.chains.likelihood import ChainLikelihood
+from besag.learn.losses.chains.max_margin import ChainMaxMargin
 from besag.learn.losses.likelihood import Likelihood
+from besag.learn.losses.max_margin import MaxMargin
 from besag.learn.objective import Objective, Total, thread_count
 from besag.learn.optimisers.base import Optimizer
 from besag.learn.penalty import penalty_of
@@ -53,14 +55,15 @@ from besag.model.pattern import Pattern
 class ChainCRF(Learner):
     """A linear-chain CRF on attributes: lists of strings or dicts, as CRFsuite reads them, or arrays (T, D).
 
-    l1, l2: penalties, to a loss that is summed over instances. pairs: which pairs of attributes and labels have a
-    weight, those "seen" in training or "all"; a token of a dense array has all columns, so that all pairs are seen.
+    objective: "likelihood", or "max_margin", the structured hinge, which gives labels and no probabilities. l1, l2:
+    penalties, to a loss that is summed over instances. pairs: which pairs of attributes and labels have a weight, those
+    "seen" in training or "all"; a token of a dense array has all columns, so that all pairs are seen.
     order: 1, or 2 for weights of three neighbours too. constraint: "BIO", "BIOES" or None; forbidden: pairs (label,
     next label) that are ruled out; both are hard zeros. decode: "map", the most probable labelling, or "marginal", the
     most probable label of each token. optimizer: text such as "lbfgs", with max_iter and tol, or an object with its own
-    options. n_jobs: threads, None = all cores; answers do not depend on it. scratch: a folder for training data that do
-    not fit into memory: X and y are read once, in parts, and kept there until fit ends. verbose: tell on stderr how far
-    the fit has come.
+    options; None is lbfgs, or frank_wolfe for max_margin. n_jobs: threads, None = all cores; answers do not depend on
+    it. scratch: a folder for training data that do not fit into memory: X and y are read once, in parts, and kept there
+    until fit ends. verbose: tell on stderr how far the fit has come.
 
     >>> crf = ChainCRF(l2=0.1).fit([[["w=the"], ["w=dog"]], [["w=dogs"]]], [["D", "N"], ["N"]])
     >>> crf.predict([[["w=the"], ["w=dogs"]]])
@@ -70,6 +73,7 @@ class ChainCRF(Learner):
     def __init__(
         self,
         *,
+        objective: str = "likelihood",
         l1: float = 0.0,
         l2: float = 1.0,
         pairs: str = "seen",
@@ -77,15 +81,15 @@ class ChainCRF(Learner):
         constraint: str | None = None,
         forbidden: Iterable[tuple[Any, Any]] | None = None,
         decode: str = "map",
-        optimizer: str | Optimizer = "lbfgs[relative_decrease=1e-5]",
+        optimizer: str | Optimizer | None = None,
         max_iter: int = 1000,
-        tol: float = 1e-5,
+        tol: float | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
         scratch: str | PathLike[str] | None = None,
         verbose: bool = False,
     ) -> None:
-        self.l1, self.l2, self.pairs, self.order = l1, l2, pairs, order
+        self.objective, self.l1, self.l2, self.pairs, self.order = objective, l1, l2, pairs, order
         self.constraint, self.forbidden, self.decode = constraint, forbidden, decode
         self.optimizer, self.max_iter, self.tol = optimizer, max_iter, tol
         self.time_limit, self.n_jobs, self.scratch, self.verbose = time_limit, n_jobs, scratch, verbose
@@ -125,6 +129,7 @@ class ChainCRF(Learner):
                 watched = dataset_of(templates, read_held_out(held_out, attributes, classes, allowed))
             theta = self._learn(total, watched, checkpoint, on_step)
         self.model_: ChainModel = ChainModel(classes, attributes, templates, theta)
+        self.learnt_by_ = self.objective
         return self
 
     @classmethod
@@ -137,23 +142,32 @@ class ChainCRF(Learner):
         templates = chain_templates(len(file.attributes), n_labels, pattern, 1, None)
         theta = np.concatenate([-file.weight, -file.transitions.reshape(-1)])
         crf = cls()
+        crf.learnt_by_ = "likelihood"
         crf.model_ = ChainModel(file.labels, Attributes(Numbering(file.attributes)), templates, theta)
         crf._history = History(stopped="converged")
         return crf
 
     def _check_parameters(self) -> None:
+        check_choice("objective", self.objective, ("likelihood", "max_margin"))
         check_choice("pairs", self.pairs, ("seen", "all"))
         check_choice("order", self.order, (1, 2))
         check_choice("constraint", self.constraint, (None, *SCHEMES))
         check_choice("decode", self.decode, ("map", "marginal"))
-        if self.order == 2 and self.scratch is not None:
-            raise ModelError("order=2 learns in memory: leave scratch out")
+        for what in ["order=2"] * (self.order == 2) + ["max_margin"] * (self.objective == "max_margin"):
+            if self.scratch is not None:
+                raise ModelError(f"{what} learns in memory: leave scratch out")
+        if self.decode == "marginal":
+            refuse_probabilities(self.objective)
 
     def _total(self, templates: ChainTemplates, data: Data) -> Total:
         """The function to be minimised, for first-order chains by a kernel of its own."""
-        loss: Objective = ChainLikelihood(templates)
-        if templates.triple is not None:
-            loss = Likelihood(chain_engine(templates, n_threads=1))
+        kinds: dict[str, tuple[Any, Any]] = {
+            "likelihood": (ChainLikelihood, Likelihood),
+            "max_margin": (ChainMaxMargin, MaxMargin),
+        }
+        by_kernel, by_engine = kinds[self.objective]
+        engine = chain_engine(templates, n_threads=1)
+        loss: Objective = by_kernel(templates) if templates.triple is None else by_engine(engine)
         penalty = penalty_of(templates.layout(), self.l1, self.l2)
         return Total(loss, dataset_of(templates, data), penalty, n_threads=thread_count(self.n_jobs))
 
@@ -162,6 +176,7 @@ class ChainCRF(Learner):
         check_labels_to_save(model.classes)
         told, arrays = self._stored_history()
         told |= {
+            "learnt_by": self.learnt_by_,
             "classes": list(model.classes),
             "attributes": list(model.attributes.numbering),
             "columns": model.attributes.columns,
@@ -191,6 +206,7 @@ class ChainCRF(Learner):
         pattern = Pattern(arrays["rows"], arrays["columns"])
         templates = chain_templates(len(attributes), len(classes), pattern, crf.order, allowed)
         crf.model_ = ChainModel(classes, attributes, templates, arrays["theta"])
+        crf.learnt_by_ = told.get("learnt_by", "likelihood")
         crf._restore_history(told, arrays)
         return crf
 
@@ -230,6 +246,12 @@ class ChainCRF(Learner):
         self._check_fitted()
         return self.model_
 
+    def _probable(self) -> ChainModel:
+        """The model, where it has probabilities."""
+        model = self._model()
+        refuse_probabilities(self.learnt_by_)
+        return model
+
     # Answers ---------------------------------------------------------------------------------------------------------
 
     def predict(self, X: Iterable[Any]) -> list[list[Any]]:
@@ -248,20 +270,20 @@ class ChainCRF(Learner):
         return split(self._probabilities(features), features)
 
     def _probabilities(self, features: Features) -> Array:
-        return self._model().marginals(features, thread_count(self.n_jobs))
+        return self._probable().marginals(features, thread_count(self.n_jobs))
 
     def predict_kbest(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Any], float]]]:
         """The k most probable labellings of each sequence with their probabilities, best first."""
         from besag.estimators.chain_crf.k_best import best_labellings
 
-        model = self._model()
+        model = self._probable()
         return best_labellings(model, model.attributes.transform(X), k)
 
     def span_probability(self, x: Any, start: int, stop: int, kind: str) -> float:
         """The probability that tokens [start, stop) of a sequence are one span of a kind, "NP", in BIO or BIOES."""
         from besag.estimators.chain_crf.spans import span_evidence
 
-        model = self._model()
+        model = self._probable()
         features = model.attributes.transform([x])
         evidence = span_evidence(model.classes, int(features.lengths[0]), start, stop, kind)
         inside = model.infer(features, "log_partition", evidence=evidence).log_partitions
@@ -272,7 +294,7 @@ class ChainCRF(Learner):
 
     def log_proba(self, X: Iterable[Any], y: Iterable[Any]) -> Array:
         """(N,): log p(y | x) of each sequence; labels that are None are summed out."""
-        model = self._model()
+        model = self._probable()
         features = model.attributes.transform(X)
         codes = Labels(model.classes).transform(y, features.lengths)
         n_threads = thread_count(self.n_jobs)

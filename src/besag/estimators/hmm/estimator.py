@@ -23,12 +23,12 @@ from besag.estimators.hmm.parameters import HiddenMarkovModel, read_model, read_
 from besag.estimators.hmm.start import allowed_transitions, read_prior_counts
 from besag.estimators.hmm.training import ChainTask, learn_chain
 from besag.estimators.learner import Learner, check_file, check_labels_to_save
-from besag.estimators.progress import FitProgress, ended
 from besag.learn.hidden.baum_welch import METHODS, BaumWelch
 from besag.learn.hidden.chains import ChainParameters, HiddenSequences, refuse_impossible
 from besag.learn.hidden.rounds import EM
 from besag.learn.history import History, OnIteration
 from besag.learn.objective import thread_count
+from besag.learn.progress import FitProgress, ended
 from besag.registry import is_whole
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class HMM(Learner):
     >>> hmm.predict([[0, 0, 1, 0, 0, 1, 1, 1]])
     [array([0, 0, 0, 0, 0, 1, 1, 1])]
     """
+
+    tol: float
 
     def __init__(
         self,
@@ -132,7 +134,8 @@ class HMM(Learner):
         tape = read_frames(X, lengths, len(states)) if self._is_dense else read_symbols(X, lengths)
         symbols = init.symbols if init is not None else self._name_symbols(tape)
         task = self._task(self._data(tape, states, symbols, known), states, symbols, init)
-        progress = FitProgress(type(self).__name__, on_step) if self.verbose else None
+        most = self.max_iter
+        progress = FitProgress(type(self).__name__, on_step, most, self.time_limit) if self.verbose else None
         with ended(progress):
             told = on_step if progress is None else progress.told
             parameters, self._history = learn_chain(task, self.restarts, self.time_limit, checkpoint, told)

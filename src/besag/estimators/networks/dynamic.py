@@ -53,10 +53,11 @@ class DynamicNetwork(Estimator):
         time_limit: float | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.slice_model, self.prior = slice_model, prior
         self.max_iter, self.tol, self.restarts, self.time_limit = max_iter, tol, restarts, time_limit
-        self.random_state, self.n_jobs = random_state, n_jobs
+        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
 
     # Learning --------------------------------------------------------------------------------------------------------
 
@@ -81,6 +82,7 @@ class DynamicNetwork(Estimator):
             seed=read_seed(self.random_state),
             time_limit=self.time_limit,
             n_threads=self.n_jobs,
+            progress=self.verbose,
         )
         self.model_: Model = self.slice_model.with_numbers(self.fit_.theta, self.fit_.model.support)
         return self

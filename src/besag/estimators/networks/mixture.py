@@ -37,7 +37,7 @@ class Mixture(Learner):
 
     n_components: K. prior, prior_strength: pseudo-counts of the tables, as of BayesianNetwork. states: {name: states or
     cardinality} that are declared. restarts: how many times EM begins again, each time at random; the best end is the
-    answer. Components are numbered by their weights, the largest first.
+    answer. Components are numbered by their weights, the largest first. verbose: tell on stderr how far EM has come.
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame([("a", "x", "u"), ("b", "y", "v")] * 30 + [("a", "x", "v")] * 10, columns=list("PQR"))
@@ -47,6 +47,8 @@ class Mixture(Learner):
     >>> mixture.predict(rows.head(2))
     array([0, 1])
     """
+
+    tol: float
 
     def __init__(
         self,
@@ -61,10 +63,11 @@ class Mixture(Learner):
         time_limit: float | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components, self.prior, self.prior_strength, self.states = n_components, prior, prior_strength, states
         self.restarts, self.max_iter, self.tol, self.time_limit = restarts, max_iter, tol, time_limit
-        self.random_state, self.n_jobs = random_state, n_jobs
+        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a table; y is not looked at."""
@@ -89,6 +92,7 @@ class Mixture(Learner):
             time_limit=self.time_limit,
             random_state=read_seed(self.random_state),
             n_jobs=self.n_jobs,
+            verbose=self.verbose,
         )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", f"column '{self._component}' has one value", DataWarning)

@@ -28,7 +28,7 @@ from besag.learn.rbm.monitors import Monitors, pseudo_likelihood
 from besag.learn.rbm.partition import N_CHAINS, N_TEMPERATURES, LogPartition, check_options, log_partition
 from besag.learn.rbm.training import Trainer, UpdateOptions, first_machine, read_objective
 from besag.model.model import Model
-from besag.query.progress import ProgressLine
+from besag.query.progress import ProgressLine, pace
 from besag.registry import is_number, is_whole
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class RBM(Estimator):
             ProgressLine() if self.verbose else None,
         )
         try:
-            stopped = course.run(_watching(on_step, line), checkpoint)
+            stopped = course.run(_watching(on_step, line, self.max_iter, self.time_limit), checkpoint)
         finally:
             if line is not None:
                 line.end()
@@ -342,14 +342,17 @@ class RBM(Estimator):
         return Tags(None, TargetTags(required=False), transformer, input_tags=inputs)
 
 
-def _watching(on_step: OnEpoch | None, line: ProgressLine | None) -> OnEpoch | None:
+def _watching(
+    on_step: OnEpoch | None, line: ProgressLine | None, most: int, time_limit: float | None
+) -> OnEpoch | None:
     """What is called with each row: the user's function, and the line of progress."""
     if line is None:
         return on_step
 
     def both(row: Row) -> bool | None:
         shown = [f"{name} {row[name]:.4g}" for name in ("pseudo_likelihood", "log_likelihood") if name in row]
-        line.show(", ".join([f"RBM: epoch {row['iteration']:.0f}, {row['seconds']:.1f} s", *shown]))
+        rate = pace(int(row["iteration"]), row["seconds"], most, time_limit)
+        line.show(", ".join([f"RBM: epoch {row['iteration']:.0f}, {row['seconds']:.1f} s", *shown]) + rate)
         return None if on_step is None else on_step(row)
 
     return both

@@ -4,7 +4,7 @@
     above      trw                     log Z <= value at every iterate
     below      mean_field              log Z >= value at every iterate
     samples    gibbs, which also gives the marginals where nothing else is wanted
-    map        local search and dual ascent in turns (`besag.infer.map.portfolio`): a labelling and a bound
+    map        local search and messages in turns (`besag.infer.map.portfolio`): a labelling and a bound
 
 In a Bayesian network log Z needs no factor that is barren: what is left may be exact where marginals are not, and the
 bounds are those of what is left.
@@ -38,6 +38,7 @@ from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.outlook import HOPELESS, is_hopeless
 from besag.infer.junction.relevance import without_barren
 from besag.infer.junction.run import SECONDS_AN_ENTRY, JunctionRun
+from besag.infer.map.k_best import search_k_best
 from besag.infer.map.portfolio import search_and_bound
 from besag.infer.mean_field.engine import MeanField
 from besag.infer.result import Diagnostics, Result
@@ -70,6 +71,7 @@ class Resources:
     memory_limit: int | None
     n_samples: int
     time_limit: float | None
+    k: int = 1
 
     @property
     def options(self) -> dict[str, Any]:
@@ -104,10 +106,13 @@ def approximate(
     if "map" in want and "map" not in parts:
         alone = not want & (SUMS | {"samples"})
         limit = resources.time_limit if alone else resources.share("map")
-        parts["map"] = search_and_bound(
-            problem, resources.memory_limit, MAP | (want & {"trace"}), warm=_labelling(warm), rng=rng, time_limit=limit,
-            on_step=on_step if alone else None,
-        )  # fmt: skip
+        asked = MAP | (want & {"trace"})
+        options: dict[str, Any] = {"warm": _labelling(warm), "rng": rng, "time_limit": limit}
+        options["on_step"] = on_step if alone else None
+        if resources.k == 1:
+            parts["map"] = search_and_bound(problem, resources.memory_limit, asked, **options)
+        else:
+            parts["map"] = search_k_best(problem, resources.k, resources.memory_limit, asked, **options)
     if not want & SUMS:
         return _joined(parts, time.perf_counter() - began)
     work = Estimation(problem, want & (SUMS | {"trace"}), resources, began, warm, rng, on_step)

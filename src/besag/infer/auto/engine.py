@@ -36,7 +36,6 @@ ALL_WANTS: frozenset[Want] = frozenset(
 )
 PATIENCE = 60.0
 EXACT_SHARE = 0.7
-ONE_LABELLING = "k=1 has an approximate answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +126,11 @@ class Auto(Exact):
             if not self._is_hopeless(problem, want, patience, time_limit):
                 return self.exactly(problem, want, rng=rng, time_limit=patience)
             refusal = TooLargeError(HOPELESS_REASON)
-            if "map" in want:
+            if "map" in want and self.k == 1:
                 known = self._best_by_bounds(problem, patience)
         except TooLargeError as error:
-            if self.k > 1:
-                raise TooLargeError(f"{error}; {ONE_LABELLING}", seconds=error.seconds) from error
+            if self.k > 1 and problem.graph.n_instances > 1:
+                raise
             refusal = error
         if known and want - SHOWS == {"map"}:
             return known["map"]
@@ -148,7 +147,7 @@ class Auto(Exact):
         """The best labelling found where a noisy-MAX is too large for a table of what the evidence leaves of it."""
         began = time.perf_counter()
         if self.k > 1:
-            raise TooLargeError(f"{refusal}; {ONE_LABELLING}", seconds=refusal.seconds) from refusal
+            raise TooLargeError(f"{refusal}; k=1 has an approximate answer", seconds=refusal.seconds) from refusal
         limit, warm, rng, on_step = (options.get(key) for key in ("time_limit", "warm", "rng", "on_step"))
         absorbed = unfold(problem, absorb=True, chains=False)
         left = problem if absorbed is None else absorbed.problem
@@ -171,15 +170,11 @@ class Auto(Exact):
         return replace(found, diagnostics=found.diagnostics.extend(reason=reason))
 
     def _is_hopeless(self, problem: Problem, want: frozenset[Want], patience: float, time_limit: float | None) -> bool:
-        """Whether not even an order is to be looked for; the k best have no other engine, and without a limit time."""
-        if is_easy(problem.graph) or (self.k > 1 and time_limit is None):
+        """Whether not even an order is to be looked for."""
+        if is_easy(problem.graph):
             return False
         run = JunctionRun(JunctionTree(memory_limit=self.memory_limit, targets=self.targets), problem, dense=False)
-        hopeless = is_hopeless(run, run.find_purpose(want - SHOWS), HOPELESS * patience / SECONDS_AN_ENTRY)
-        if hopeless and self.k > 1:
-            which = f"to find the {self.k} best labellings in {time_limit:.3g} s"
-            raise TooLargeError(f"{HOPELESS_REASON}, {which}; give it more time, or engine='exact'")
-        return hopeless
+        return is_hopeless(run, run.find_purpose(want - SHOWS), HOPELESS * patience / SECONDS_AN_ENTRY)
 
     def _best_by_bounds(self, problem: Problem, patience: float) -> dict[str, Result]:
         """The labelling of least energy, where bounds leave so few states that it can be found."""
@@ -203,7 +198,7 @@ class Auto(Exact):
     ) -> Result:
         from besag.infer.auto.approximate import Resources, approximate
 
-        resources = Resources(self.n_threads, self.memory_limit, self.n_samples, time_limit)
+        resources = Resources(self.n_threads, self.memory_limit, self.n_samples, time_limit, self.k)
         rng = np.random.default_rng(self.seed) if rng is None else rng
         return approximate(problem, want - {"messages"}, resources, known, warm=warm, rng=rng, on_step=on_step)
 

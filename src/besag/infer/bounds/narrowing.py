@@ -96,7 +96,8 @@ def _bounded(factors: Factors, most_visits: float, base: Array, compile: bool) -
     theta, messages, slack = base.copy(), np.zeros(int(offsets[-1])), np.empty(len(base))
     kernel_of(make_diffuse, compile=compile)(shape, tables, offsets, n_sweeps, GUESSES[-1], theta, messages)
     base = freeze(np.where(theta == -np.inf, -np.inf, base))
-    bound, size = kernel_of(make_state_bounds, compile=compile)(shape, tables, offsets, base, freeze(messages), slack)
+    given = factors.of(*factors)
+    bound, size = kernel_of(make_state_bounds, compile=compile)(given, offsets, base, freeze(messages), slack)
     return (bound, ROUNDING * (1.0 + size), slack) if np.isfinite(bound) else None
 
 

@@ -16,12 +16,21 @@ import numpy as np
 from besag.arrays import Array, IntArray, freeze
 from besag.errors import CapabilityError
 from besag.infer.map.kernels.flow import make_arcs, make_grow, make_plant, new_flow
-from besag.infer.map.kernels.quadratic import Choices, Room, make_count, make_double, make_flips, make_quadratic
+from besag.infer.map.kernels.quadratic import (
+    Choices,
+    Room,
+    make_count,
+    make_double,
+    make_flips,
+    make_involved,
+    make_quadratic,
+)
 from besag.infer.map.landscape import Landscape
 from besag.infer.memory import refuse
 from besag.kernels.compile import kernel_of
 
 MOST_CHOICES = 12  # of the variables of a factor
+SMALL_SHARE = 4  # times the variables with a choice, up to which only their factors are looked at
 EDGE_BYTES, NODE_BYTES = (100, 160), (210, 260)  # of a network, and of one with both states of each variable
 ALL_OF_IT = 2**62  # the work
 
@@ -29,34 +38,57 @@ ALL_OF_IT = 2**62  # the work
 class Cut:
     """See the module. zero, one (V,) are states, the same where there is no choice.
 
+    whole: whether `bounds` are wanted, for which all factors count, also those about which nothing is to be chosen.
     submodular: whether the cut is a best choice; flipped: how many variables had their states exchanged for that.
     """
 
-    def __init__(self, landscape: Landscape, row: int, zero: IntArray, one: IntArray, *, soft: bool = False) -> None:
-        self.landscape, self.zero, self.flips = landscape, zero, np.zeros(len(zero), np.int64)
+    def __init__(
+        self,
+        landscape: Landscape,
+        row: int,
+        zero: IntArray,
+        one: IntArray,
+        *,
+        soft: bool = False,
+        whole: bool = True,
+    ) -> None:
+        self.landscape, self.zero, self.flipped = landscape, zero, 0
         self.compile = landscape.setting.goes_on()
         self.factors = landscape.soft_factors if soft else landscape.factors
         self.base = landscape.soft_base(row) if soft else landscape.base(row)
-        self.choices = Choices(freeze(zero), freeze(one))
+        self.chosen = freeze(np.flatnonzero(zero != one))
+        nodes = np.full(len(zero), -1)
+        nodes[self.chosen] = np.arange(len(self.chosen))
+        self.choices = Choices(freeze(zero), freeze(one), freeze(nodes))
+        self.some = self._some(whole)
         room, unlike = self._quadratic()
         if unlike and np.isfinite(room.unary).all() and self._flip():
             room, unlike = self._quadratic()
-        self.room, self.submodular, self.flipped = room, unlike == 0, int(self.flips.sum())
+        self.room, self.submodular = room, unlike == 0
         self._build()
+
+    def _some(self, whole: bool) -> IntArray:
+        """The factors that count: all of them, unless few variables have a choice."""
+        chosen, axes = self.chosen, self.landscape.axes
+        if whole or SMALL_SHARE * len(chosen) > len(self.zero):
+            return freeze(np.arange(len(self.factors.kinds)))
+        some = np.empty(int((axes.first[chosen + 1] - axes.first[chosen]).sum()), np.int64)
+        kernel = kernel_of(make_involved, compile=self.compile)
+        return freeze(some[: kernel(self.factors, axes, self.choices, chosen, some)])
 
     def _quadratic(self) -> tuple[Room, int]:
         """The energy, and how many of its edges are not submodular."""
         n_edges, n_extras, most = self._count()
         if most > MOST_CHOICES:
             raise CapabilityError(self._too_many(most))
-        n = len(self.zero)
+        n = len(self.chosen)
         self._refuse(n + n_extras, n_edges, 0)
         room = Room(
-            np.zeros(n), np.zeros(n + n_extras), np.empty(n_extras, np.int64), np.empty(2 * n_edges, np.int32),
-            np.empty(2 * n_edges), np.empty(n_edges, np.int8),
+            np.zeros(len(self.zero)), np.zeros(n + n_extras), np.empty(n_extras, np.int64),
+            np.empty(2 * n_edges, np.int32), np.empty(2 * n_edges), np.empty(n_edges, np.int8),
         )  # fmt: skip
         penalty = self.landscape.penalty if most > 2 else 0.0
-        given = (self.factors, self.landscape.axes, self.base, self.choices, penalty, most)
+        given = (self.factors, self.landscape.axes, self.base, self.choices, self.some, penalty, most)
         edges, extras, unlike = kernel_of(make_quadratic, compile=self.compile)(*given, room)
         room = room._replace(unary=room.unary[: n + extras], owners=room.owners[:extras], ends=room.ends[: 2 * edges])
         return room._replace(capacities=room.capacities[: 2 * edges], unlike=room.unlike[:edges]), unlike
@@ -69,8 +101,8 @@ class Cut:
         """The most edges and extra variables that there may be, and of variables with a choice in a factor."""
         arities = np.diff(self.factors.scope_offsets)
         if arities.max(initial=0) <= 2:
-            return int((arities == 2).sum()), 0, 2
-        return kernel_of(make_count, compile=self.compile)(self.factors, self.choices)
+            return min(len(self.some), int((arities == 2).sum())), 0, 2
+        return kernel_of(make_count, compile=self.compile)(self.factors, self.choices, self.some)
 
     def _too_many(self, most: int) -> str:
         graph, chosen = self.landscape.graph, self.choices.zero != self.choices.one
@@ -85,12 +117,12 @@ class Cut:
         """Exchanges states where that makes the energy submodular; whether it does."""
         factors, choices = self.factors, self.choices
         given = (factors, self.landscape.axes, choices, self.landscape.penalty, self._count()[2])
-        roots, flips = np.empty(len(self.zero), np.int64), np.empty(len(self.zero), np.int64)
+        roots, flips = np.empty(len(self.chosen), np.int64), np.empty(len(self.zero), np.int64)
         if not kernel_of(make_flips, compile=self.compile)(*given, roots, flips):
             return False
-        self.flips, swap = flips, flips == 1
+        self.flipped, swap = int(flips.sum()), flips == 1
         zero, one = np.where(swap, choices.one, choices.zero), np.where(swap, choices.zero, choices.one)
-        self.choices = Choices(freeze(zero), freeze(one))
+        self.choices = Choices(freeze(zero), freeze(one), choices.nodes)
         return True
 
     def _build(self) -> None:
@@ -114,13 +146,14 @@ class Cut:
     @property
     def labels(self) -> IntArray:
         """See the module; of a flow that is a maximum."""
-        sides, n = self.flow.sides, len(self.zero)
+        sides, n, labels = self.flow.sides, len(self.chosen), np.zeros(len(self.zero), np.int64)
         if self.submodular:
-            return np.where(sides[:n] < 0, 1, 0)
+            labels[self.chosen] = np.where(sides[:n] < 0, 1, 0)
+            return labels
         one_way, other_way = sides[:n] > 0, sides[len(sides) // 2 :][:n] > 0
         told = one_way != other_way  # both are reached by rounding alone
-        labels = np.where(told, np.where(one_way, 0, 1), -1)
-        return np.where(self.choices.zero == self.choices.one, 0, labels)
+        labels[self.chosen] = np.where(told, np.where(one_way, 0, 1), -1)
+        return labels
 
     @property
     def codes(self) -> IntArray:
@@ -128,12 +161,19 @@ class Cut:
         labels = self.labels
         return np.where(labels < 0, self.zero, np.where(labels == 1, self.choices.one, self.choices.zero))
 
-    @property
-    def gain(self) -> float | None:
-        """How much less the energy is than that of zero, of a flow that is a maximum; None where it does not tell."""
-        if not self.submodular or self.flipped or not np.isfinite(self.room.unary).all():
+    def gain_over(self, codes: IntArray) -> float | None:
+        """How much less the energy is than that of one of the choices, of a flow that is a maximum; None if unknown."""
+        room, n = self.room, len(self.chosen)
+        if not self.submodular or not np.isfinite(room.unary).all():
             return None
-        return float(self.room.constants.sum() - self.bounds.sum())
+        x, before = codes[self.chosen] == self.choices.one[self.chosen], 0.0
+        if x.any():
+            if len(room.owners):
+                return None
+            s, t = x[room.ends[1::2]], x[room.ends[::2]]
+            costs = np.where(s, room.capacities[1::2], room.capacities[::2])
+            before = float(room.unary[:n][x].sum() + costs[s != t].sum())
+        return before - float(self._of_nodes().sum())
 
     @property
     def bounds(self) -> Array:
@@ -141,13 +181,19 @@ class Cut:
 
         Where hard zeros make a state impossible whatever the others are, it is to be no choice.
         """
-        room, excess, n = self.room, self.flow.excess, len(self.zero)
+        room, of_nodes, n = self.room, self._of_nodes(), len(self.chosen)
+        bounds = room.constants + np.bincount(room.owners, weights=of_nodes[n:], minlength=len(room.constants))
+        bounds[self.chosen] += of_nodes[:n]
+        return bounds
+
+    def _of_nodes(self) -> Array:
+        """(n + r,): what each node adds to the bound."""
+        room, excess = self.room, self.flow.excess
         low = np.minimum(room.unary, 0.0)
         sent = room.unary - low - np.maximum(excess[: len(low)], 0.0)
         if not self.submodular:
             sent = 0.5 * (sent - low - np.maximum(excess[len(low) :], 0.0))
-        of_nodes = low + sent
-        return room.constants + of_nodes[:n] + np.bincount(room.owners, weights=of_nodes[n:], minlength=n)
+        return np.asarray(low + sent)
 
 
 def fuse(landscape: Landscape, row: int, codes: IntArray, other: IntArray, *, soft: bool = False) -> IntArray:
@@ -156,6 +202,6 @@ def fuse(landscape: Landscape, row: int, codes: IntArray, other: IntArray, *, so
     Where the energy between both is submodular, that is the best of all; else it is never worse than codes. soft: hard
     zeros weigh the landscape's penalty, for codes whose energy is infinite.
     """
-    cut = Cut(landscape, row, codes, other, soft=soft)
+    cut = Cut(landscape, row, codes, other, soft=soft, whole=False)
     cut.grow()
     return cut.codes

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from besag.arrays import Array, IntArray, freeze, offsets_of
+from besag.arrays import Array, BoolArray, IntArray, freeze, offsets_of
 from besag.graph.problem import Problem
 from besag.infer.bounds.kernels.diffusion import make_state_bounds
 from besag.infer.bounds.narrowing import ROUNDING
@@ -28,12 +28,10 @@ from besag.infer.map.kernels.scores import Axes, make_axes
 from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.memory import message_entries, refuse
-from besag.infer.prepared import Prepared
+from besag.infer.prepared import KINDS, Prepared
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
-from besag.kernels.factors import TABLE, Factors
-
-TABLES = frozenset({TABLE})
+from besag.kernels.factors import Factors
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class Dual:
 
 
 class Linked(NamedTuple):
-    """The factors of two or more variables alone, whose numbers are tables; which they are among all, (G,)."""
+    """The factors of two or more variables alone; which they are among all, (G,)."""
 
     factors: Factors
     axes: Axes
@@ -97,7 +95,7 @@ class Linked(NamedTuple):
 
 
 def link(setting: Prepared) -> Linked:
-    """The factors of a problem whose factors are tables."""
+    """The factors of two or more variables of a problem."""
     given, arities = setting.factors, np.diff(setting.graph.scope_offsets)
     numbers = np.flatnonzero(arities > 1)
     variables = given.scope_variables[np.repeat(arities > 1, arities)]
@@ -114,16 +112,22 @@ class Bounder:
     """Messages and bounds of all rows of evidence; bounds (R,), or (N,) for a union, on -H from above."""
 
     def __init__(self, problem: Problem, memory_limit: int | None) -> None:
-        self.setting = setting = Prepared(problem, TABLES, memory_limit)
+        self.setting = setting = Prepared(problem, KINDS, memory_limit)
         needed = 8.0 * setting.n_rows * (message_entries(problem.graph) + int(problem.graph.state_offsets[-1]))
         refuse("all messages", needed, setting.limit, "use more memory, or ask for fewer rows at a time")
         self.linked = link(setting)
-        self.base = freeze(np.where(setting.spread(setting.possible), setting.base, 0.0))
+        self.base = np.where(setting.spread(setting.possible), setting.base, 0.0)
         self.messages = np.zeros((setting.n_rows, int(self.linked.offsets[-1])))
         self.theta = np.array(self.base)
         self.order = freeze(np.arange(problem.graph.n_variables))
 
-    def ascend(self, row: int, backwards: bool) -> None:
+    def ascend(self, row: int) -> list[IntArray]:
+        """A pass forwards and one backwards; the labelling, (V,), that messages then speak for."""
+        self.send(row, backwards=False)
+        self.send(row, backwards=True)
+        return [self.decode(row)]
+
+    def send(self, row: int, *, backwards: bool) -> None:
         """A pass."""
         factors, axes, offsets, _ = self.linked
         given = (factors, axes, self.order, self.order, offsets, backwards)
@@ -133,9 +137,13 @@ class Bounder:
         """(V,): the labelling that messages after a backward pass speak for."""
         factors, axes, offsets, _ = self.linked
         codes, sizes = np.zeros(len(self.order), np.int64), np.diff(factors.state_offsets)
-        given = (factors, axes, self.order, self.order, offsets, self.base[row], freeze(self.messages[row]))
+        given = (factors, axes, self.order, self.order, offsets, freeze(self.base[row]), freeze(self.messages[row]))
         kernel_of(make_decode, compile=self.setting.goes_on())(*given, np.empty(int(sizes.max(initial=1))), codes)
         return codes
+
+    def restrict(self, row: int, allowed: BoolArray) -> None:
+        """From now on bounds are on labellings of these states (S,), of which one must be possible."""
+        self.base[row, ~allowed] = self.theta[row, ~allowed] = -np.inf
 
     def bounds(self) -> Array:
         """Lower bounds on the energies, at these messages: what rounding may have done is taken off."""
@@ -158,14 +166,12 @@ class Bounder:
         return freeze(np.where(self.theta[row] == -np.inf, -np.inf, self.base[row]))
 
     def slack(self, row: int) -> tuple[float, Array]:
-        """A bound on -H from above, and how much less it is for labellings with each state, (S,)."""
+        """A lower bound on the energies of a row, and how much higher it is for labellings with each state, (S,)."""
         factors, _, offsets, _ = self.linked
-        shape = (factors.state_offsets, factors.scope_offsets, factors.scope_variables)
-        tables = (factors.table_of_factor, factors.table_offsets, factors.log_potentials)
         slack = np.empty(self.base.shape[1])
         kernel = kernel_of(make_state_bounds, compile=self.setting.goes_on())
-        bound, size = kernel(shape, tables, offsets, self._left(row), freeze(self.messages[row]), slack)
-        return bound + ROUNDING * (1.0 + size), slack
+        bound, size = kernel(factors, offsets, self._left(row), freeze(self.messages[row]), slack)
+        return -bound - ROUNDING * (1.0 + size), slack
 
 
 class Ascending:
@@ -179,14 +185,11 @@ class Ascending:
 
     def step(self) -> float:
         """A pass forwards and one backwards; what they added to the bound, relative; 0 where no gap is left."""
-        before, codes = self.best.bounds.copy(), []
-        for row in range(self.landscape.n_rows):
-            self.bounder.ascend(row, backwards=False)
-            self.bounder.ascend(row, backwards=True)
-            codes.append(self.bounder.decode(row))
+        before = self.best.bounds.copy()
+        codes = [self.bounder.ascend(row)[-1] for row in range(self.landscape.n_rows)]
         self.best.raise_bounds(self.bounder.bounds())
         self.best.offer(np.array(codes))
-        return 0.0 if self.best.closed else _gained(before, self.best.bounds)
+        return 0.0 if self.best.closed else gained(before, self.best.bounds)
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The best labellings and bounds so far."""
@@ -197,7 +200,7 @@ class Ascending:
         return {}
 
 
-def _gained(before: Array, after: Array) -> float:
+def gained(before: Array, after: Array) -> float:
     """The largest relative difference of bounds; inf where one was not there."""
     with np.errstate(invalid="ignore"):
         gained = np.where(after > before, (after - before) / np.maximum(1.0, np.abs(after)), 0.0)

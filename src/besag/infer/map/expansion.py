@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from besag.arrays import IntArray
+from besag.arrays import BoolArray, IntArray
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, each_step, iterate
@@ -150,6 +150,7 @@ class Moving:
         self.soft = not np.isfinite(self.best.found).all()
         self.sizes = np.diff(landscape.graph.state_offsets)
         self.all_moves = list(combinations(range(int(self.sizes.max(initial=1))), n_states))
+        self.open = bool((self.sizes == self.sizes.max(initial=1)).all() and (landscape.setting.base > -np.inf).all())
         self.turn, self.moves, self.gains = 0, 0, 0
         self.in_vain = [0] * landscape.n_rows
 
@@ -179,10 +180,12 @@ class Moving:
         zero, one = self._choices(row, before, move)
         if (zero == one).all():
             return False
-        cut = Cut(self.landscape, row, zero, one, soft=self.soft)
+        cut = Cut(self.landscape, row, zero, one, soft=self.soft, whole=False)
         cut.grow()
-        after = cut.codes
-        gain = self._weigh(row, after) - self._weigh(row, before) if cut.gain is None else cut.gain
+        after = np.where(cut.labels < 0, before, cut.codes)
+        gain = cut.gain_over(before)
+        if gain is None:
+            gain = self._weigh(row, after) - self._weigh(row, before)
         if gain <= self.least_gains[row]:
             return False
         self.codes[row] = after
@@ -190,15 +193,20 @@ class Moving:
 
     def _choices(self, row: int, codes: IntArray, move: Move) -> tuple[IntArray, IntArray]:
         """The two states of each variable in a move."""
-        offsets, base = self.landscape.graph.state_offsets[:-1], self.landscape.base(row)
-        other = np.array(codes)
-        for a, back in zip(move, reversed(move), strict=True):
-            able = np.flatnonzero(self.sizes > a)
-            able = able[base[offsets[able] + a] > -np.inf]
-            if len(move) == 2:
-                able = able[codes[able] == back]
-            other[able] = a
-        return codes, other
+        if len(move) == 1:
+            return codes, np.where(self._able(row, move[0]), move[0], codes)
+        a, b = move
+        chosen = ((codes == a) & self._able(row, b)) | ((codes == b) & self._able(row, a))
+        if self.landscape.setting.has_zeros:  # zero is to be a labelling that they allow
+            return codes, np.where(chosen, a + b - codes, codes)
+        return np.where(chosen, a, codes), np.where(chosen, b, codes)
+
+    def _able(self, row: int, a: int) -> BoolArray:
+        """(V,), or () where all are: the variables that have a state a, which is not ruled out."""
+        if self.open:
+            return np.ones((), np.bool_)
+        places = self.landscape.graph.state_offsets[:-1] + np.minimum(a, self.sizes - 1)
+        return np.asarray((self.sizes > a) & (self.landscape.base(row)[places] > -np.inf))
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The best labellings so far."""

@@ -13,6 +13,7 @@ from besag.arrays import EXTENTS, AnyArray, Array, IntArray, Kind, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.graph.unfolded import plain_noisy
+from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.kernels.scores import Axes, make_axes
 from besag.infer.memory import refuse
 from besag.infer.prepared import KINDS, Prepared
@@ -27,8 +28,11 @@ SEVERITY = 1e4  # of a hard zero, in units of the largest number
 class Landscape:
     """See the module. possible (R,), or (N,) for a union: False where it is proven that there is no labelling."""
 
-    def __init__(self, problem: Problem, memory_limit: int | None) -> None:
-        self.setting = setting = Prepared(problem, KINDS | plain_noisy(problem), memory_limit)
+    def __init__(self, problem: Problem, memory_limit: int | None, *, noisy: bool = False) -> None:
+        """noisy: the moves read noisy-MAX factors as they are."""
+        self.setting = setting = Prepared(
+            problem, KINDS | (plain_noisy(problem) if noisy else frozenset()), memory_limit
+        )
         self.graph, self.n_rows = setting.graph, setting.n_rows
         n_entries, n_states = len(self.graph.scope_variables), int(self.graph.state_offsets[-1])
         refuse("the search", 8.0 * (4 * n_entries + 3 * self.n_rows * n_states), setting.limit, "use more memory")
@@ -107,6 +111,14 @@ class Landscape:
             return independent_codes(self.setting, 1, rng)[:, 0]
         self.possible &= possible
         return np.array(found[:, 0])
+
+    def settle(self, row: int, codes: IntArray) -> IntArray:
+        """(V,): where sweeps of iterated conditional modes end that begin at a labelling of a row."""
+        codes = np.array(codes)
+        kernel = kernel_of(make_sweep, compile=self.setting.goes_on())
+        while kernel(self.factors, self.axes, self.base(row), codes):
+            pass
+        return codes
 
     def energies(self, codes: IntArray) -> Array:
         """H of labellings (R, V), from the Problem: (R,), or (N,) for a union."""

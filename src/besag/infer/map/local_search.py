@@ -22,11 +22,9 @@ from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Limits, Stopped, each_step, iterate
 from besag.infer.map.blocks import Blocks
 from besag.infer.map.climbing import Climber
-from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.labellings import ENDED, BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
-from besag.kernels.compile import kernel_of
 
 NO_GAIN, MOVES_IN_VAIN = 1.0, 100  # seconds, and moves, that bring nothing before a search gives up
 
@@ -64,7 +62,9 @@ class LocalSearch:
         """The best labelling that is found."""
         began = time.perf_counter()
         check_wants(self, want)
-        process = Searching(Landscape(problem, self.memory_limit), warm, rng, patient=time_limit is not None)
+        process = Searching(
+            Landscape(problem, self.memory_limit, noisy=True), warm, rng, patient=time_limit is not None
+        )
         return iterate("local_search", process, want, self.limits(time_limit), began, on_step)
 
     def steps(
@@ -77,7 +77,9 @@ class LocalSearch:
     ) -> Iterator[Result]:
         """A Result for each move."""
         began = time.perf_counter()
-        process = Searching(Landscape(problem, self.memory_limit), warm, rng, patient=time_limit is not None)
+        process = Searching(
+            Landscape(problem, self.memory_limit, noisy=True), warm, rng, patient=time_limit is not None
+        )
         return each_step("local_search", process, frozenset({"map"}), self.limits(time_limit), began)
 
 
@@ -108,6 +110,10 @@ class Searching:
                 gained |= climber.best_weight > before
                 if climber.best_weight > before:
                     self._settle(climber)
+        return self._after(gained)
+
+    def _after(self, gained: bool) -> float:
+        """After a turn: 0 where every row is proven, else inf; whether to give up."""
         self.best.offer(np.array([climber.best for climber in self.climbers]))
         self._note_proofs()
         now = time.perf_counter()
@@ -120,10 +126,7 @@ class Searching:
 
     def _settle(self, climber: Climber) -> None:
         """Iterated conditional modes from a row's best labelling: none that is shown is bettered by them."""
-        landscape, codes = self.landscape, np.array(climber.best)
-        kernel = kernel_of(make_sweep, compile=landscape.setting.goes_on())
-        while kernel(landscape.factors, landscape.axes, landscape.base(climber.row), codes):
-            pass
+        codes = self.landscape.settle(climber.row, climber.best)
         climber.note(codes, climber.weigh(codes))
 
     def _note_proofs(self) -> None:

@@ -1,14 +1,17 @@
 """What `auto` does for a labelling where exact inference does not fit: local search and dual ascent in turns.
 
     local search    a `Climber` for each row (`local_search`)
-    dual ascent     a bound, and labellings to fuse with the best one (`dual`), as long as it gains more than TOLERANCE
-                    a step, with at most SHARE of the time
-    fewer states    labellings with state k of v weigh at most bound - slack(v, k): where that is less than the best one
-                    weighs, no move needs to try the state. As states go, blocks grow; where one is all that is left,
-                    the labelling is optimal
+    ascent          a bound, and labellings to fuse with the best one, as long as it gains more than TOLERANCE a step:
+                    `trws` where factors have at most two variables, else `dual`
+    fewer states    labellings with state k of v cost at least bound + slack(v, k): where that is more than the best one
+                    costs, no move needs to try the state, and bounds are on labellings without it: those of all are
+                    the lower one of them and the best energy. As states go, blocks grow; where one is all that is
+                    left, the labelling is optimal
 
-Every labelling that is shown is a local minimum: iterated conditional modes change nothing about it. A step is one move
-of each row, and a step of dual ascent where its turn has come.
+A turn is a move of each row, or as many ascents as take about as long as it takes to offer and fuse what they say.
+The turn is that of the one that has closed more of the gap per second, of late; the other one has SHARE of the time.
+The best labelling and the bound are those of all turns. Every labelling that is shown is a local minimum: iterated
+conditional modes change nothing about it.
 
     R rows of evidence, V variables, S states
 """
@@ -22,18 +25,24 @@ from typing import Any
 
 import numpy as np
 
+from besag.arrays import BoolArray, IntArray
 from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.engine import OnStep, Want
 from besag.infer.iterate import Limits, iterate
-from besag.infer.map.dual import Bounder
+from besag.infer.map.dual import Bounder, gained
 from besag.infer.map.labellings import ENDED
 from besag.infer.map.landscape import Landscape
 from besag.infer.map.local_search import Searching
+from besag.infer.map.trws import Messages, is_pairwise
 from besag.infer.result import Result
 
-TOLERANCE = 1e-6  # of what dual ascent adds to a bound, relative
-SHARE = 0.3  # of the time, for dual ascent
+TOLERANCE = 1e-6  # of what an ascent adds to a bound, relative
+SHARE = 0.3  # of the time, for the one that closes less of the gap
+WORTHWHILE = 0.01  # of the gap, that a turn of ascents closes; with less it has brought nothing
+MEMORY = 0.7  # of what a turn has paid, in the next one of its kind
+CHECK_EVERY = 5  # turns of ascents, before states are left out
+FEWER = 0.9  # of the states: where less are left, ascents go on
 WHOLE_BITS = 16.0  # of the tables of the whole graph, that are tried whenever states have been left out
 MARGIN = 1e-9  # relative, by which a state must be worse to be left out
 
@@ -50,8 +59,23 @@ def search_and_bound(
 ) -> Result:
     """The best labellings that are found in the time, with bounds."""
     began = time.perf_counter()
-    process = Portfolio(Landscape(problem, memory_limit), warm, rng, patient=time_limit is not None)
+    process = Portfolio(Landscape(problem, memory_limit, noisy=True), warm, rng, patient=time_limit is not None)
     return iterate("local_search", process, want, Limits(10**9, ENDED, time_limit), began, on_step)
+
+
+class Turns:
+    """What a kind of turns has taken and paid: seconds of all, and of the gap per second, the last ones most."""
+
+    def __init__(self) -> None:
+        self.seconds, self.pay, self.taken = 0.0, math.inf, 0
+
+    def note(self, seconds: float, closed: float) -> None:
+        """After a turn that closed so much of the gap; inf or nan where one end of it was not there."""
+        if math.isfinite(closed):
+            paid = closed / max(seconds, 1e-9)
+            self.pay = paid if self.pay == math.inf else MEMORY * self.pay + (1.0 - MEMORY) * paid
+        self.seconds += seconds
+        self.taken += 1
 
 
 class Portfolio(Searching):
@@ -60,39 +84,63 @@ class Portfolio(Searching):
     def __init__(self, landscape: Landscape, warm: Result | None, rng: np.random.Generator, *, patient: bool) -> None:
         super().__init__(landscape, warm, rng, patient=patient)
         self.bounder = self._bounder()
-        self.ascents, self.ascent_seconds, self.rises = 0, 0.0, self.bounder is not None
+        self.rises, self.offering = self.bounder is not None, 0.0
+        self.searches, self.ascents = Turns(), Turns()
 
-    def _bounder(self) -> Bounder | None:
+    def _bounder(self) -> Bounder | Messages | None:
         """None where the tables or messages do not fit."""
+        setting = self.landscape.setting
         try:
-            return Bounder(self.landscape.setting.given, self.landscape.setting.limit)
+            return Messages(setting) if is_pairwise(setting.graph) else Bounder(setting.given, setting.limit)
         except TooLargeError:
             return None
 
     def step(self) -> float:
-        """One move of each row, and a step of dual ascent; 0 where every row is proven."""
-        now = time.perf_counter()
-        if self.rises and self.ascent_seconds <= SHARE * (now - self.began):
-            self._ascend()
-            self.ascent_seconds += time.perf_counter() - now
-        residual = super().step()
+        """A turn; 0 where every row is proven."""
+        began, before = time.perf_counter(), self._gap()
+        ascends = self.rises and self._is_turn_of_ascents()
+        residual = self._ascend() if ascends else super().step()
+        turns = self.ascents if ascends else self.searches
+        turns.note(time.perf_counter() - began, before - self._gap())
         return 0.0 if residual == 0.0 or self.best.closed else math.inf
 
-    def _ascend(self) -> None:
-        bounder, before = self.bounder, self.best.bounds
+    def _is_turn_of_ascents(self) -> bool:
+        one, other = self.ascents, self.searches
+        if min(one.seconds, other.seconds) < SHARE * (one.seconds + other.seconds) or not other.taken:
+            return one.seconds <= other.seconds
+        return one.pay >= other.pay
+
+    def _gap(self) -> float:
+        """Of all rows that have one."""
+        possible = self.landscape.possible
+        return float((self.best.energies - self.best.bounds)[possible].sum())
+
+    def _ascend(self) -> float:
+        """Ascents for as long as it took to offer what the last ones said, and that."""
+        bounder, began, gap = self.bounder, time.perf_counter(), self._gap()
         assert bounder is not None
-        for row, climber in enumerate(self.climbers):
-            if not climber.proven:
-                bounder.ascend(row, backwards=False)
-                bounder.ascend(row, backwards=True)
-                climber.offer(bounder.decode(row))
-        self.best.raise_bounds(bounder.bounds())
-        self.ascents += 1
-        with np.errstate(invalid="ignore"):
-            gained = (self.best.bounds - before) / np.maximum(1.0, np.abs(self.best.bounds))
-        self.rises = not (gained <= TOLERANCE).all()
-        if self.ascents % 5 == 0 or not self.rises:
+        while True:
+            before = self.best.bounds.copy()
+            read = {climber.row: bounder.ascend(climber.row) for climber in self.climbers if not climber.proven}
+            self.best.raise_bounds(np.minimum(bounder.bounds(), self.best.found))
+            self.rises = gained(before, self.best.bounds) > TOLERANCE
+            if not self.rises or time.perf_counter() - began >= self.offering:
+                break
+        ascended = time.perf_counter()
+        self._offer(read)
+        if self.ascents.taken % CHECK_EVERY == 0 or not self.rises:
             self._leave_out_states()
+        self.offering = time.perf_counter() - ascended
+        return self._after(gap - self._gap() > WORTHWHILE * gap)
+
+    def _offer(self, read: Mapping[int, list[IntArray]]) -> None:
+        """To the climbers, which fuse them with what they have."""
+        for row, labellings in read.items():
+            climber = self.climbers[row]
+            for codes in labellings:
+                climber.offer(codes)
+            self._settle(climber)
+        self.best.offer(np.array([climber.best for climber in self.climbers]))
 
     def _leave_out_states(self) -> None:
         """The states that no labelling better than the best one has."""
@@ -103,13 +151,22 @@ class Portfolio(Searching):
             if np.isfinite(self.best.energies[row]):
                 bound, slack = self.bounder.slack(row)
                 margin = MARGIN * max(1.0, abs(bound))
-                self.blocks.allowed[row] &= slack <= bound + self.best.energies[row] + margin
-                found = self.blocks.solve(row, climber.best, self.ascents, WHOLE_BITS)
+                self._allow(row, bound + slack <= self.best.energies[row] + margin)
+                found = self.blocks.solve(row, climber.best, self.ascents.taken, WHOLE_BITS)
                 if found is not None:
                     climber.note(found, climber.weigh(found))
                     climber.proven = True
 
+    def _allow(self, row: int, allowed: BoolArray) -> None:
+        """Leaves out all states of a row but these and those of the best labelling; where many go, bounds may rise."""
+        before = self.blocks.allowed[row].sum()
+        self.blocks.allowed[row] &= allowed
+        self.blocks.allowed[row, self.landscape.graph.state_offsets[:-1] + self.best.codes[row]] = True
+        assert self.bounder is not None
+        self.bounder.restrict(row, self.blocks.allowed[row])
+        self.rises |= bool(self.blocks.allowed[row].sum() < FEWER * before)
+
     def details(self) -> Mapping[str, Any]:
         """How it was searched, and whether bounds have come to their end."""
         left = float(np.add.reduceat(self.blocks.allowed, self.landscape.graph.state_offsets[:-1], axis=1).mean())
-        return {**super().details(), "ascents": self.ascents, "bound_rises": self.rises, "mean_states": left}
+        return {**super().details(), "ascents": self.ascents.taken, "bound_rises": self.rises, "mean_states": left}

@@ -19,6 +19,7 @@ import numpy as np
 
 from besag.arrays import Array
 from besag.errors import ApproximationWarning, CapabilityError, ModelError, warn
+from besag.foreign import hinting
 from besag.infer.engine import ENGINES, Engine
 from besag.infer.iterate import Clock
 from besag.learn.checkpoint import Checkpoint, load_checkpoint
@@ -34,10 +35,11 @@ from besag.learn.objective import thread_count
 from besag.learn.optimisers.base import descend
 from besag.learn.training import Resume, warn_of_end
 from besag.model.model import Model
-from besag.query.progress import ProgressLine
+from besag.query.progress import ProgressLine, pace
 from besag.registry import is_whole
 
 
+@hinting
 def em(
     model: Model,
     data: Any,
@@ -104,7 +106,9 @@ def em(
         if before is not None:
             rounds.check(before)
         left = None if time_limit is None else max(clock.left, 0.0)
-        found = Ending(rounds, *descend(rounds, start.theta, left, _watching(on_step, shown), before))
+        found = Ending(
+            rounds, *descend(rounds, start.theta, left, _watching(on_step, shown, max_iterations, left), before)
+        )
         best = found if best is None or found.value < best.value else best
         if clock.left <= 0 or found.history.stopped in ("interrupted", "early_stopping"):
             break
@@ -163,13 +167,16 @@ def _read_checkpoint(given: Resume) -> Checkpoint:
     return resume
 
 
-def _watching(on_step: OnIteration | None, shown: ProgressLine | None) -> OnIteration | None:
+def _watching(
+    on_step: OnIteration | None, shown: ProgressLine | None, most: int, time_limit: float | None
+) -> OnIteration | None:
     """What is called with each row: the user's function, and the line of progress."""
     if shown is None:
         return on_step
 
     def both(row: Iteration, theta: Array) -> bool | None:
-        shown.show(f"em: iteration {row.iteration}, {row.seconds:.1f} s, log-likelihood {-row.value:.8g}")
+        rate = pace(row.iteration, row.seconds, most, time_limit)
+        shown.show(f"em: iteration {row.iteration}, {row.seconds:.1f} s, log-likelihood {-row.value:.8g}{rate}")
         return None if on_step is None else on_step(row, theta)
 
     return both

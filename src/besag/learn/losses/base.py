@@ -57,6 +57,7 @@ OBJECTIVES: Registry[ObjectiveOptions] = Registry(
         "contrastive_divergence": ("besag.learn.losses.contrastive", "ContrastiveDivergenceOptions"),
         "likelihood": ("besag.learn.losses.likelihood", "LikelihoodOptions"),
         "marginal_loss": ("besag.learn.losses.marginal_loss", "MarginalLossOptions"),
+        "max_margin": ("besag.learn.losses.max_margin", "MaxMarginOptions"),
         "pcd": ("besag.learn.losses.contrastive", "PCDOptions"),
         "piecewise": ("besag.learn.losses.piecewise", "PiecewiseOptions"),
         "pseudolikelihood": ("besag.learn.losses.pseudolikelihood", "PseudolikelihoodOptions"),
@@ -68,13 +69,15 @@ class Loss:
     """What losses share; `value_and_grad` is the one method that each has to have.
 
     surrogate: the name of what stands in for the likelihood. is_exact: whether inference inside of it was. has_value:
-    whether it has a value besides the gradient. weighs_variables: whether it is a sum over single variables, each of
+    whether it has a value besides the gradient. is_smooth: whether it has no
+    kinks. weighs_variables: whether it is a sum over single variables, each of
     which may have a weight, `Batch.variable_weights`.
     """
 
     __slots__ = ()
     surrogate: str | None = None
     has_value: bool = True
+    is_smooth: bool = True
     weighs_variables: bool = False
 
     @property
@@ -116,12 +119,13 @@ class Loss:
 class OwnLoss(Loss):
     """An objective of a user's."""
 
-    __slots__ = ("has_value", "own", "surrogate")
+    __slots__ = ("has_value", "is_smooth", "own", "surrogate")
 
     def __init__(self, own: Any) -> None:
         self.own = own
         self.surrogate: str | None = getattr(own, "surrogate", None)
         self.has_value: bool = getattr(own, "has_value", True)
+        self.is_smooth: bool = getattr(own, "is_smooth", True)
 
     @property
     def is_exact(self) -> bool:

@@ -90,6 +90,7 @@ OPTIMIZERS: Registry[Optimizer] = Registry(
     {
         "adagrad": ("besag.learn.optimisers.stochastic", "Adagrad"),
         "adam": ("besag.learn.optimisers.stochastic", "Adam"),
+        "frank_wolfe": ("besag.learn.optimisers.frank_wolfe", "FrankWolfe"),
         "gradient_descent": ("besag.learn.optimisers.gradient_descent", "GradientDescent"),
         "lbfgs": ("besag.learn.optimisers.lbfgs", "LBFGS"),
         "momentum": ("besag.learn.optimisers.stochastic", "Momentum"),
@@ -154,6 +155,11 @@ class Method:
                 f"optimizer {OPTIMIZERS.name_of(optimizer)!r} compares values, and this objective has a gradient only: "
                 "take adam, momentum, adagrad or sgd[step=0.1]"
             )
+        if self.compares_values and not function.is_smooth:
+            raise CapabilityError(
+                f"optimizer {OPTIMIZERS.name_of(optimizer)!r} needs a smooth function, and this objective has kinks: "
+                "take frank_wolfe, or adam, momentum, adagrad or sgd[step=0.1]"
+            )
 
     def begin(self, theta: Array) -> Point:
         """The point to start at, evaluated."""
@@ -184,6 +190,10 @@ class Method:
 
     def monitors(self, point: Point) -> Mapping[str, float]:
         """What else a row of the history tells, by name of the column."""
+        return {}
+
+    def noted(self, point: Point, value: float) -> Mapping[str, float]:
+        """The same of a last row that was evaluated late."""
         return {}
 
     def measured(self, point: Point) -> tuple[float, float]:
@@ -308,3 +318,4 @@ def _complete(method: Method, point: Point, history: History) -> None:
     except KeyboardInterrupt:  # pressed again: whoever does so will not wait for an evaluation
         value, grad_norm = math.nan, math.nan
     history.rows[number:] = [Iteration(number, history.seconds, value, grad_norm, point.step)]
+    history.note(method.noted(point, value))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from besag.arrays import Array, IntArray, norm
 from besag.errors import CapabilityError
 from besag.learn.checkpoint import Kept
 from besag.learn.objective import Function
-from besag.learn.optimisers.base import OPTIMIZERS, Method, Point, pseudo_gradient
+from besag.learn.optimisers.base import OPTIMIZERS, Method, Optimizer, Point, pseudo_gradient
 from besag.learn.optimisers.schedules import scale_step
 
 if TYPE_CHECKING:
@@ -30,13 +30,21 @@ MONITOR = "monitor."  # of what an objective's state tells of each epoch
 PREFIX = "state."  # of what a checkpoint holds of an objective's state
 
 
+class Shuffled(Optimizer, Protocol):
+    """An optimiser whose epochs have random orders."""
+
+    @property
+    def seed(self) -> int:
+        """Of the orders."""
+
+
 class Epochs(Method):
     """What stochastic methods share; size: the number of instances of a batch. own: what only their points keep."""
 
-    optimizer: Stochastic
+    optimizer: Shuffled
     own = ""
 
-    def __init__(self, optimizer: Stochastic, function: Function, size: int) -> None:
+    def __init__(self, optimizer: Shuffled, function: Function, size: int) -> None:
         Method.__init__(self, optimizer, function)
         self.size, self.n_batches = size, math.ceil(function.n / size)
 
@@ -107,6 +115,7 @@ class Epochs(Method):
 class Scheduled(Epochs):
     """Steps by a schedule, and averages of theta."""
 
+    optimizer: Stochastic
     own = "n_averaged"
     compares_values = False
 

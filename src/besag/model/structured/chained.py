@@ -10,10 +10,11 @@ takes it, in any semiring, with a message to each of n variables in O(n M^2) alt
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
-from besag.arrays import Array, IntArray
+from besag.arrays import Array, IntArray, Semiring
 from besag.model.structured.base import Levelled
 
 
@@ -21,6 +22,9 @@ class Chained(Levelled):
     """A structured factor on many variables, as an automaton."""
 
     __slots__ = ()
+
+    chosen: ClassVar[bool] = False
+    """Whether states are not determined but chosen, so that sums and maxima over them read other numbers."""
 
     @abstractmethod
     def step(self, place: int) -> IntArray:
@@ -43,3 +47,11 @@ class Chained(Levelled):
             table = np.where(after[..., None] == np.arange(n_after), 0.0, -np.inf)
             tables.append(found.setdefault(table.tobytes(), table))
         return tables
+
+    def ends(self, values: Array, semiring: Semiring) -> Array:
+        """Levels (T, L) -> log-potentials (T, M, K) of the state before the last place and the variable there."""
+        return np.asarray(values[:, self.step(len(self.shape) - 1)])
+
+    def level_moments(self, own: Array, values: Array) -> Array:
+        """Moments (T, M K) of the last place as those of levels, whose log-potentials are values, (T, L)."""
+        return np.asarray(own @ (self.step(len(self.shape) - 1).reshape(-1, 1) == np.arange(values.shape[1])))

@@ -31,6 +31,9 @@ import numpy as np
 
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import at, inlined
+from besag.kernels.factors import TABLE, Factors
+from besag.kernels.semiring import MAX
+from besag.model.structured.kernels.rules import send_structured
 
 Shape = tuple[IntArray, IntArray, IntArray]  # state_offsets (V + 1,), scope_offsets (F + 1,), scope_variables (E,)
 Tables = tuple[IntArray, IntArray, Array]  # table_of_factor (F,), table_offsets (T + 1,), log_potentials (L,)
@@ -80,6 +83,21 @@ def best_of_states(
                 break
             digits[i] = 0
             i -= 1
+
+
+@inlined
+def best_of_factor(factors: Factors, f: int, counts: IntArray, weights: Array, digits: IntArray, best: Array) -> None:
+    """The same of a factor, whose table may be a formula: of two variables then, in O(K)."""
+    start, kind = factors.table_offsets[factors.table_of_factor[f]], factors.kinds[f]
+    if kind == TABLE:
+        arity = factors.scope_offsets[f + 1] - factors.scope_offsets[f]
+        best_of_states(arity, counts, factors.log_potentials, start, weights, digits, best)
+        return
+    for i in range(2):
+        n = counts[i]
+        send_structured(MAX, kind, i, n, factors.log_potentials, start, weights[1 - i], 0, best[i], 0)
+        for k in range(n):
+            best[i, k] += weights[i, k]
 
 
 def make_diffuse() -> Callable[..., float]:
@@ -142,10 +160,10 @@ def make_state_bounds() -> Callable[..., tuple[float, float]]:
     """
 
     def state_bounds(
-        shape: Shape, tables: Tables, offsets: IntArray, base: Array, messages: Array, slack: Array
+        factors: Factors, offsets: IntArray, base: Array, messages: Array, slack: Array
     ) -> tuple[float, float]:
-        state_offsets, scope_offsets, scope_variables = shape
-        table_of_factor, table_offsets, logs = tables
+        state_offsets, scope_offsets = factors.state_offsets, factors.scope_offsets
+        scope_variables = factors.scope_variables
         weights, best, digits, counts = room_for(state_offsets, scope_offsets)
         bound, size = 0.0, 0.0
         theta = base.copy()
@@ -173,7 +191,7 @@ def make_state_bounds() -> Callable[..., tuple[float, float]]:
                 for k in range(counts[i]):
                     ruled_out = base[state_offsets[v] + k] == -math.inf
                     weights[i, k] = -math.inf if ruled_out else -messages[offsets[first + i] + k]
-            best_of_states(n, counts, logs, table_offsets[table_of_factor[f]], weights, digits, best)
+            best_of_factor(factors, f, counts, weights, digits, best)
             highest = -math.inf
             for k in range(counts[0]):
                 highest = max(highest, best[0, k])

@@ -58,10 +58,10 @@ def best_given(
 
 
 @inlined
-def add_row(kind: int, n: int, tables: AnyArray, start: int, other: int, room: Array) -> None:
-    """What a structured factor says of each state, given the other one."""
+def add_row(kind: int, axis: int, n: int, tables: AnyArray, start: int, other: int, room: Array) -> None:
+    """What a structured factor says of each state of an axis, given the other one."""
     for i in range(n):
-        room[i] += tables[start + level(kind, i, other)]
+        room[i] += tables[start + (level(kind, i, other) if axis == 0 else level(kind, other, i))]
 
 
 def make_decode() -> Callable[..., None]:
@@ -95,7 +95,7 @@ def make_decode() -> Callable[..., None]:
                         room[i] += messages[offsets[own] + i]
                 elif numbers.kinds[g] != TABLE:
                     other = codes[variables[first + last - own]]
-                    add_row(numbers.kinds[g], n, numbers.tables, numbers.starts[g], other, room)
+                    add_row(numbers.kinds[g], own - first, n, numbers.tables, numbers.starts[g], other, room)
                 else:
                     tables, start = numbers.tables, numbers.starts[g]
                     best_given(offsets, variables, first, last, own, tables, start, gathered, codes, digits, best)

@@ -167,7 +167,7 @@ def send_factor(
         n = offsets[last] - offsets[first]
         for side in range(2):
             source, target = offsets[last - side], offsets[first + side]
-            send_structured(semiring, kind, n, tables, entry, gathered, source, new, target)
+            send_structured(semiring, kind, side, n, tables, entry, gathered, source, new, target)
     fine = True
     for e in range(first, last + 1):
         fine = lift(semiring, new, offsets[e], offsets[e + 1] - offsets[e]) and fine

@@ -78,7 +78,7 @@ def make_send(semiring: int, damped: int, only: int, n_states: int) -> Callable[
         new, worst = np.empty(n, messages.dtype), 0.0
         for g in range(start, stop):
             for side in range(2):
-                send_structured(semiring, kind, n, levels, starts[g], gathered, (2 * g + 1 - side) * n, new, 0)
+                send_structured(semiring, kind, side, n, levels, starts[g], gathered, (2 * g + 1 - side) * n, new, 0)
                 worst = max(worst, settle(semiring, damped, n, new, damping, messages, (2 * g + side) * n))
         return worst
 

@@ -1,12 +1,15 @@
 """A choice between two states of each variable as a quadratic energy of binary variables, which a cut can minimise.
 
-y_v = zero[v] where x_v = 0, one[v] where x_v = 1; both the same where nothing is to be chosen. With r extra variables,
+y_v = zero[v] where x_v = 0, one[v] where x_v = 1; both the same where nothing is to be chosen. With n variables that
+have a choice and r extra ones,
 
-    H(y) = min over x_V .. x_{V+r-1} of  sum_v constants[v] + unary[v] x_v + sum_e cost of edge e between s and t
+    H(y) = min over x_n .. x_{n+r-1} of  sum_v constants[v] + unary[v] x_v + sum_e cost of edge e between s and t
     cost of e = capacities[2e] where (x_s, x_t) is (0, 1), capacities[2e + 1] where it is (1, 0)      towards 1
               = capacities[2e] where (x_s, x_t) is (0, 0), capacities[2e + 1] where it is (1, 1)      where unlike[e]
 
-with capacities from 0 to inf. Where no edge is `unlike` the energy is submodular, and a cut is a best labelling.
+with capacities from 0 to inf; constants are by variable, all else has a node for each variable with a choice, and for
+each extra one. Of the factors only `some` are looked at. Where no edge is `unlike` the energy is submodular, and a cut
+is a best labelling.
 
     two variables       exactly so, hard zeros as infinite capacities
     three, submodular   Kolmogorov and Zabih (PAMI 2004): one extra variable, and no edge is unlike
@@ -14,8 +17,8 @@ with capacities from 0 to inf. Where no edge is `unlike` the energy is submodula
     any                 monomials of the table as a polynomial: -c x_1 .. x_d = min_a c a (d - 1 - x_1 - .. - x_d);
                         c x_1 .. x_d = c x_2 .. x_d - c (1 - x_1) x_2 .. x_d. Hard zeros weigh `penalty` there
 
-    Choices     zero, one (V,)
-    Room        constants (V,), unary (V + r,), owners (r,) variables, capacities (2m,), unlike (m,), ends (2m,):
+    Choices     zero, one, nodes (V,): -1 where there is no choice
+    Room        constants (V,), unary (n + r,), owners (r,) variables, capacities (2m,), unlike (m,), ends (2m,):
                 edge e goes from ends[2e + 1] to ends[2e]
 """
 
@@ -41,6 +44,7 @@ class Choices(NamedTuple):
 
     zero: IntArray
     one: IntArray
+    nodes: IntArray
 
 
 class Room(NamedTuple):
@@ -56,21 +60,21 @@ class Room(NamedTuple):
 
 @inlined
 def gather(factors: Factors, axes: Axes, choices: Choices, f: int, live: IntArray, table: Array) -> int:
-    """How many variables of a factor have a choice; which they are, and its energies, the first the lowest bit."""
+    """How many variables of a factor have a choice; their nodes, and its energies, the first the lowest bit."""
     zero, one = choices.zero, choices.one
     start, k = factors.table_offsets[factors.table_of_factor[f]], 0
     low, high = factors.scope_offsets[f], factors.scope_offsets[f + 1]
     for e in range(low, high):
         v = factors.scope_variables[e]
-        if zero[v] != one[v]:
-            live[k] = v
+        if choices.nodes[v] >= 0:
+            live[k] = choices.nodes[v]
             k += 1
     for mask in range(1 << k):
         place, bit, first, last = start, 0, 0, 0
         for e in range(low, high):
             v = factors.scope_variables[e]
             state = zero[v]
-            if zero[v] != one[v]:
+            if choices.nodes[v] >= 0:
                 state = one[v] if (mask >> bit) & 1 else state
                 bit += 1
             place += axes.strides[e] * state
@@ -105,12 +109,12 @@ def add_edge(
 
 
 @inlined
-def add_product(room: Room, e: int, s: int, t: int, c: float) -> int:
-    """Adds c x_s x_t, s not an extra variable, which is c / 2 (x_s + x_t - [x_s != x_t]); how many edges there are."""
+def add_product(room: Room, e: int, s: int, t: int, c: float, home: int) -> int:
+    """Adds c x_s x_t, which is c / 2 (x_s + x_t - [x_s != x_t]), constants at home; how many edges there are."""
     room.unary[s] += 0.5 * c
     room.unary[t] += 0.5 * c
     if c > 0.0:
-        room.constants[s] -= 0.5 * c
+        room.constants[home] -= 0.5 * c
     half, kind = 0.5 * abs(c), 1 if c > 0.0 else 0
     return add_edge(room.ends, room.capacities, room.unlike, e, s, t, half, half, kind)
 
@@ -129,6 +133,7 @@ def add_pair(
     b: float,
     c: float,
     d: float,
+    home: int,
 ) -> int:
     """Adds a factor on two variables, of energies (0, 0), (0, 1), (1, 0), (1, 1); how many edges there are."""
     inf = math.inf
@@ -136,20 +141,20 @@ def add_pair(
         w = 0.5 * (b + c - a - d)
         if abs(w) <= ROUNDING * (abs(a) + abs(b) + abs(c) + abs(d)):
             w = 0.0
-        constants[s] += a + min(w, 0.0)
+        constants[home] += a + min(w, 0.0)
         unary[s] += 0.5 * (c + d - a - b)
         unary[t] += 0.5 * (b + d - a - c)
         return add_edge(ends, capacities, unlike, e, s, t, abs(w), abs(w), 1 if w < 0.0 else 0)
     if a == inf and d == inf:
-        constants[s] += b
+        constants[home] += b
         unary[s] += c - b
         return add_edge(ends, capacities, unlike, e, s, t, inf, inf, 1)
     if a == inf:
-        constants[s] += b + c - d
+        constants[home] += b + c - d
         unary[s] += d - b
         unary[t] += d - c
         return add_edge(ends, capacities, unlike, e, s, t, inf, 0.0, 1)
-    constants[s] += a
+    constants[home] += a
     if d < inf:
         if b == inf and c == inf:
             unary[s] += d - a
@@ -166,7 +171,9 @@ def add_pair(
 
 
 @inlined
-def add_counts(room: Room, e: int, r: int, live: IntArray, k: int, table: Array, slack: float) -> tuple[int, int]:
+def add_counts(
+    room: Room, e: int, r: int, live: IntArray, k: int, table: Array, slack: float, home: int
+) -> tuple[int, int]:
     """Adds a factor that is a concave function of how many are 1; edges and extra variables, -1 where it is not.
 
     g(n) = g(0) + n (g(k) - g(k - 1)) + sum over kinks j of d_j min(n, j), d_j = 2 g(j) - g(j - 1) - g(j + 1) >= 0
@@ -181,27 +188,29 @@ def add_counts(room: Room, e: int, r: int, live: IntArray, k: int, table: Array,
     for j in range(1, k):
         if table[(1 << j) - 1] * 2.0 - table[(1 << (j - 1)) - 1] - table[(1 << (j + 1)) - 1] < -slack:
             return -1, r
-    room.constants[live[0]] += table[0]
-    n_variables = len(room.constants)
+    room.constants[home] += table[0]
+    n_nodes = len(room.unary) - len(room.owners)
     for i in range(k):
         room.unary[live[i]] += table[(1 << k) - 1] - table[(1 << (k - 1)) - 1]
     for j in range(1, k):
         drop = table[(1 << j) - 1] * 2.0 - table[(1 << (j - 1)) - 1] - table[(1 << (j + 1)) - 1]
         if drop > slack:
-            extra = n_variables + r
-            room.owners[r] = live[0]
+            extra = n_nodes + r
+            room.owners[r] = home
             r += 1
             room.unary[extra] += drop * j
             for i in range(k):
                 room.unary[live[i]] += drop
-                e = add_product(room, e, live[i], extra, -drop)
+                e = add_product(room, e, live[i], extra, -drop, home)
     return e, r
 
 
 @inlined
-def add_polynomial(room: Room, e: int, r: int, live: IntArray, k: int, table: Array, slack: float) -> tuple[int, int]:
+def add_polynomial(
+    room: Room, e: int, r: int, live: IntArray, k: int, table: Array, slack: float, home: int
+) -> tuple[int, int]:
     """Adds a factor by its monomials; how many edges and extra variables there are."""
-    n_variables = len(room.constants)
+    n_nodes = len(room.unary) - len(room.owners)
     for bit in range(k):
         for mask in range(1 << k):
             if (mask >> bit) & 1:
@@ -213,17 +222,17 @@ def add_polynomial(room: Room, e: int, r: int, live: IntArray, k: int, table: Ar
                 lowest = bit if lowest < 0 else lowest
                 d += 1
         if d == 0:
-            room.constants[live[0]] += c
+            room.constants[home] += c
         elif d == 1:
             room.unary[live[lowest]] += c
         elif abs(c) > slack and d == 2:
             other = lowest + 1
             while not (mask >> other) & 1:
                 other += 1
-            e = add_product(room, e, live[lowest], live[other], c)
+            e = add_product(room, e, live[lowest], live[other], c, home)
         elif abs(c) > slack:
-            extra = n_variables + r
-            room.owners[r] = live[0]
+            extra = n_nodes + r
+            room.owners[r] = home
             r += 1
             if c < 0.0:
                 room.unary[extra] -= c * (d - 1)
@@ -235,7 +244,7 @@ def add_polynomial(room: Room, e: int, r: int, live: IntArray, k: int, table: Ar
             for bit in range(k):
                 if (mask >> bit) & 1:
                     away = c > 0.0 and d > 3 and bit == lowest
-                    e = add_product(room, e, live[bit], extra, c if away else -abs(c))
+                    e = add_product(room, e, live[bit], extra, c if away else -abs(c), home)
                     if c > 0.0 and d == 3:
                         for second in range(bit + 1, k):
                             if (mask >> second) & 1:
@@ -262,16 +271,35 @@ def make_states_left() -> Callable[..., int]:
     return states_left
 
 
+def make_involved() -> Callable[..., int]:
+    """Kernel: fills some with the factors of the variables that have a choice, chosen, each once; how many."""
+
+    def involved(factors: Factors, axes: Axes, choices: Choices, chosen: IntArray, some: IntArray) -> int:
+        n = 0
+        for v in chosen:
+            for j in range(axes.first[v], axes.first[v + 1]):
+                f = axes.owners[axes.entries[j]]
+                e = factors.scope_offsets[f]
+                while choices.nodes[factors.scope_variables[e]] < 0:
+                    e += 1
+                if factors.scope_variables[e] == v:
+                    some[n] = f
+                    n += 1
+        return n
+
+    return involved
+
+
 def make_count() -> Callable[..., tuple[int, int, int]]:
     """Kernel: the most edges and extra variables that there may be, and of variables with a choice in a factor."""
 
-    def count(factors: Factors, choices: Choices) -> tuple[int, int, int]:
+    def count(factors: Factors, choices: Choices, some: IntArray) -> tuple[int, int, int]:
         edges, extras, most = 0, 0, 0
-        for f in range(len(factors.kinds)):
+        for f in some:
             k = 0
             for e in range(factors.scope_offsets[f], factors.scope_offsets[f + 1]):
                 v = factors.scope_variables[e]
-                k += choices.zero[v] != choices.one[v]
+                k += choices.nodes[v] >= 0
             most = max(most, k)
             if k == 2:
                 edges += 1
@@ -288,37 +316,46 @@ def make_quadratic() -> Callable[..., tuple[int, int, int]]:
     """Kernel: fills a Room, whose constants and unary are zeros; edges, extra variables, and edges that are unlike."""
 
     def quadratic(
-        factors: Factors, axes: Axes, base: Array, choices: Choices, penalty: float, most: int, room: Room
+        factors: Factors,
+        axes: Axes,
+        base: Array,
+        choices: Choices,
+        some: IntArray,
+        penalty: float,
+        most: int,
+        room: Room,
     ) -> tuple[int, int, int]:
         state_offsets, scope_offsets, scope_variables, kinds, table_of_factor, table_offsets, log_potentials = factors
-        (zero, one), strides = choices, axes.strides
+        (zero, one, nodes), strides = choices, axes.strides
         constants, unary, _, ends, capacities, unlike = room
         live, table = np.empty(most + 1, np.int64), np.empty(max(1 << most, 4))
         edges, extras = 0, 0
         for v in range(len(zero)):
             low = state_offsets[v]
             constants[v] -= base[low + zero[v]]
-            if zero[v] != one[v]:
-                unary[v] += base[low + zero[v]] - base[low + one[v]]
-        for f in range(len(kinds)):
+            if nodes[v] >= 0:
+                unary[nodes[v]] += base[low + zero[v]] - base[low + one[v]]
+        for f in some:
             low, high = scope_offsets[f], scope_offsets[f + 1]
             if high - low < 2:
                 continue
             s, t = scope_variables[at(low)], scope_variables[at(high - 1)]
             if high - low == 2:
                 start, kind = table_offsets[at(table_of_factor[f])], kinds[f]
-                chosen_s, chosen_t = zero[at(s)] != one[at(s)], zero[at(t)] != one[at(t)]
+                x_s, x_t = nodes[at(s)], nodes[at(t)]
                 for i in range(4):
                     first, last = one[at(s)] if i & 2 else zero[at(s)], one[at(t)] if i & 1 else zero[at(t)]
                     place = strides[at(low)] * first + last if kind == TABLE else level(kind, first, last)
                     table[i] = -log_potentials[at(start + place)]
                 a, b, c, d = table[0], table[1], table[2], table[3]
-                if chosen_s and chosen_t:
-                    edges = add_pair(constants, unary, ends, capacities, unlike, edges, s, t, a, b, c, d)
-                else:
-                    constants[at(s)] += a
-                    unary[at(s)] += c - a if chosen_s else 0.0
-                    unary[at(t)] += b - a if chosen_t else 0.0
+                if x_s >= 0 and x_t >= 0:
+                    edges = add_pair(constants, unary, ends, capacities, unlike, edges, x_s, x_t, a, b, c, d, s)
+                    continue
+                constants[at(s)] += a
+                if x_s >= 0:
+                    unary[at(x_s)] += c - a
+                elif x_t >= 0:
+                    unary[at(x_t)] += b - a
                 continue
             k = gather(factors, axes, choices, f, live, table)
             if k == 0:
@@ -329,13 +366,13 @@ def make_quadratic() -> Callable[..., tuple[int, int, int]]:
             elif k == 2:
                 first, last = live[0], live[1]
                 a, b, c, d = table[0], table[2], table[1], table[3]
-                edges = add_pair(constants, unary, ends, capacities, unlike, edges, first, last, a, b, c, d)
+                edges = add_pair(constants, unary, ends, capacities, unlike, edges, first, last, a, b, c, d, s)
             else:
                 slack, before = soften(table, k, penalty), edges
                 if k > 3:
-                    edges, extras = add_counts(room, edges, extras, live, k, table, slack)
+                    edges, extras = add_counts(room, edges, extras, live, k, table, slack, s)
                 if k == 3 or edges < 0:
-                    edges, extras = add_polynomial(room, before, extras, live, k, table, slack)
+                    edges, extras = add_polynomial(room, before, extras, live, k, table, slack, s)
         n_unlike = 0
         for e in range(edges):
             n_unlike += unlike[e]
@@ -392,8 +429,9 @@ def make_flips() -> Callable[..., bool]:
                         roots[s], parities[s] = t, parity
                     elif parity:
                         return False
-        for v in range(len(roots)):
-            flips[v] = climb(roots, parities, v)[1]
+        for v in range(len(flips)):
+            x = choices.nodes[v]
+            flips[v] = climb(roots, parities, x)[1] if x >= 0 else 0
         return True
 
     return find_flips

@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable
 
 from besag.arrays import Array, IntArray
-from besag.infer.bounds.kernels.diffusion import best_of_states, room_for
+from besag.infer.bounds.kernels.diffusion import best_of_factor, room_for
 from besag.infer.map.kernels.scores import Axes
 from besag.kernels.factors import Factors
 
@@ -73,8 +73,7 @@ def make_reweigh() -> Callable[..., None]:
                     for k in range(counts[i]):
                         allowed = theta[state_offsets[u] + k] > -math.inf
                         weights[i, k] = -messages[offsets[first + i] + k] if allowed else -math.inf
-                start = factors.table_offsets[factors.table_of_factor[f]]
-                best_of_states(arity, counts, factors.log_potentials, start, weights, digits, best)
+                best_of_factor(factors, f, counts, weights, digits, best)
                 for k in range(n):
                     if theta[low + k] > -math.inf:
                         if best[place, k] == -math.inf:
@@ -129,8 +128,7 @@ def make_terms() -> Callable[..., None]:
                 for k in range(counts[i]):
                     ruled_out = base[state_offsets[v] + k] == -math.inf
                     weights[i, k] = -math.inf if ruled_out else -messages[offsets[first + i] + k]
-            start = factors.table_offsets[factors.table_of_factor[f]]
-            best_of_states(arity, counts, factors.log_potentials, start, weights, digits, best)
+            best_of_factor(factors, f, counts, weights, digits, best)
             of_factors[f] = -math.inf
             for k in range(counts[0]):
                 of_factors[f] = max(of_factors[f], best[0, k])
@@ -172,8 +170,7 @@ def make_decode() -> Callable[..., None]:
                         if base[state_offsets[u] + k] == -math.inf or (before and k != codes[u]):
                             weights[i, k] = -math.inf
                 if labelled:
-                    start = factors.table_offsets[factors.table_of_factor[f]]
-                    best_of_states(arity, counts, factors.log_potentials, start, weights, digits, best)
+                    best_of_factor(factors, f, counts, weights, digits, best)
                 for k in range(n):
                     score[k] += best[place, k] if labelled else messages[offsets[own] + k]
             codes[v] = 0

@@ -15,6 +15,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import inlined
 from besag.kernels.factors import TABLE, Factors
@@ -87,7 +89,7 @@ def score_states(
         if factors.kinds[f] != TABLE:
             e = factors.scope_offsets[f]
             other = factors.scope_variables[e + 1 if e == own else e]
-            add_given(factors.kinds[f], n, values, start, codes[other], score)
+            add_given(factors.kinds[f], own - e, n, values, start, codes[other], score)
             continue
         for e in range(factors.scope_offsets[f], factors.scope_offsets[f + 1]):
             if e != own:
@@ -144,3 +146,19 @@ def make_weigh() -> Callable[..., float]:
         return total
 
     return weigh
+
+
+def make_differences() -> Callable[..., None]:
+    """Kernel: how much -H changes where one variable takes another state, for all states (S,); no hard zeros."""
+
+    def differences(factors: Factors, axes: Axes, base: Array, codes: IntArray, out: Array) -> None:
+        most = 1
+        for v in range(len(codes)):
+            most = max(most, factors.state_offsets[v + 1] - factors.state_offsets[v])
+        score, zeros = np.empty(most), np.empty(most, np.int64)
+        for v in range(len(codes)):
+            n = score_states(factors, axes, v, base, codes, score, zeros)
+            for k in range(n):
+                out[factors.state_offsets[v] + k] = score[k] - score[codes[v]]
+
+    return differences

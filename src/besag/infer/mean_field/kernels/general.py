@@ -101,7 +101,7 @@ def add_expected(
     first_last, n_last = state_offsets[last], state_offsets[last + 1] - state_offsets[last]
     if kinds[f] != TABLE:
         other = state_offsets[scope_variables[scope + 1 - axis]]
-        add_expected_structured(kinds[f], n_last, values, start, p, other, logits)
+        add_expected_structured(kinds[f], axis, n_last, values, start, p, other, logits)
     elif n_leading == 1 and axis == 0:
         for k in range((stop - start) // n_last):
             logits[k] += row_mean(hard, values, start + k * n_last, p, first_last, n_last)

@@ -165,7 +165,7 @@ def make_sweep() -> Callable[..., None]:
                         add_given_noisy(factors, f, entry, mine, logits, zeros)
                     elif kinds[f] != TABLE:
                         other = mine[scope_variables[low + high - 1 - entry]]
-                        add_given(kinds[f], n, log_potentials, cell, other, logits)
+                        add_given(kinds[f], entry - low, n, log_potentials, cell, other, logits)
                     else:
                         add_table(
                             cell, low, high, entry, scope_variables, links.strides, log_potentials, mine, logits, n

@@ -51,7 +51,8 @@ def list_settings(
     if graph.kinds[f] != TABLE:
         c = graph.scope_variables[scope + 1 - parent]
         for i in range(n):
-            weight = graph.values[start + level(graph.kinds[f], label, i)]
+            one, other = (label, i) if parent == 0 else (i, label)
+            weight = graph.values[start + level(graph.kinds[f], one, other)]
             weights[i] = times(semiring, up[graph.state_offsets[c] + i, lane], weight)
         return n
     for a in range(n_axes):

@@ -204,7 +204,7 @@ def weigh_structured(
     """The same for a structured factor; room (2, lanes), outgoing (n, lanes)."""
     for r in range(lanes):
         high[r], z[r] = -math.inf, 0.0
-    send_lanes(LOG_SUM, kind, lanes, n, values, start, incoming, n, room, outgoing)
+    send_lanes(LOG_SUM, kind, 0, lanes, n, values, start, incoming, n, room, outgoing)
     for i in range(n):
         for r in range(lanes):
             high[r], z[r] = add_term(LOG_SUM, high[r], z[r], incoming[i, r] + outgoing[i, r])

@@ -158,8 +158,8 @@ def send(
     """outgoing = the message of f to its axis target."""
     start = graph.table_offsets[graph.table_of_factor[f]]
     if graph.kinds[f] != TABLE:
-        source, room = starts[1 - target], partial
-        send_lanes(semiring, graph.kinds[f], lanes, sizes[0], graph.values, start, incoming, source, room, outgoing)
+        source, room, kind = starts[1 - target], partial, graph.kinds[f]
+        send_lanes(semiring, kind, target, lanes, sizes[0], graph.values, start, incoming, source, room, outgoing)
     else:
         contract(
             semiring,

@@ -129,7 +129,7 @@ def make_beliefs() -> Callable[..., None]:
     ) -> None:
         q, x, s = np.empty(links.max_states), np.empty(links.max_states), np.empty(links.max_states)
         belief, digits = np.empty(max_size), np.empty(links.max_arity, np.int64)
-        shares = np.empty(links.max_states)  # of levels, no more than states
+        shares = np.empty(2 * links.max_states)  # of levels: a displacement on a grid has twice as many of them
         for r in range(len(totals)):
             of_row, sent = totals[r], messages[r]
             for g in range(len(links.starts) - 1):

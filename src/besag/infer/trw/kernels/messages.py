@@ -212,8 +212,8 @@ def send(
     """s = exp of the messages of a factor to its variables one after the other, in the linear domain."""
     if kind != TABLE:
         k = n_states if n_states > 0 else sizes[first]
-        send_structured(SUM, kind, k, weights, start, x, k, s, 0)
-        send_structured(SUM, kind, k, weights, start, x, 0, s, k)
+        send_structured(SUM, kind, 0, k, weights, start, x, k, s, 0)
+        send_structured(SUM, kind, 1, k, weights, start, x, 0, s, k)
     elif n_states > 0:
         send_pair(n_states, n_states, weights, start, x, s)
     else:

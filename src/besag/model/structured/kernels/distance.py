@@ -99,6 +99,27 @@ def send_band(
 
 
 @inlined
+def send_near(
+    extent: int, n: int, weights: AnyArray, start: int, best: float, x: AnyArray, source: int, out: AnyArray,
+    target: int,
+) -> None:  # fmt: skip
+    """The message in MAX of levels that fall from w_0 to w_D <= w_0, of which w_0 + best, its largest, is subtracted.
+
+    best: the largest entry of x, which has D - 1 entries of -inf on either side: every entry of out is written in
+    its turn and not read again, one vector after the other.
+    """
+    whole = weights[start]
+    far = weights[start + extent] - whole
+    for i in range(n):
+        out[at(target + i)] = max(far, x[at(source + i)] - best)
+    for d in range(1, min(extent, n)):
+        less = weights[start + d] - whole - best
+        for i in range(n):
+            near = max(x[at(source + i - d)], x[at(source + i + d)])
+            out[at(target + i)] = max(out[at(target + i)], near + less)
+
+
+@inlined
 def add_window(
     semiring: int, extent: int, n: int, weights: AnyArray, start: int, first: int, step: int, x: AnyArray, source: int,
     out: AnyArray, target: int,

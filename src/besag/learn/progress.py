@@ -8,14 +8,16 @@ from contextlib import contextmanager
 
 from besag.arrays import Array
 from besag.learn.history import Iteration, OnIteration
-from besag.query.progress import Progress
+from besag.query.progress import Progress, pace
 
 
 class FitProgress(Progress):
     """What `on_step` of a fit is given; the user's own `on_step` is called at each iteration too."""
 
-    def __init__(self, who: str, on_step: OnIteration | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self, who: str, on_step: OnIteration | None = None, most: int | None = None, time_limit: float | None = None
+    ) -> None:
+        super().__init__(most, time_limit)
         self.who, self.on_step = who, on_step
         self.untold: Iteration | None = None
 
@@ -34,7 +36,10 @@ class FitProgress(Progress):
 
     def _tell(self, row: Iteration) -> None:
         value = "" if math.isnan(row.value) else f", value {row.value:.6g}"
-        self.write(f"{self.who}: iteration {row.iteration}, {row.seconds:.1f} s{value}, gradient {row.grad_norm:.2g}")
+        rate = pace(row.iteration, row.seconds, self.most, self.time_limit)
+        self.write(
+            f"{self.who}: iteration {row.iteration}, {row.seconds:.1f} s{value}, gradient {row.grad_norm:.2g}{rate}"
+        )
         self.untold = None
 
 
