@@ -92,13 +92,15 @@ class Enumeration:
 
     def moments(self) -> np.ndarray:
         """(P,): E[phi]."""
-        return self.p @ phi(self.model, self.labels)
+        possible = self.p > 0  # features of others may be infinite
+        return self.p[possible] @ phi(self.model, self.labels[possible])
 
     def covariance(self) -> np.ndarray:
         """(P, P): E[phi phi^T] - E[phi] E[phi]^T."""
-        features = phi(self.model, self.labels)
-        mean = self.p @ features
-        return np.einsum("m,mi,mj->ij", self.p, features, features) - np.outer(mean, mean)
+        possible = self.p > 0
+        p, features = self.p[possible], phi(self.model, self.labels[possible])
+        mean = p @ features
+        return np.einsum("m,mi,mj->ij", p, features, features) - np.outer(mean, mean)
 
     def entropy(self) -> float:
         positive = self.p[self.p > 0]

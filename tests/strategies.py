@@ -25,6 +25,7 @@ import besag
 from besag.model.model import FactorGroup, Model
 from besag.model.structured.bilinear import Bilinear
 from besag.model.structured.displacement import displacement
+from besag.model.structured.noisy import NoisyMax
 from besag.model.structured.potts import Potts
 from besag.model.structured.scaled import Scaled
 from besag.model.structured.truncated import truncated_linear, truncated_quadratic
@@ -295,12 +296,30 @@ def _bayesian(draw: Any, plan: Plan) -> Model:
         if not parents[scope[-1]]:
             parents[scope[-1]] = scope[:-1]
     edges = [(names[p], names[c]) for c, above in parents.items() for p in above]
-    cpts = {}
+    cpts: dict[str, Any] = {}
     for child, above in parents.items():
+        if above and draw(st.booleans()):
+            cpts[names[child]] = _noisy(plan, above, child)
+            continue
         weights = np.exp(plan.table([*above, child]))
         sums = weights.sum(axis=-1, keepdims=True)
         cpts[names[child]] = np.where(sums > 0, weights, 1.0) / np.where(sums > 0, sums, plan.cards[child])
     return besag.bayesian_network(edges, spaces, cpts)
+
+
+def _noisy(plan: Plan, parents: list[int], child: int) -> NoisyMax:
+    """A noisy-MAX whose effects may have hard zeros, but none at the witness."""
+    n, rng = plan.cards[child], plan.rng
+    ranks = np.arange(n) if rng.random() < 0.5 else np.arange(n)[::-1]
+    rows = []
+    for v, k in [(v, plan.cards[v]) for v in parents] + [(-1, 1)]:
+        kept = rng.random((k, n)) >= plan.zeros
+        kept[np.arange(k), rng.integers(n, size=k)] = True
+        kept[0 if v < 0 else plan.witness[v], [plan.witness[child], np.argmin(ranks)]] = True
+        rows.append(rng.dirichlet(np.ones(n), size=k) * kept)
+    effects = np.concatenate(rows)
+    cards = np.array([plan.cards[v] for v in parents])
+    return NoisyMax(effects / effects.sum(axis=1, keepdims=True), cards, ranks)
 
 
 # Chains, trees, grids, Ising models ----------------------------------------------------------------------------------

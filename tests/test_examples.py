@@ -14,6 +14,7 @@ LINES = {
     "bayesian_network.py": "P(burglary | call, quake) = 0.0306",
     "chunking.py": "The old man is one noun phrase with probability 0.58",
     "denoising.py": "out/denoising.png shows them side by side",
+    "diagnosis.py": "out/diagnosis.png shows the posterior of every disease",
     "energies_by_hand.py": "log Z from besag:     -0.019275",
     "em_routes.py": "the best log-likelihood of all routes is -369.0",
     "scribbles.py": "out/scribbles.png shows the strokes and what they cut out",
@@ -39,6 +40,7 @@ ON_DATA = {  # scripts that read the data folder: a file there, and how the last
 MARKS = dict.fromkeys(
     (
         "denoising.py",
+        "diagnosis.py",
         "discovery.py",
         "em_routes.py",
         "message_times.py",

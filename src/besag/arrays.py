@@ -56,6 +56,7 @@ class Kind(IntEnum):
     TRUNCATED_QUADRATIC = 11
     DISPLACEMENT = 12
     CHAINED = 20
+    NOISY = 30
 
 
 EXTENTS = 256  # kinds are below

@@ -2,6 +2,7 @@
 
     on label values      potts, truncated_linear, truncated_quadratic    O(K) a message instead of O(K^2)
     on many variables    count, any_of, all_of, parity                   O(n) to O(n^2) a factor instead of O(2^n)
+    of a child           noisy_or, noisy_and, noisy_max                  O(n) a factor, as a CPT of n parents
 
 A kind stands where a table may stand: `pairwise` of a builder, a factor of `markov_network`, the basis of a Template.
 Only its weights are stored. docs/factors.md says how to write another one.
@@ -15,6 +16,7 @@ Only its weights are stored. docs/factors.md says how to write another one.
 from besag.model.parts import parts_model, place_of
 from besag.model.structured.counts import all_of, any_of, count, parity
 from besag.model.structured.displacement import displacement
+from besag.model.structured.noisy import noisy_and, noisy_max, noisy_or
 from besag.model.structured.potts import potts
 from besag.model.structured.robust import robust_potts
 from besag.model.structured.truncated import truncated_linear, truncated_quadratic
@@ -24,6 +26,9 @@ __all__ = [
     "any_of",
     "count",
     "displacement",
+    "noisy_and",
+    "noisy_max",
+    "noisy_or",
     "parity",
     "parts_model",
     "place_of",

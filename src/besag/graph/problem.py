@@ -29,6 +29,7 @@ from besag.graph.graph import Block, Graph
 from besag.kernels.factors import Factors
 from besag.model.structured.base import Levelled
 
+LARGEST_NOISY = 2**23  # bytes of tables of a noisy-MAX, which take long to make
 SLAB_ENTRIES = 2**20  # log-potentials that labellings are looked up in at a time
 
 
@@ -168,7 +169,9 @@ class Problem(Rebuilt):
         )
 
     def _refuse(self, block: Block, n_tables: int, memory_limit: int) -> None:
-        needed = 8 * n_tables * math.prod(block.template.shape)
+        needed, structured = 8 * n_tables * math.prod(block.template.shape), block.template.structured
+        if structured is not None and structured.conditional:
+            memory_limit = min(memory_limit, LARGEST_NOISY)
         if needed > memory_limit:
             raise TooLargeError(
                 f"the {n_tables} tables of {block.template.name!r} would take {needed} bytes, "

@@ -12,6 +12,7 @@ from besag.io.formats import Format, format_to_write
 from besag.io.load import load
 from besag.io.readback import find_altered
 from besag.io.shared.files import pack, write_atomically
+from besag.io.shared.nodes import Holds, holds_none, noisy_terms
 from besag.model.metadata import is_nothing
 from besag.model.model import Model
 
@@ -86,9 +87,21 @@ def losses(model: Model, chosen: Format) -> list[str]:
         lost.append("the shape of the grid")
     if any(group.names is not None for group in model.groups):
         lost.append("the names of factors")
-    if not model.graph.tables_are_theta or len(model.problem.table_offsets) <= model.n_factors:
+    terms = noisy_terms(model)
+    tabled = [child for child, term in terms.items() if not _holds(chosen)(term)]
+    if tabled:
+        named = ", ".join(repr(model.variables.names[child]) for child in tabled[:3])
+        more = ", .." if len(tabled) > 3 else ""
+        lost.append(f"{len(tabled)} noisy-MAX factors as such (of {named}{more}: they become tables)")
+    tables_are_theta = model.graph.tables_are_theta and len(model.problem.table_offsets) > model.n_factors
+    if not terms and not tables_are_theta:
         lost.append("shared parameters (factors become tables of their own)")
     return lost
+
+
+def _holds(chosen: Format) -> Holds:
+    """Which noisy-MAX factors a format has a place for."""
+    return getattr(chosen.module, "can_hold", holds_none)
 
 
 def _not_in(keys: Collection[str], metadata: Mapping[str, Any]) -> list[str]:

@@ -25,6 +25,7 @@ from besag.infer.iterate import clear_interrupts
 from besag.learn.box import Ends
 from besag.learn.checkpoint import Checkpoint
 from besag.learn.curvature import measure_curvature
+from besag.learn.hidden.noisy import refuse_noisy
 from besag.learn.history import History, OnIteration
 from besag.learn.losses.base import OwnObjective, read_objective
 from besag.learn.losses.likelihood import Likelihood
@@ -185,6 +186,7 @@ def fit(
     >>> besag.fit(model, [[0], [0], [1]]).model.marginals()["A"].round(4)
     array([0.6667, 0.3333])
     """
+    refuse_noisy(model)
     penalised: dict[str, Any] = {"l1": l1, "l2": l2, "regulariser": regulariser, "bounds": bounds}
     given: dict[str, Any] = {"moments": moments, "engine": engine, "weights": weights, "n_threads": n_threads}
     total = _total(objective, model, data, **given, **penalised)

@@ -1,26 +1,32 @@
 """Bayesian networks: p(y) = prod_i p(y_i | y_parents(i)), as factors on (parents, child).
 
 The CPT of a variable is a table with axes (parents..., child); each row, over the child, sums to one. CPTs of one shape
-are pooled in one Template, energies -log p, with `conditional` set on its group. Factor i is the CPT of variable i.
+are pooled in one Template, energies -log p, with `conditional` set on its group. Factor i is the CPT of variable i. A
+noisy-OR, -AND or -MAX (`besag.model.structured.noisy`) may be in the place of a table, and is never made one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from besag.arrays import Array
-from besag.errors import ModelError
+from besag.errors import ModelError, TooLargeError
 from besag.foreign import hinting
 from besag.model.arrows import read_arrows
 from besag.model.build import FactorPart, assemble
 from besag.model.cpt import TOLERANCE, check_cpt, state_code
 from besag.model.dag import parents_of, topological
 from besag.model.model import FactorGroup, Model
+from besag.model.structured.noisy import NoisyMax, noisy_and, noisy_max, noisy_or
 from besag.model.template import Template
 from besag.model.variable import Variables, mapping_from, states_from
+
+LARGEST_CPT = 2**30  # bytes that a table of a noisy-MAX may take while it is made
+WORK_OF_TABLE = 40  # bytes for each entry
 
 
 @hinting
@@ -34,7 +40,7 @@ def bayesian_network(
 
     structure: "A[no,yes] -> B; A -> C[lo,mid,hi] <- B", a list of (parent, child), or a DiGraph (with isolated nodes).
     states: {name: states or cardinality}, for variables that are not binary or that have no edge. cpts: {name: table},
-    as in `with_cpt`. Parents are in the order in which the structure names them.
+    as in `with_cpt`, or a factor such as `besag.factors.noisy_or`. Parents are in the order that the structure has.
 
     >>> import besag
     >>> model = besag.bayesian_network(
@@ -67,7 +73,11 @@ def from_parents(
     """A Bayesian network from the parents of each variable, by index, in the order of its table's axes."""
     given = {variables.index(name): table for name, table in cpts.items()}
     pools: dict[tuple[int, ...], list[int]] = {}
+    noisy: dict[NoisyMax, list[int]] = {}
     for child, above in enumerate(parents):
+        if isinstance(given.get(child), NoisyMax):
+            noisy.setdefault(given[child], []).append(child)
+            continue
         shape = tuple(variables.cardinalities[[*above, child]].tolist())
         pools.setdefault(shape, []).append(child)
     parts = []
@@ -82,7 +92,21 @@ def from_parents(
         group = FactorGroup(template, scopes, np.arange(len(children)), True, np.array(children, np.int64))
         energies = -np.log(np.where(support, tables, 1.0))
         parts.append(FactorPart(group, [energies], "energy", None if support.all() else support))
+    parts += [_noisy_part(variables, parents, term, children) for term, children in noisy.items()]
     return assemble(variables, parts)
+
+
+def _noisy_part(variables: Variables, parents: list[list[int]], term: NoisyMax, children: list[int]) -> FactorPart:
+    """The children of one noisy-MAX."""
+    for child in children:
+        shape = tuple(variables.cardinalities[[*parents[child], child]].tolist())
+        if shape != term.shape:
+            axes = ", ".join(variables.names_at([*parents[child], child]))
+            name = variables.names[child]
+            raise ModelError(f"the noisy-MAX of {name!r} must be of shape {shape}, axes ({axes}), got {term.shape}")
+    template = Template(f"noisy_max[{variables.names[children[0]]}]", term.shape, basis=term)
+    scopes = np.array([[*parents[child], child] for child in children], np.int64)
+    return FactorPart(FactorGroup(template, scopes, None, True, np.array(children, np.int64)), [np.ones(1)])
 
 
 def read_structure(structure: Any) -> tuple[dict[str, tuple[str, ...] | None], list[tuple[str, str]]]:
@@ -109,20 +133,31 @@ def read_structure(structure: Any) -> tuple[dict[str, tuple[str, ...] | None], l
     return dict.fromkeys(name for edge in edges for name in edge), edges
 
 
-def cpt_scope(model: Model, name: str) -> tuple[slice, list[int]]:
-    """The slice of theta of a variable's CPT, and its scope (parents..., child)."""
+def _locate(model: Model, name: str) -> tuple[FactorGroup, int]:
+    """The group of a variable's CPT, and its place in the group."""
     child = model.variables.index(name)
     for group in model.groups:
         hit = np.flatnonzero(group.scopes[:, -1] == child) if group.conditional else np.zeros(0, np.int64)
         if hit.size:
-            row = 0 if group.inputs is None else int(group.inputs[hit[0]])
-            start = model.layout[group.template.name].start + row * group.template.n_basis
-            return slice(start, start + group.template.n_basis), group.scopes[hit[0]].tolist()
+            return group, int(hit[0])
     raise ModelError(f"{name!r} has no CPT: the model is not a Bayesian network")
 
 
-def cpt(model: Model, name: str) -> Array:
-    """The CPT of a variable, axes (parents..., child)."""
+def cpt_scope(model: Model, name: str) -> tuple[slice, list[int]]:
+    """The slice of theta of a variable's CPT, and its scope (parents..., child); ModelError where it is no table."""
+    group, at = _locate(model, name)
+    if group.template.structured is not None:
+        raise ModelError(f"the CPT of {name!r} is a {group.template.structured.name}, of which no table is stored")
+    row = 0 if group.inputs is None else int(group.inputs[at])
+    start = model.layout[group.template.name].start + row * group.template.n_basis
+    return slice(start, start + group.template.n_basis), group.scopes[at].tolist()
+
+
+def conditional_of(model: Model, name: str) -> Array | NoisyMax:
+    """What a CPT is made of: a table with axes (parents..., child), or a noisy-MAX."""
+    term = _locate(model, name)[0].template.structured
+    if isinstance(term, NoisyMax):
+        return term
     where, scope = cpt_scope(model, name)
     table = np.exp(-model.theta[where])
     if model.support is not None:
@@ -130,8 +165,28 @@ def cpt(model: Model, name: str) -> Array:
     return np.asarray(table.reshape(model.variables.cardinalities[scope]))
 
 
+def cpt(model: Model, name: str) -> Array:
+    """The CPT of a variable, axes (parents..., child); TooLargeError where that of a noisy-MAX does not fit."""
+    found = conditional_of(model, name)
+    return expand(found, name) if isinstance(found, NoisyMax) else found
+
+
+def expand(term: NoisyMax, name: str) -> Array:
+    """The table of a noisy-MAX, or TooLargeError."""
+    needed = WORK_OF_TABLE * math.prod(term.shape)
+    if needed > LARGEST_CPT:
+        raise TooLargeError(
+            f"the table of {name!r} has {math.prod(term.shape):.3g} entries and is never made for inference: "
+            f"it would take {needed:.3g} bytes, more than {LARGEST_CPT}"
+        )
+    return term.table()
+
+
 def with_cpts(model: Model, cpts: Mapping[str, Any]) -> Model:
-    """The same network with other CPTs; the compiled Graph is kept."""
+    """The same network with other CPTs; the compiled Graph is kept where tables take the place of tables."""
+    mixed = any(isinstance(given, NoisyMax) for given in cpts.values())
+    if mixed or any(_locate(model, name)[0].template.structured is not None for name in cpts):
+        return _rebuilt(model, parents_of(model), cpts)
     theta = np.array(model.theta)
     support = np.ones(theta.shape, np.bool_) if model.support is None else np.array(model.support)
     for name, given in cpts.items():
@@ -142,10 +197,62 @@ def with_cpts(model: Model, cpts: Mapping[str, Any]) -> Model:
     return model.with_numbers(theta, support)
 
 
+def _rebuilt(model: Model, parents: list[list[int]], cpts: Mapping[str, Any]) -> Model:
+    """The network with other parents, and with these CPTs in place of its own."""
+    own = {
+        name: conditional_of(model, name) for name in model.variables.names_at(range(len(parents))) if name not in cpts
+    }
+    return from_parents(model.variables, parents, {**own, **cpts})
+
+
+def with_noisy(model: Model, child: str, parents: Iterable[str], term: NoisyMax) -> Model:
+    """The network in which a variable has these parents, and a noisy-MAX of them in place of its CPT."""
+    above, v = [model.variables.index(name) for name in parents], model.variables.index(child)
+    if v in above:
+        raise ModelError(f"{child!r} cannot be its own parent")
+    all_parents = parents_of(model)
+    all_parents[v] = above
+    topological(model.variables, all_parents)
+    return _rebuilt(model, all_parents, {child: term}).with_parts(metadata=model.metadata)
+
+
+def with_noisy_binary(
+    model: Model, child: str, causes: Mapping[str, float], leak: float, on: str | None, kind: str
+) -> Model:
+    """`with_noisy_or` and `with_noisy_and`."""
+    given = mapping_from(causes, f"{kind} takes {{parent: probability}}")
+    names = [str(name) for name in given]
+    codes = [_code_of_on(model, name, on) for name in [*names, child]]
+    made = (noisy_or if kind == "with_noisy_or" else noisy_and)(list(given.values()), leak)
+    rows = np.array([2 * i + (k if codes[i] else 1 - k) for i in range(len(names)) for k in (0, 1)] + [2 * len(names)])
+    columns = [0, 1] if codes[-1] else [1, 0]
+    term = NoisyMax(made.effects[rows][:, columns], made.cardinalities, made.ranks[columns])
+    return with_noisy(model, child, names, term)
+
+
+def _code_of_on(model: Model, name: str, on: str | None) -> int:
+    """Which state of a binary variable is on: the one of this name, or the second."""
+    v = model.variables.index(name)
+    if int(model.variables.cardinalities[v]) != 2:
+        states = list(model.variables.states(v))
+        raise ModelError(f"{name!r} must be binary, got states {states}; with_noisy_max takes any number of states")
+    return 1 if on is None else state_code(model.variables, v, on)
+
+
+def with_noisy_max(model: Model, child: str, causes: Mapping[str, Any], leak: Any, weakest: str | None) -> Model:
+    """`with_noisy_max`: tables in any form that a CPT may have."""
+    given = mapping_from(causes, "with_noisy_max takes {parent: table}")
+    variables, v = model.variables, model.variables.index(child)
+    tables = [check_cpt(variables, [variables.index(str(name))], v, table) for name, table in given.items()]
+    spare = None if leak is None else check_cpt(variables, [], v, leak)
+    least = 0 if weakest is None else state_code(variables, v, weakest)
+    return with_noisy(model, child, [str(name) for name in given], noisy_max(tables, spare, least))
+
+
 def do(model: Model, interventions: Mapping[str, object]) -> Model:
     """Pearl's intervention: the variables lose their parents and take the given states with certainty."""
     parents = parents_of(model)
-    cpts: dict[str, Any] = {variable.name: cpt(model, variable.name) for variable in model.variables}
+    cpts: dict[str, Any] = {}
     expected = "do takes the states that variables are set to, {name: state}, as in model.do({'A': 'yes'})"
     for name, state in mapping_from(interventions, expected).items():
         if isinstance(state, Iterable) and not isinstance(state, str):
@@ -154,4 +261,4 @@ def do(model: Model, interventions: Mapping[str, object]) -> Model:
         parents[v] = []
         code = state_code(model.variables, v, state)
         cpts[model.variables.names[v]] = np.eye(int(model.variables.cardinalities[v]))[code]
-    return from_parents(model.variables, parents, cpts)
+    return _rebuilt(model, parents, cpts)

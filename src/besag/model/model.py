@@ -259,6 +259,8 @@ class Model(Queries):
     def _rows_sum_to_one(self, group: FactorGroup, theta: Array, support: BoolArray | None) -> bool:
         template, where = group.template, self.layout[group.template.name]
         scaled = group.inputs is not None and group.inputs.ndim != 1
+        if template.structured is not None and template.structured.conditional:
+            return group.inputs is None and bool((theta[where] == 1).all())
         if scaled or template.basis is not None or template.pattern is not None:
             return False
         weights = np.exp(-theta[where])

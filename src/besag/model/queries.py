@@ -6,13 +6,13 @@ All verbs take the same options: see `besag.query.run.Options`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 from besag.arrays import Array
+from besag.model.network_queries import NetworkQueries
 from besag.model.variable import Variable
 
 if TYPE_CHECKING:
-    import networkx as nx
     import pandas as pd
 
     from besag.graph.compile import Structure
@@ -25,13 +25,10 @@ if TYPE_CHECKING:
     from besag.query.tree_view import JunctionTreeView
 
 
-class Queries:
+class Queries(NetworkQueries):
     """The verbs of a Model."""
 
     __slots__ = ()
-
-    def _model(self) -> Model:
-        return cast("Model", self)
 
     def marginals(
         self, targets: Sequence[str] | str | Structure | None = None, evidence: Any = None, **options: Unpack[Options]
@@ -382,41 +379,6 @@ class Queries:
         variables = self._model().variables
         return variables[variables.index(name)]
 
-    def cpt(self, name: str) -> Array:
-        """The conditional probability table of a variable: axes model.parents(name), then the variable itself."""
-        from besag.model.bayes import cpt
-
-        return cpt(self._model(), name)
-
-    def with_cpt(self, name: str, table: Any) -> Model:
-        """The same network with another CPT, from an array, a DataFrame or a dict; rows must sum to one within 1e-6.
-
-        A DataFrame has the parents' states as index (a MultiIndex for several parents) and the states as columns. A
-        dict is {states of the parents: row}, or {state: probability} without parents; a row is a list or {state:
-        probability}.
-
-        >>> import besag
-        >>> model = besag.bayesian_network("A -> B").with_cpt("B", {"0": [0.9, 0.1], "1": {"0": 0.3, "1": 0.7}})
-        >>> model.cpt("B").round(6)
-        array([[0.9, 0.1],
-               [0.3, 0.7]])
-        """
-        from besag.model.bayes import with_cpts
-
-        return with_cpts(self._model(), {name: table})
-
-    def do(self, interventions: Mapping[str, object]) -> Model:
-        """The network under an intervention: the variables lose their parents and take the given states.
-
-        >>> import besag
-        >>> model = besag.data.bundled("sprinkler")
-        >>> model.do({"sprinkler": "on"}).marginals()["cloudy"]
-        array([0.5, 0.5])
-        """
-        from besag.model.bayes import do
-
-        return do(self._model(), interventions)
-
     def effect(
         self, x: str, y: str, evidence: Mapping[str, object] | None = None, **options: Unpack[Options]
     ) -> pd.DataFrame:
@@ -442,57 +404,3 @@ class Queries:
         from besag.query.causal import adjustment_sets
 
         return adjustment_sets(self._model(), x, y, among=among, max_size=max_size)
-
-    def parents(self, name: str) -> list[str]:
-        """The parents of a variable, in the order of its table's axes."""
-        from besag.model.dag import parents_of
-
-        model = self._model()
-        return model.variables.names_at(parents_of(model)[model.variables.index(name)])
-
-    def children(self, name: str) -> list[str]:
-        """The children of a variable."""
-        from besag.model.dag import children_of
-
-        model = self._model()
-        return model.variables.names_at(children_of(model, model.variables.index(name)))
-
-    def topological_order(self) -> list[str]:
-        """All variables, parents before children."""
-        from besag.model.dag import topological_order
-
-        return self._model().variables.names_at(topological_order(self._model()))
-
-    def markov_blanket(self, name: str) -> list[str]:
-        """The variables given which `name` is independent of all others: those it shares a factor with.
-
-        >>> import besag
-        >>> besag.bayesian_network("A -> C <- B; C -> D").markov_blanket("A")
-        ['C', 'B']
-        """
-        from besag.model.dag import markov_blanket
-
-        return markov_blanket(self._model(), name)
-
-    def d_separated(self, a: str | Sequence[str], b: str | Sequence[str], given: Sequence[str] = ()) -> bool:
-        """Whether a and b are d-separated given some variables.
-
-        >>> import besag
-        >>> collider = besag.bayesian_network("A -> C <- B")
-        >>> collider.d_separated("A", "B"), collider.d_separated("A", "B", given=["C"])
-        (True, False)
-        """
-        from besag.model.dag import d_separated
-
-        model = self._model()
-        sets = [[x] if isinstance(x, (str, int)) else x for x in (a, b, given)]
-        return d_separated(model, *([model.variables.index(name) for name in names] for names in sets))
-
-    def to_networkx(self, kind: Literal["dag", "moral", "factor", "junction_tree"] | None = None) -> nx.Graph[Any]:
-        """A networkx graph: the directed one, the moral one, the bipartite factor graph, or the tree of cliques.
-
-        By default the directed graph of a Bayesian network, the moral graph of another model.
-        """
-        from besag.model.networks import to_networkx
-
-        return to_networkx(self._model(), kind or ("dag" if self._model().is_bayesian_network else "moral"))

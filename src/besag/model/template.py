@@ -165,7 +165,7 @@ class Template(Rebuilt):
         n_factors = len(marginals)
         if self.structured is not None:
             basis = self.structured.dense().reshape(self.n_basis, -1)
-            marginals = marginals.reshape(n_factors, prod(self.shape)) @ basis.T
+            marginals = marginals.reshape(n_factors, prod(self.shape)) @ np.where(np.isinf(basis), 0.0, basis).T
         rows = self.table_of_factor(inputs, n_factors)
         flat = marginals.reshape(n_factors, prod(self.entry_shape))
         summed = sum_rows(flat, rows, self.n_tables(inputs, n_factors))

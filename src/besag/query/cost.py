@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import Kind
+from besag.arrays import IntArray, Kind
 from besag.errors import CapabilityError
 from besag.graph.evidence import read_evidence
 from besag.graph.problem import Problem
+from besag.graph.unfolded import HELPER, unfold
 from besag.infer.auto.approximate import estimator_of
 from besag.infer.auto.engine import Auto, Exact, patience_of
 from besag.infer.brute import BYTES_PER_LABELLING, Brute, most_labellings
@@ -105,6 +106,8 @@ def cost(model: Model, evidence: Any, options: Options) -> Cost:
     """What all marginals under the evidence would take, and the engine that would be used."""
     check_options(options)
     problem = model.problem.with_evidence(read_evidence(model.variables, evidence))
+    unfolded = unfold(problem, absorb=True)
+    problem = problem if unfolded is None else unfolded.problem
     asked = engine = engine_from(options)
     reason = "it was asked for"
     if isinstance(engine, Exact):
@@ -130,7 +133,7 @@ def _of_cliques(engine: JunctionTree, problem: Problem, reason: str) -> Cost:
         width=max(order.width, 0),
         entries=entries,
         seconds=_seconds(problem, entries),
-        order=tuple(problem.graph.variables.names_at(order.variables)),
+        order=_names(problem, order.variables),
         rule=order.rule if order.complete else f"{order.rule}, cut off: all figures are upper bounds",
         runs=order.runs,
         cliques=int((np.diff(drawn.member_offsets) > drawn.n_separator).sum()),  # those that eliminate something
@@ -159,13 +162,18 @@ def _of_forest(engine: Tree, problem: Problem, reason: str) -> Cost:
         width=int(np.diff(graph.scope_offsets).max(initial=1)) - 1,
         entries=int(sizes.sum()),
         seconds=_seconds(problem, float(sizes.sum())),
-        order=tuple(graph.variables.names_at(forest.variables[::-1])),
+        order=_names(problem, forest.variables[::-1]),
         rule="from the leaves to the roots",
         runs=1,
         cliques=len(forest.order),
         largest=int(sizes.max(initial=0)),
         **_fit(engine, n_bytes, reason, None),
     )
+
+
+def _names(problem: Problem, variables: IntArray) -> tuple[str, ...]:
+    """The names of variables, without helpers."""
+    return tuple(name for name in problem.graph.variables.names_at(variables) if not name.startswith(HELPER))
 
 
 def _of_enumeration(engine: Brute, problem: Problem, reason: str) -> Cost:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.errors import TooLargeError
 from besag.graph.evidence import Evidence
+from besag.graph.unfolded import unfold
 from besag.infer.auto.engine import Auto, Exact, patience_of
 from besag.infer.junction.elimination import Buckets, Elimination
 from besag.infer.junction.engine import JunctionTree
@@ -33,8 +35,9 @@ def buckets(model: Model, evidence: Evidence, options: Options) -> Buckets | Non
         return None
     limit = options.get("time_limit")
     seconds = patience_of(limit) if isinstance(engine, Auto) else limit
-    worker = JunctionTree(engine.n_threads, engine.memory_limit)
-    return Buckets(worker, model.problem.with_evidence(evidence), time_limit=seconds)
+    worker, problem = JunctionTree(engine.n_threads, engine.memory_limit), model.problem.with_evidence(evidence)
+    unfolded = unfold(problem, absorb=True)
+    return Buckets(worker, problem if unfolded is None else unfolded.problem, time_limit=seconds)
 
 
 def joint_tables(run: Buckets, kept: IntArray) -> Array:
@@ -46,17 +49,18 @@ def joint_tables(run: Buckets, kept: IntArray) -> Array:
     return np.concatenate([part.joint() for part in run.eliminate(kept, width=size)])
 
 
-def best_states(run: Buckets, kept: IntArray) -> Result:
+def best_states(model: Model, run: Buckets, kept: IntArray) -> Result:
     """The best joint state of the kept variables, with energy = -log sum over the rest of exp(-H)."""
     began = time.perf_counter()
     parts = [part.best(run.refuse) for part in run.eliminate(kept)]
     evidence = run.problem.evidence
-    codes = np.full((evidence.n_rows, 1, run.graph.n_variables), -1, np.int64)
+    codes = np.full((evidence.n_rows, 1, len(model.variables)), -1, np.int64)
     codes[:, 0, kept] = np.concatenate([codes for _, codes in parts])
-    return run.result(
+    result = run.result(
         "elimination",
         began,
         codes=codes,
         energies=-np.concatenate([values for values, _ in parts])[:, None],
-        targets=tuple(run.graph.variables.names_at(kept)),
+        targets=tuple(model.variables.names_at(kept)),
     )
+    return replace(result, graph=model.graph)

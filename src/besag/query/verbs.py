@@ -213,7 +213,7 @@ def _best_states(model: Model, indices: list[int], read: Evidence, options: Opti
     buckets = eliminated.buckets(model, read, options)
     if buckets is not None:
         try:
-            return eliminated.best_states(buckets, np.array(indices, np.int64))
+            return eliminated.best_states(model, buckets, np.array(indices, np.int64))
         except TooLargeError as error:
             engine = engine_from(options)
             if isinstance(engine, Auto):

@@ -17,7 +17,7 @@ from besag.io.formats import Source
 from besag.io.shared.xml_tree import as_data, parse
 from besag.io.xdsl import read as xdsl
 from besag.io.xdsl.names import identifiers
-from besag.io.xdsl.noisy import expand_noisy
+from besag.io.xdsl.noisy import noisy_of
 from besag.model.model import Model
 from tests.io.helpers import same_networks
 from tests.io.mutations import attempt, mutated
@@ -182,7 +182,7 @@ def test_it_is_known_by_its_content(write: Write) -> None:
 
 def test_noisy_or_as_genie_expands_it() -> None:
     """P(no effect) is the product of what each cause that is present, and the leak, leave of it."""
-    table = expand_noisy(np.array([0.61, 0.39, 0, 1, 0.25, 0.75, 0, 1, 0.01, 0.99]), [0, 1, 0, 1], [2, 2], 2)
+    table = noisy_of(np.array([0.61, 0.39, 0, 1, 0.25, 0.75, 0, 1, 0.01, 0.99]), [0, 1, 0, 1], [2, 2], 2).table()
     left = [[0.39 * 0.75, 0.39], [0.75, 1]]
     np.testing.assert_allclose(table[..., 1], np.array(left) * 0.99, rtol=1e-15)
     np.testing.assert_allclose(table.sum(axis=-1), 1, rtol=1e-15)
@@ -433,9 +433,9 @@ def test_errors(text: str, message: str) -> None:
 def test_absurd_tables_are_refused_before_they_are_made(n_parents: int, message: str) -> None:
     nodes = [A.replace('id="A"', f'id="v{i}"') for i in range(n_parents)]
     names = " ".join(f"v{i}" for i in range(n_parents))
-    inside = f"<parents>{names}</parents><parameters>{'1 0 0 1 ' * n_parents}0 1</parameters>"
+    inside = f"<parents>{names}</parents><resultingstates>x y</resultingstates>"
     with pytest.raises(ParseError, match=message):
-        read(network(*nodes, f'<noisymax id="N"><state id="x"/><state id="y"/>{inside}</noisymax>'))
+        read(network(*nodes, f'<deterministic id="N"><state id="x"/><state id="y"/>{inside}</deterministic>'))
 
 
 def test_a_deterministic_table_of_many_states_is_refused() -> None:
@@ -471,4 +471,4 @@ def test_every_truncation() -> None:
 
 def test_small_probabilities_of_a_noisy_max_stay() -> None:
     parameters = np.array([0.3, 0.7, 0.0, 1.0, 1e-20, 1.0])
-    assert expand_noisy(parameters, [0, 1], [2], 2)[1].tolist() == [1e-20, 1.0]
+    assert noisy_of(parameters, [0, 1], [2], 2).table()[1].tolist() == [1e-20, 1.0]

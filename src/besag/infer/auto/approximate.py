@@ -6,6 +6,9 @@
     samples    gibbs, which also gives the marginals where nothing else is wanted
     map        local search and messages in turns (`besag.infer.map.portfolio`): a labelling and a bound
 
+In a Bayesian network log Z needs no factor that is barren: what is left may be exact where marginals are not, and the
+bounds are those of what is left.
+
 The bounds are computed first, with a share of the time each; where even to begin takes more than that, they are left
 out. Then, with a time limit, bp has a share and join_graph the rest, or bp all of it where there are too many factors
 for join_graph. Without one join_graph answers, or bp where it has too many factors, and the other one is asked where
@@ -31,6 +34,10 @@ from besag.infer.auto.candidates import Interval, choose, is_allowed, is_settled
 from besag.infer.bp.engine import BP
 from besag.infer.engine import ENGINES, Engine, OnStep, Want
 from besag.infer.join_graph.engine import JoinGraph, first_seconds
+from besag.infer.junction.engine import JunctionTree
+from besag.infer.junction.outlook import HOPELESS, is_hopeless
+from besag.infer.junction.relevance import without_barren
+from besag.infer.junction.run import SECONDS_AN_ENTRY, JunctionRun
 from besag.infer.map.k_best import search_k_best
 from besag.infer.map.portfolio import search_and_bound
 from besag.infer.mean_field.engine import MeanField
@@ -51,6 +58,7 @@ MOST_START = 0.3  # of the time
 BOUND_ITERATIONS = 200  # where there is no time limit: the bounds hold at every iterate
 RESCUE = 20.0  # seconds for join_graph where bp has failed and there is no time limit
 DAMPING = "adaptive"
+EXACT_SECONDS = 5.0  # for log Z where it needs fewer factors than the marginals
 QUICKLY = 1e-3  # seconds: one iteration
 CUT_SHORT = {"converged": False, "stopped": "interrupted"}  # diagnostics of an answer that Ctrl-C ended
 
@@ -139,6 +147,7 @@ class Estimation:
         states = problem.graph.variables.cardinalities[problem.graph.scope_variables]
         self.n_messages = problem.evidence.n_rows * int(states.sum())
         iterations = BOUND_ITERATIONS if resources.time_limit is None else 10**6
+        self.relevant = without_barren(problem)
         self.bounders: dict[str, MeanField | TRW] = {
             "below": MeanField(**resources.options, max_iterations=iterations),
             "above": TRW(**resources.options, max_iterations=iterations),
@@ -148,16 +157,33 @@ class Estimation:
         self.refusal: TooLargeError | None = None
 
     def bound(self) -> None:
-        """Results of the engines that bound log Z from below and from above, where they fit."""
+        """Results of the engines that bound log Z from below and from above, where they fit; or log Z itself."""
+        if self.relevant is not self.problem and self._bound_exactly():
+            return
         for part, engine in self.bounders.items():
             limit = self.resources.time_limit
             if _is_interrupted(self.bounds.values()) or (limit and START[part] * self.n_messages > MOST_START * limit):
                 continue
             try:
                 share = self.resources.share(part)
-                self.bounds[part] = engine.infer(self.problem, LOG_PARTITION, rng=self.rng, time_limit=share)
+                self.bounds[part] = engine.infer(self.relevant, LOG_PARTITION, rng=self.rng, time_limit=share)
             except TooLargeError as error:  # what cannot be bounded is still estimated
                 self.refusal = error
+
+    def _bound_exactly(self) -> bool:
+        """Whether log Z has been found exactly."""
+        limit = self.resources.time_limit
+        share = EXACT_SECONDS if limit is None else SHARE["below"] * limit
+        run = JunctionRun(JunctionTree(**self.resources.options), self.relevant, time_limit=share)
+        try:
+            if is_hopeless(run, run.find_purpose(LOG_PARTITION), HOPELESS * share / SECONDS_AN_ENTRY):
+                return False
+            self.bounds["exact"] = JunctionTree(**self.resources.options).infer(
+                self.relevant, LOG_PARTITION, time_limit=share
+            )
+        except TooLargeError:
+            return False
+        return True
 
     @property
     def interval(self) -> Interval | None:
@@ -210,7 +236,7 @@ class Estimation:
         results = sort_in_order(self.estimates)
         found = choose(results, self.interval) if results else None
         for part in ("above", "below"):
-            if found is None and part in self.bounds:
+            if found is None and part in self.bounds and not (self.refusal and self.relevant is not self.problem):
                 found = choose([*results, self._of_bound(part)], self.interval)
         if found is None and not results:
             assert self.refusal is not None
@@ -220,7 +246,8 @@ class Estimation:
     def _of_bound(self, part: str) -> Result:
         """All that is wanted, from an engine that bounds log Z, a sweep after its bound."""
         engine = replace(self.bounders[part], max_iterations=1)
-        result = engine.infer(self.problem, self.want, warm=self.bounds[part], rng=self.rng)
+        warm = self.bounds[part] if self.relevant is self.problem else None
+        result = engine.infer(self.problem, self.want, warm=warm, rng=self.rng)
         self.bounds[part] = _tightened(self.bounds[part], result)
         return replace(result, diagnostics=self.bounds[part].diagnostics)
 

@@ -21,6 +21,7 @@ import numpy as np
 from besag.errors import ApproximationWarning, TooLargeError, warn
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
+from besag.graph.unfolded import unfold
 from besag.infer.engine import CHOOSERS, ENGINES, SHOWS, Capabilities, Engine, OnStep, Want
 from besag.infer.junction.engine import JunctionTree
 from besag.infer.junction.few_states import search_without_a_tree
@@ -139,6 +140,21 @@ class Auto(Exact):
         if not _is_proven(result):
             warn(ApproximationWarning(f"{_why(refusal)}. {_how(result, seconds)}{_instead(refusal, time_limit)}"))
         return replace(result, diagnostics=result.diagnostics.extend(reason=str(refusal), seconds=seconds))
+
+    def search_without_tables(
+        self, problem: Problem, refusal: TooLargeError, want: frozenset[Want], **options: Any
+    ) -> Result:
+        """The best labelling found where a noisy-MAX is too large for a table of what the evidence leaves of it."""
+        began = time.perf_counter()
+        if self.k > 1:
+            raise TooLargeError(f"{refusal}; k=1 has an approximate answer", seconds=refusal.seconds) from refusal
+        limit, warm, rng, on_step = (options.get(key) for key in ("time_limit", "warm", "rng", "on_step"))
+        absorbed = unfold(problem, absorb=True, chains=False)
+        left = problem if absorbed is None else absorbed.problem
+        result = replace(self._approximately(left, want, limit, {}, warm, rng, on_step), graph=problem.graph)
+        how = _how(result, time.perf_counter() - began)
+        warn(ApproximationWarning(f"{_why(refusal)}. {how}{_instead(refusal, None)}"))
+        return replace(result, diagnostics=result.diagnostics.extend(reason=str(refusal)))
 
     def _by_a_cut(
         self, problem: Problem, want: frozenset[Want], time_limit: float | None, on_step: OnStep | None

@@ -21,6 +21,7 @@ import numpy as np
 
 from besag.arrays import BoolArray, IntArray
 from besag.graph.problem import Problem
+from besag.graph.pruned import with_uniform_children
 
 
 def find_relevant(problem: Problem, targets: IntArray | None) -> BoolArray:
@@ -31,6 +32,14 @@ def find_relevant(problem: Problem, targets: IntArray | None) -> BoolArray:
         kept[targets] = True
         needed[_barren(problem, problem.children, kept)] = False
     return needed
+
+
+def without_barren(problem: Problem) -> Problem:
+    """The problem with uniform barren children, which depend on nothing: it has the same log Z."""
+    used = find_relevant(problem, np.empty(0, np.int64))
+    if used.all() or problem.levelled or problem.graph.n_instances > 1 or problem.children is None:
+        return problem
+    return with_uniform_children(problem, used)
 
 
 def _has_evidence(problem: Problem) -> BoolArray:

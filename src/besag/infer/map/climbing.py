@@ -38,6 +38,7 @@ POOL = 8  # labellings that climbs have come to
 FUSION_BITS = 14.0  # of the tables of a fusion, at first
 FLIPS = 20  # of a tabu search, for each variable
 MOST_FLIPS = 100_000
+MOST_VISITS = 5e7  # of states in factors without tables: a flip makes all their variables read them again
 SHAKEN = 3  # the level of moves with noise
 CALMING, CALM = 0.8, 0.02  # noise from move to move, and where it ends
 POLISHED = 20  # climbs in vain, after which the best labelling climbs again
@@ -157,7 +158,7 @@ class Climber:
     def _tabu(self) -> IntArray:
         codes, n = np.array(self.codes), len(self.codes)
         tenure = 3 + int(self.rng.integers(1, 10)) + n // 100
-        n_flips = min(FLIPS * n, MOST_FLIPS)
+        n_flips = min(FLIPS * n, MOST_FLIPS, max(n, int(MOST_VISITS / self.landscape.visits)))
         kernel = kernel_of(make_tabu, compile=self.landscape.setting.goes_on())
         kernel(self.blocks.factors, self.landscape.axes, self.base, n_flips, tenure, no_flips(n), codes)
         return codes

@@ -104,7 +104,7 @@ class Flipping:
     ) -> None:
         self.engine, self.at_once = engine, at_once
         self.rng = np.random.default_rng(0) if rng is None else rng
-        self.landscape = landscape = Landscape(problem, engine.memory_limit)
+        self.landscape = landscape = Landscape(problem, engine.memory_limit, noisy=True)
         self.best = BestLabellings(landscape, landscape.start(warm, self.rng))
         self.restarts, self.n_flips, self.left = 0, 0, engine.max_iterations
         self._begin(np.array(self.best.codes))

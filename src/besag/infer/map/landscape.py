@@ -9,9 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array, IntArray, freeze
+from besag.arrays import EXTENTS, AnyArray, Array, IntArray, Kind, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
+from besag.graph.unfolded import plain_noisy
 from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.kernels.scores import Axes, make_axes
 from besag.infer.memory import refuse
@@ -27,8 +28,11 @@ SEVERITY = 1e4  # of a hard zero, in units of the largest number
 class Landscape:
     """See the module. possible (R,), or (N,) for a union: False where it is proven that there is no labelling."""
 
-    def __init__(self, problem: Problem, memory_limit: int | None) -> None:
-        self.setting = setting = Prepared(problem, KINDS, memory_limit)
+    def __init__(self, problem: Problem, memory_limit: int | None, *, noisy: bool = False) -> None:
+        """noisy: the moves read noisy-MAX factors as they are."""
+        self.setting = setting = Prepared(
+            problem, KINDS | (plain_noisy(problem) if noisy else frozenset()), memory_limit
+        )
         self.graph, self.n_rows = setting.graph, setting.n_rows
         n_entries, n_states = len(self.graph.scope_variables), int(self.graph.state_offsets[-1])
         refuse("the search", 8.0 * (4 * n_entries + 3 * self.n_rows * n_states), setting.limit, "use more memory")
@@ -50,6 +54,12 @@ class Landscape:
     def base(self, row: int) -> Array:
         """(S,): what unary factors and evidence say, -inf at states that are ruled out."""
         return freeze(self.setting.base[row])
+
+    @cached_property
+    def visits(self) -> float:
+        """How many states a flip reads in noisy-MAX factors, on average and at least 1."""
+        arities = np.diff(self.graph.scope_offsets)[self.setting.problem.kinds % EXTENTS == Kind.NOISY]
+        return max(1.0, (float((arities.astype(np.float64) ** 2).sum()) / self.graph.n_variables) ** 2)
 
     @cached_property
     def penalty(self) -> float:

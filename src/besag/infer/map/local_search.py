@@ -62,7 +62,9 @@ class LocalSearch:
         """The best labelling that is found."""
         began = time.perf_counter()
         check_wants(self, want)
-        process = Searching(Landscape(problem, self.memory_limit), warm, rng, patient=time_limit is not None)
+        process = Searching(
+            Landscape(problem, self.memory_limit, noisy=True), warm, rng, patient=time_limit is not None
+        )
         return iterate("local_search", process, want, self.limits(time_limit), began, on_step)
 
     def steps(
@@ -75,7 +77,9 @@ class LocalSearch:
     ) -> Iterator[Result]:
         """A Result for each move."""
         began = time.perf_counter()
-        process = Searching(Landscape(problem, self.memory_limit), warm, rng, patient=time_limit is not None)
+        process = Searching(
+            Landscape(problem, self.memory_limit, noisy=True), warm, rng, patient=time_limit is not None
+        )
         return each_step("local_search", process, frozenset({"map"}), self.limits(time_limit), began)
 
 

@@ -59,7 +59,7 @@ def search_and_bound(
 ) -> Result:
     """The best labellings that are found in the time, with bounds."""
     began = time.perf_counter()
-    process = Portfolio(Landscape(problem, memory_limit), warm, rng, patient=time_limit is not None)
+    process = Portfolio(Landscape(problem, memory_limit, noisy=True), warm, rng, patient=time_limit is not None)
     return iterate("local_search", process, want, Limits(10**9, ENDED, time_limit), began, on_step)
 
 

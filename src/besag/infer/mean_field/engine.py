@@ -45,6 +45,7 @@ from besag.infer.mean_field.trees import Trees
 from besag.infer.memory import count_linked, refuse
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
+from besag.infer.unfolding import unfolding_noisy
 from besag.model.structured.kernels.rules import KINDS
 
 TABLES = frozenset({int(Kind.TABLE)})
@@ -103,6 +104,7 @@ class MeanField:
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise CapabilityError(f"n_restarts must be a whole number from 0 on, got {self.n_restarts!r}")
 
+    @unfolding_noisy()
     def infer(
         self,
         problem: Problem,

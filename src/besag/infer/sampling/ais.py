@@ -46,6 +46,7 @@ from besag.infer.result import Result
 from besag.infer.sampling.kernels.single_site import make_totals
 from besag.infer.sampling.layers import Layers
 from besag.infer.sampling.single_site import LANES, links_in, prepare_sampling, sampler_bytes, single_site
+from besag.infer.unfolding import unfolding_noisy
 from besag.infer.zeros.starts import count_drawn, draw_codes
 from besag.kernels.compile import kernel_of
 from besag.kernels.random import sweep_key
@@ -82,6 +83,7 @@ class AIS:
         ENGINES.check_numbers(self, "confidence", least=ABOVE_ZERO, below=1.0)
         check_dtype(self.dtype)
 
+    @unfolding_noisy()
     def infer(
         self,
         problem: Problem,

@@ -36,6 +36,7 @@ from besag.arrays import IntArray
 from besag.errors import CapabilityError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
+from besag.graph.unfolded import has_positive_noisy, plain_noisy
 from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import Clock, Limits, each_step, iterate
 from besag.infer.result import Result
@@ -43,6 +44,13 @@ from besag.infer.sampling.diagnostics import LEAST, MOST, effective_size, r_hat
 from besag.infer.sampling.scan import SCANS
 from besag.infer.sampling.single_site import prepare_sampling
 from besag.infer.sampling.walk import GibbsWalk
+from besag.infer.unfolding import unfolding_noisy
+
+
+def reads_noisy(engine: Gibbs, problem: Problem, want: frozenset[Want]) -> bool:
+    """Whether a sweep reads noisy-MAX factors as they are: from any labelling on, if they have no hard zeros."""
+    return engine.scan in SCANS and not want & {"factors", "moments"} and has_positive_noisy(problem)
+
 
 ALL_SCANS = (*SCANS, "single", "tree", "swendsen_wang")
 
@@ -75,6 +83,7 @@ class Gibbs:
         ENGINES.check_counts(self, "burn_in", least=0)
         check_dtype(self.dtype)
 
+    @unfolding_noisy(unless=reads_noisy)
     def infer(
         self,
         problem: Problem,
@@ -118,7 +127,9 @@ class Gibbs:
     ) -> tuple[GibbsWalk, Limits]:
         per_chain = 1 if self.n_draws is None else -(-self.n_draws // self.n_chains)
         engine = replace(self, n_samples=max(self.n_samples, per_chain))
-        setting = prepare_sampling(problem, self.memory_limit, self.n_chains, engine.n_samples + self.burn_in)
+        known = plain_noisy(problem) if reads_noisy(self, problem, want) else frozenset[int]()
+        n_sweeps = engine.n_samples + self.burn_in
+        setting = prepare_sampling(problem, self.memory_limit, self.n_chains, n_sweeps, known)
         walk = GibbsWalk(engine, setting, want, warm, np.random.default_rng(0) if rng is None else rng, clock)
         return walk, Limits(walk.burn_in + engine.n_samples, None, time_limit)
 

@@ -69,9 +69,11 @@ class Sampler(Protocol):
         """Means (R, Q), or their standard errors, for each state: (R, S)."""
 
 
-def prepare_sampling(problem: Problem, memory_limit: int | None, n_chains: int, n_sweeps: int) -> Prepared:
-    """A problem prepared for n_sweeps sweeps of n_chains chains per row."""
-    setting = Prepared(problem, KINDS, memory_limit)
+def prepare_sampling(
+    problem: Problem, memory_limit: int | None, n_chains: int, n_sweeps: int, more: frozenset[int] = frozenset()
+) -> Prepared:
+    """A problem prepared for n_sweeps sweeps of n_chains chains per row; more: kinds that need not be tables."""
+    setting = Prepared(problem, KINDS | more, memory_limit)
     drawn = float(n_sweeps) * setting.n_rows * n_chains * max(problem.graph.n_variables, problem.graph.n_factors)
     setting.compile = setting.compile or worth_compiling(drawn)
     return setting

@@ -31,6 +31,7 @@ from besag.model.template import Inputs, Template
 from besag.model.variable import GridNames, NameList, Names, RangeNames, Variables
 
 LARGEST_COUNT = 2**31  # inputs or table entries of a template
+LARGEST_SCOPE = 2**20  # variables of a structured factor
 ROW_TOLERANCE = 1e-6
 
 T = TypeVar("T")
@@ -121,10 +122,10 @@ class Fields:
             raise self.fail(f"expected {key!r} to be a list of texts", key)
         return texts
 
-    def counts(self, key: str, low: int, high: int) -> tuple[int, ...]:
+    def counts(self, key: str, low: int, high: int, most: int = MAX_ARITY) -> tuple[int, ...]:
         numbers = self.get(key, list)
-        if not all(type(n) is int and low <= n <= high for n in numbers) or len(numbers) > MAX_ARITY:
-            raise self.fail(f"expected {key!r} to be at most {MAX_ARITY} numbers from {low} to {high}", key)
+        if not all(type(n) is int and low <= n <= high for n in numbers) or len(numbers) > most:
+            raise self.fail(f"expected {key!r} to be at most {most} numbers from {low} to {high}", key)
         return tuple(numbers)
 
 
@@ -203,9 +204,10 @@ def _metadata(fields: Fields, n: int) -> dict[int, Mapping[str, Any]]:
 
 
 def _template(fields: Fields, arrays: ArrayReader) -> Template:
-    shape = fields.counts("shape", 1, LARGEST_COUNT)
+    structured = fields.has("basis") and "tables" not in fields.get("basis", dict)
+    shape = fields.counts("shape", 1, LARGEST_COUNT, most=LARGEST_SCOPE if structured else MAX_ARITY)
     n_inputs = fields.count("n_inputs", 1, LARGEST_COUNT)
-    if prod(shape) > LARGEST_COUNT:
+    if prod(shape) > LARGEST_COUNT and not structured:
         raise fields.fail(f"a table of shape {shape} has too many entries", "shape")
     support = fields.array("support", np.bool_, arrays) if fields.has("support") else None
     with fields.checked():

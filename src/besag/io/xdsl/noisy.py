@@ -1,13 +1,6 @@
-"""Noisy-MAX nodes of XDSL: from the parameters of each cause alone to the CPT, and back if nothing was changed.
+"""Noisy-MAX nodes of XDSL and `besag.model.structured.noisy`, which has their mathematics.
 
-The states of the node go from the strongest effect to the weakest, which is no effect. Each cause i, alone, has an
-effect Y_i; causes outside of the model have one too, the leak Y_0; the node is the strongest of these effects:
-
-    P(Y not stronger than y | x_1..x_n) = q_0(y) prod_i q_i(x_i, y),   q(y) = sum of p(y') over y' from y to the weakest
-
-P(Y = y) is the difference of two such products, in which small numbers would cancel. It is computed cause by cause
-instead, by Q q - Q' q' = P q + Q' p, all of it positive: P, Q of the previous causes, p, q of the next one, ' of the
-next weaker state.
+The states of the node go from the strongest effect to the weakest, which is no effect.
 
     parameters   columns (K,), one after the other: for each parent one for each of its states, and last the leak's
     strengths    for each parent its states, as numbers from 0, in the order of its columns, the strongest first; its
@@ -26,12 +19,13 @@ import numpy as np
 from besag.arrays import Array, offsets_of
 from besag.errors import ModelError
 from besag.io.shared.tables import ROW_TOLERANCE
+from besag.model.structured.noisy import NoisyMax
 
 SAME = 1e-12
 
 
-def expand_noisy(parameters: Array, strengths: Sequence[int], cardinalities: Sequence[int], n_states: int) -> Array:
-    """The CPT (parents..., child) of a noisy-MAX node; ModelError if parameters or strengths do not fit."""
+def noisy_of(parameters: Array, strengths: Sequence[int], cardinalities: Sequence[int], n_states: int) -> NoisyMax:
+    """The noisy-MAX of a node; ModelError if parameters or strengths do not fit."""
     n_columns = sum(cardinalities) + 1
     if parameters.size != n_columns * n_states:
         raise ModelError(
@@ -43,8 +37,7 @@ def expand_noisy(parameters: Array, strengths: Sequence[int], cardinalities: Seq
     if not ((columns >= 0).all() and (np.abs(sums - 1) <= ROW_TOLERANCE).all()):
         raise ModelError("must have columns of probabilities that sum to 1")
     effects = columns / sums
-    not_stronger = np.cumsum(effects[:, ::-1], axis=1)[:, ::-1]
-    table, below = effects[-1], not_stronger[-1]
+    rows = np.array(effects)
     for begin, end in pairwise(offsets_of(np.array(cardinalities, np.int64)).tolist()):
         order = np.array(strengths[begin:end], np.int64)
         if sorted(order.tolist()) != list(range(end - begin)):
@@ -53,19 +46,40 @@ def expand_noisy(parameters: Array, strengths: Sequence[int], cardinalities: Seq
             )
         if (columns[end - 1, :-1] != 0).any():
             raise ModelError("must have the column 0 ... 0 1 for the weakest state of each parent")
-        p, q = np.empty((end - begin, n_states)), np.empty((end - begin, n_states))
-        p[order], q[order] = effects[begin:end], not_stronger[begin:end]
-        weaker = np.append(below[..., 1:], np.zeros((*below.shape[:-1], 1)), axis=-1)
-        table = table[..., None, :] * q + weaker[..., None, :] * p
-        below = below[..., None, :] * q
-    return np.asarray(table)
+        rows[begin + order] = effects[begin:end]
+    return NoisyMax(rows, np.array(cardinalities, np.int64), np.arange(n_states)[::-1])
 
 
-def still_holds(table: Array, parameters: Sequence[float], strengths: Sequence[int]) -> bool:
-    """Whether a CPT (parents..., child) is what the parameters expand to."""
+def still_holds(table: Array | NoisyMax, parameters: Sequence[float], strengths: Sequence[int]) -> bool:
+    """Whether a CPT (parents..., child) is that of the parameters."""
     *cardinalities, n_states = table.shape
     try:
-        wanted = expand_noisy(np.array(parameters, np.float64), strengths, cardinalities, n_states)
+        wanted = noisy_of(np.array(parameters, np.float64), strengths, cardinalities, n_states)
     except (ModelError, ValueError, OverflowError):
         return False
-    return bool((np.abs(wanted - table) <= SAME).all())
+    if isinstance(table, NoisyMax):
+        return bool((wanted.ranks == table.ranks).all() and (np.abs(wanted.effects - table.effects) <= SAME).all())
+    return bool((np.abs(wanted.table() - table) <= SAME).all())
+
+
+def can_hold(term: NoisyMax) -> bool:
+    """Whether a node can be it: its states go from the strongest to the weakest, each parent has one without effect."""
+    return bool(term.extent or term.effects.shape[1] == 1) and None not in _distinguished(term)
+
+
+def parameters_of(term: NoisyMax) -> tuple[list[int], Array]:
+    """The strengths and the parameters of one that a node can be."""
+    strengths, rows = list[int](), list[int]()
+    for (begin, end), least in zip(pairwise(term.offsets.tolist()), _distinguished(term), strict=True):
+        assert least is not None
+        order = [*(state for state in range(end - begin) if state != least), least]
+        strengths += order
+        rows += [begin + state for state in order]
+    return strengths, term.effects[[*rows, -1]].reshape(-1)
+
+
+def _distinguished(term: NoisyMax) -> list[int | None]:
+    """The state of each parent that has no effect, the last one if there are several."""
+    without = term.effects[:, term.ranks == 0][:, 0] == 1.0
+    found = (np.flatnonzero(without[begin:end]) for begin, end in pairwise(term.offsets.tolist()))
+    return [int(states[-1]) if len(states) else None for states in found]

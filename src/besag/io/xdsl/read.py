@@ -37,11 +37,12 @@ from besag.io.shared.xml_tree import COMMENT, Element, XmlDocument, as_data, num
 from besag.io.xdsl.drawing import default_genie, model_name, stub_nodes
 from besag.io.xdsl.names import NAME, split_properties
 from besag.io.xdsl.node import ChanceNode, extras_of, metadata_of
-from besag.io.xdsl.noisy import expand_noisy
+from besag.io.xdsl.noisy import can_hold, noisy_of
 from besag.io.xdsl.write import SMILE_GROUPS, default_attributes, write
 from besag.model.model import Model
+from besag.model.structured.noisy import NoisyMax
 
-__all__ = ["matches", "read", "write"]
+__all__ = ["can_hold", "matches", "read", "write"]
 
 CHANCE = ("cpt", "noisymax", "deterministic")
 LEFT_OUT = {"decision": "a decision", "utility": "a utility", "mau": "a utility", "equation": "an equation"}
@@ -87,7 +88,9 @@ class _Reader:
             parents = self._parents(chance)
             table = self._table(chance, [len(self.chance[u].states) for u in parents])
             line = chance.element.line
-            nodes.append(Node(chance.name, chance.state_names, parents, table, metadata_of(chance), line))
+            noisy = table if isinstance(table, NoisyMax) else None
+            own = np.zeros(0) if isinstance(table, NoisyMax) else table
+            nodes.append(Node(chance.name, chance.state_names, parents, own, metadata_of(chance), line, noisy))
         return model_of_nodes(nodes, self.path, metadata)
 
     # Nodes ------------------------------------------------------------------------------------------------------------
@@ -134,23 +137,23 @@ class _Reader:
             if parent not in self.index:
                 message = f"{chance.identifier!r} names the parent {parent!r}, but there is no such node"
                 raise self._fail(chance.element, message)
-        if len(found) >= MAX_ARITY:
+        if len(found) >= MAX_ARITY and chance.element.tag != "noisymax":
             message = f"{chance.identifier!r} may have {MAX_ARITY - 1} parents, got {len(found)}"
             raise self._fail(chance.element, message)
         return [self.index[parent] for parent in found]
 
-    def _table(self, chance: ChanceNode, cardinalities: list[int]) -> Array:
-        """The CPT, flat or in shape; `cardinalities`: of the parents."""
+    def _table(self, chance: ChanceNode, cardinalities: list[int]) -> Array | NoisyMax:
+        """The CPT, flat or in shape, or what it is made of; `cardinalities`: of the parents."""
         element, n_states = chance.element, len(chance.states)
         if element.tag == "cpt":
             return numbers_of(self._only(element, "probabilities"), self.path)
+        if element.tag == "noisymax":
+            return self._noisy(chance, cardinalities)
         if not self.room.holds((*cardinalities, n_states)):
             size = prod(cardinalities) * n_states
             raise self._fail(
                 element, f"the CPT of {chance.identifier!r} has {size} entries, too many for so short a file"
             )
-        if element.tag == "noisymax":
-            return self._noisy(chance, cardinalities)
         words = self._only(element, "resultingstates").text.split()
         codes = {state: code for code, state in enumerate(chance.states)}
         unknown = next((word for word in words if word not in codes), None)
@@ -162,7 +165,7 @@ class _Reader:
         table[np.arange(len(words)), [codes[word] for word in words]] = 1
         return table
 
-    def _noisy(self, chance: ChanceNode, cardinalities: list[int]) -> Array:
+    def _noisy(self, chance: ChanceNode, cardinalities: list[int]) -> NoisyMax:
         parameters = numbers_of(self._only(chance.element, "parameters"), self.path)
         chance.noisy = {"parameters": parameters.tolist()}
         strengths = [state for cardinality in cardinalities for state in range(cardinality)]
@@ -170,7 +173,7 @@ class _Reader:
         if element is not None:
             chance.noisy["strengths"] = strengths = self._strengths(element, len(strengths))
         try:
-            return expand_noisy(parameters, strengths, cardinalities, len(chance.states))
+            return noisy_of(parameters, strengths, cardinalities, len(chance.states))
         except ModelError as error:
             raise self._fail(chance.element, f"the noisy-MAX node {chance.identifier!r} {error}") from None
 

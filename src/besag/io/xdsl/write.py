@@ -1,6 +1,7 @@
 """XDSL files from models; see `besag.io.xdsl.read` for the format and for what is kept under "xdsl".
 
-A noisy-MAX or deterministic node is written as such if its CPT has not changed since it was read, else as a <cpt>.
+A deterministic node is written as such if its CPT has not changed since it was read, else as a <cpt>. A noisy-MAX is
+written as such where GeNIe can hold it (`noisy.can_hold`), else as a <cpt>.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from besag.io.xdsl.drawing import (
     update_node,
 )
 from besag.io.xdsl.names import LABEL, NAME, POSITION, STATE, identifier_of, identifiers, property_elements
-from besag.io.xdsl.noisy import still_holds
+from besag.io.xdsl.noisy import can_hold, parameters_of, still_holds
 from besag.model.model import Model
+from besag.model.structured.noisy import NoisyMax
 
 SMILE_GROUPS = {tag: tag for tag in ("properties", "nodes", "extensions")}
 SHARED = ("label", "comment", "position")
@@ -34,7 +36,7 @@ SHARED = ("label", "comment", "position")
 
 def write(model: Model) -> bytes:
     """The XDSL file of a Bayesian network; ModelError if the model is none."""
-    nodes = nodes_of(model, "GeNIe XDSL")
+    nodes = nodes_of(model, "GeNIe XDSL", can_hold)
     kept = KeptPiece(model.metadata.get("xdsl"), "xdsl", "the model")
     ids = identifiers([node.name for node in nodes])
     name = model.metadata.get("name") or None
@@ -88,7 +90,7 @@ def _nodes_element(nodes: Sequence[Node], ids: Sequence[str]) -> Element:
 def _node_element(node: Node, identifier: str, parents: Sequence[str]) -> Element:
     kept = _kept(node)
     states = identifiers(node.states)
-    tag, definition = _definition(node.table, states, kept)
+    tag, definition = _definition(node, states, kept)
     groups = {
         "state": [_state(id_, kept.at("states").at(name)) for name, id_ in zip(node.states, states, strict=True)],
         "parents": [Element("parents", text=" ".join(parents))] if parents else [],
@@ -112,20 +114,22 @@ def _state(identifier: str, kept: KeptPiece) -> Element:
     return _identified(state, identifier)
 
 
-def _definition(table: Array, states: Sequence[str], kept: KeptPiece) -> tuple[str, list[Element]]:
+def _definition(node: Node, states: Sequence[str], kept: KeptPiece) -> tuple[str, list[Element]]:
     """The tag of a node and the elements with its numbers."""
-    noisy = kept.at("noisymax")
+    noisy, table = kept.at("noisymax"), node.table
     if noisy.value is not None:
-        elements = _noisy(table, noisy)
+        elements = _noisy(table if node.noisy is None else node.noisy, noisy)
         if elements:
             return "noisymax", elements
+    if node.noisy is not None:
+        return "noisymax", _elements(*parameters_of(node.noisy))
     if kept.at("deterministic").value is True and ((table == 0) | (table == 1)).all():
         results = [states[code] for code in table.reshape(-1, len(states)).argmax(axis=1).tolist()]
         return "deterministic", [Element("resultingstates", text=" ".join(results))]
     return "cpt", [Element("probabilities", text=" ".join(number_text(table)))]
 
 
-def _noisy(table: Array, kept: KeptPiece) -> list[Element]:
+def _noisy(table: Array | NoisyMax, kept: KeptPiece) -> list[Element]:
     """Strengths, if they were given, and parameters; none if they no longer give the table."""
     strengths, parameters = kept.at("strengths").numbers(), kept.at("parameters").numbers()
     if not all(isinstance(state, int) for state in strengths):
@@ -133,8 +137,12 @@ def _noisy(table: Array, kept: KeptPiece) -> list[Element]:
     of_states = [state for cardinality in table.shape[:-1] for state in range(cardinality)]
     if not still_holds(table, parameters, strengths or of_states):
         return []
+    return _elements(strengths, np.array(parameters, np.float64))
+
+
+def _elements(strengths: Sequence[int], parameters: Array) -> list[Element]:
     order = [Element("strengths", text=" ".join(map(str, strengths)))] if strengths else []
-    return [*order, Element("parameters", text=" ".join(number_text(np.array(parameters, np.float64))))]
+    return [*order, Element("parameters", text=" ".join(number_text(parameters)))]
 
 
 def _reserved(node: Node, identifier: str, states: Sequence[str]) -> dict[str, str]:

@@ -4,13 +4,14 @@
 
 which are two convex functions: EM is the DC algorithm, mu = grad h(u), then u with W grad g(u) = mu. With exact steps
 the log-likelihood never falls. Hidden is what the data do not give: a column that is not there, NaN, None, or the code
--1. A Bayesian network stays one: its M-step is in closed form.
+-1. A Bayesian network stays one: its M-step is in closed form, also that of noisy-MAX factors (`noisy`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from besag.infer.engine import ENGINES, Engine
 from besag.infer.iterate import Clock
 from besag.learn.checkpoint import Checkpoint, load_checkpoint
 from besag.learn.fit import Fit, read_data
+from besag.learn.hidden.noisy import check_counts, gather_up, noisy_children, spell_out, widen
 from besag.learn.hidden.rounds import EM, Rounds, add_columns
 from besag.learn.hidden.starts import random_start, refuse_symmetry
 from besag.learn.hidden.steps import E_STEPS, M_STEPS, Numbers, Visible
@@ -71,6 +73,17 @@ def em(
     >>> found.model.marginals()["A"].round(2)
     array([0.5, 0.5])
     """
+    if noisy_children(model):
+        check_counts(model, prior_counts)
+        spelled = spell_out(model)
+        given = widen(model, spelled, data)
+        fitted = em(
+            spelled, given, e_step, m_step, weights=weights, prior_counts=prior_counts, max_iterations=max_iterations,
+            tolerance=tolerance, restarts=restarts, seed=seed, time_limit=time_limit, engine=engine,
+            n_threads=n_threads, progress=progress, on_step=on_step, resume=resume,
+        )  # fmt: skip
+        learnt = gather_up(model, fitted.model)
+        return replace(fitted, model=learnt, theta=learnt.theta)
     options = EM(max_iterations, tolerance)
     if not is_whole(restarts) or restarts < 0:
         raise CapabilityError(f"restarts must be a whole number from 0 on, got {restarts!r}")

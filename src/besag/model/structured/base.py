@@ -37,6 +37,9 @@ class Structured(ABC):
     name: ClassVar[str]
     """The word for it in files and messages."""
 
+    conditional: ClassVar[bool] = False
+    """Whether with weight 1 it is the distribution of its last variable given the others."""
+
     @property
     def extent(self) -> int:
         """A whole number that its rules need besides levels and states."""

@@ -26,6 +26,7 @@ from besag.arrays import Array, IntArray
 from besag.infer.map.kernels.scores import Axes
 from besag.kernels.compile import inlined
 from besag.kernels.factors import TABLE, Factors
+from besag.model.structured.kernels.noisy import is_noisy, weigh_noisy
 from besag.model.structured.kernels.rules import level
 
 
@@ -144,7 +145,8 @@ def lay_out_factor(
                 size *= candidates.starts[u + 1] - candidates.starts[u]
                 digits[a] = 0
     table = factors.table_offsets[factors.table_of_factor[f]]
-    structured = factors.kinds[f] != TABLE
+    structured, noisy = factors.kinds[f] != TABLE, is_noisy(factors.kinds[f])
+    own = np.empty(high - low if noisy else 0, np.int64)
     for row in range(size):
         entry, one, other = table, 0, 0
         for e in range(low, high):
@@ -159,7 +161,11 @@ def lay_out_factor(
                         code = candidates.states[candidates.starts[u] + place]
             entry += axes.strides[e] * code
             one, other = other, code
-        if structured:
+            if noisy:
+                own[e - low] = code
+        if noisy:
+            part[start + row] = weigh_noisy(factors, f, own)
+        elif structured:
             part[start + row] = factors.log_potentials[table + level(factors.kinds[f], one, other)]
         else:
             part[start + row] = factors.log_potentials[entry]

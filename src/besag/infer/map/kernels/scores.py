@@ -20,6 +20,7 @@ import numpy as np
 from besag.arrays import Array, IntArray
 from besag.kernels.compile import inlined
 from besag.kernels.factors import TABLE, Factors
+from besag.model.structured.kernels.noisy import is_noisy, score_noisy, weigh_noisy
 from besag.model.structured.kernels.rules import add_given, level
 
 ROUNDING = 1e-14  # of two scores, which makes no difference between them
@@ -82,6 +83,9 @@ def score_states(
         own = axes.entries[j]
         f = axes.owners[own]
         start = factors.table_offsets[factors.table_of_factor[f]]
+        if is_noisy(factors.kinds[f]):
+            score_noisy(factors, f, own, codes, score, zeros)
+            continue
         if factors.kinds[f] != TABLE:
             e = factors.scope_offsets[f]
             other = factors.scope_variables[e + 1 if e == own else e]
@@ -134,6 +138,8 @@ def make_weigh() -> Callable[..., float]:
                 for e in range(low, high):
                     at += axes.strides[e] * codes[factors.scope_variables[e]]
                 total += factors.log_potentials[at]
+            elif high - low >= 2 and is_noisy(factors.kinds[f]):
+                total += weigh_noisy(factors, f, codes[factors.scope_variables[low:high]])
             elif high - low >= 2:
                 one, other = codes[factors.scope_variables[low]], codes[factors.scope_variables[high - 1]]
                 total += factors.log_potentials[at + level(factors.kinds[f], one, other)]

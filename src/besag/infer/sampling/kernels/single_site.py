@@ -27,6 +27,7 @@ from besag.arrays import Array, IntArray, freeze
 from besag.kernels.compile import inlined, kernel_of
 from besag.kernels.factors import TABLE, Factors
 from besag.kernels.random import pick, stream, uniform
+from besag.model.structured.kernels.noisy import add_given_noisy, is_noisy
 from besag.model.structured.kernels.rules import add_given, level
 
 
@@ -148,7 +149,7 @@ def make_sweep() -> Callable[..., None]:
         most = 1
         for i in range(start, stop):
             most = max(most, state_offsets[order[i] + 1] - state_offsets[order[i]])
-        logits, raw = np.empty(most), np.empty(most)
+        logits, raw, zeros = np.empty(most), np.empty(most), np.empty(most, np.int64)
         for u in range(first_unit, last_unit):
             seed, mine, row, score = stream(key, u, 0), states[u], base[u // n_chains], 0.0
             mine_sums = sums[u]
@@ -160,7 +161,9 @@ def make_sweep() -> Callable[..., None]:
                 for j in range(first[v], first[v + 1]):
                     f, entry = links.factor[j], entries[j]
                     cell, low, high = starts[factors.table_of_factor[f]], scope_offsets[f], scope_offsets[f + 1]
-                    if kinds[f] != TABLE:
+                    if is_noisy(kinds[f]):
+                        add_given_noisy(factors, f, entry, mine, logits, zeros)
+                    elif kinds[f] != TABLE:
                         other = mine[scope_variables[low + high - 1 - entry]]
                         add_given(kinds[f], entry - low, n, log_potentials, cell, other, logits)
                     else:
