@@ -249,6 +249,7 @@ KERNELS: dict[str, tuple[Any, ...]] = {
     "infer.junction.kernels.products.WORTHWHILE": (ALWAYS,),
     "infer.orders.kernels.first_runs.STEPS_OF_CALL": (5,),
     "infer.junction.kernels.passes.RANGE": (-1.0, 5.0),
+    "model.structured.kernels.displacement.TINY": (1e300,),
 }
 
 

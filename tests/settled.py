@@ -172,6 +172,8 @@ SETTLED: dict[str, str] = {  # names by module
     "model.cpt": "TOLERANCE",
     "model.dag": "SHOWN",
     "model.show": "SHOWN",
+    "model.structured.displacement": "LARGEST_TABLE",
+    "model.structured.kernels.displacement": "LOST WIDEST",
     "plot.cards": "HEAD MAX_STATES PAD ROW",
     "plot.chains": "MAX_PANELS",
     "plot.diagram": "LETTER MARGIN ROW",

@@ -127,7 +127,7 @@ def test_an_unknown_option_is_refused(call: Callable[[], Any]) -> None:
 def test_who_can_serve_a_want_includes_those_who_choose() -> None:
     with pytest.raises(
         CapabilityError,
-        match="engine 'trw' cannot give map; alpha_beta_swap, alpha_expansion, auto, exact, bp, brute, dual",
+        match="engine 'trw' cannot give map; alpha_beta_swap, alpha_expansion, anneal, auto, exact, bp, brute, dual",
     ):
         MODEL.map(engine="trw")
 

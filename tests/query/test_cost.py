@@ -171,7 +171,7 @@ def test_the_refusal_names_engines_that_can_serve(monkeypatch: pytest.MonkeyPatc
         TOO_LARGE.marginals(engine="exact")
     with pytest.raises(
         TooLargeError,
-        match=r"approximately: alpha_beta_swap, alpha_expansion, bp, dual, graph_cut, icm, local_search, trws$",
+        match=r"approximately: alpha_beta_swap, alpha_expansion, anneal, bp, dual, graph_cut, icm, local_search, trws$",
     ):
         TOO_LARGE.map(engine="exact")
     assert "guess" not in other_engines(frozenset({"samples"}))

@@ -474,7 +474,7 @@ def test_a_seed_decides_the_order() -> None:
 
 def test_the_start_is_left_alone() -> None:
     problem = Logistic()
-    for name in OPTIMIZERS:
+    for name in set(OPTIMIZERS) - {"frank_wolfe"}:  # which needs a function that knows its dual
         start = problem.start
         OPTIMIZERS.read(f"{name}[max_iterations=3]").minimize(problem, start)
         assert not start.any()

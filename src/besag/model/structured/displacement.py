@@ -134,4 +134,4 @@ def displacement(
         alone = 0.0 if name == "offset" else 1.0
         pairs.append(numbers.copy() if len(sides) == 2 else np.array([alone, numbers[0]]))
     height, width = (1, int(sides[0])) if len(sides) == 1 else (int(sides[0]), int(sides[1]))
-    return Displacement(height, width, *pairs, math.inf if limit is None else limit)
+    return Displacement(height, width, pairs[0], pairs[1], math.inf if limit is None else limit)
