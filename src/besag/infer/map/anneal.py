@@ -12,8 +12,7 @@ and nothing is proven about it.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,12 +21,13 @@ import numpy as np
 from besag.arrays import Array, IntArray, freeze
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
-from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_wants
-from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.engine import ENGINES, Want
+from besag.infer.iterate import Process
 from besag.infer.map.kernels.annealing import make_annealing
 from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.kernels.scores import make_differences
-from besag.infer.map.labellings import ENDED, BestLabellings
+from besag.infer.map.labeller import Labeller
+from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
@@ -37,15 +37,13 @@ AT_ONCE = 1 << 20  # variables drawn between two looks at the clock
 
 
 @dataclass(frozen=True, slots=True)
-class Anneal:
+class Anneal(Labeller):
     """Simulated annealing.
 
     schedule: geometric or linear, from hottest to coldest, None for what suits the model. n_sweeps: of each run.
     """
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({"map", "trace"}), "estimate", starts_from="labelling"
-    )
+    name: ClassVar[str] = "anneal"
     n_sweeps: int = 500
     n_restarts: int = 3
     schedule: str = "geometric"
@@ -62,34 +60,11 @@ class Anneal:
             text = f"anneal: coldest must be at most hottest, got {self.coldest!r} and {self.hottest!r}"
             raise CapabilityError(text)
 
-    def infer(
-        self,
-        problem: Problem,
-        want: frozenset[Want],
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-        on_step: OnStep | None = None,
-    ) -> Result:
-        """The best labelling that is found."""
-        began = time.perf_counter()
-        check_wants(self, want)
-        process = Cooling(self, problem, warm, rng, singly="trace" in want)
-        return iterate("anneal", process, want, Limits(10**9, ENDED, time_limit), began, on_step)
-
-    def steps(
-        self,
-        problem: Problem,
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-    ) -> Iterator[Result]:
-        """A Result for each sweep."""
-        began = time.perf_counter()
-        process = Cooling(self, problem, warm, rng, singly=True)
-        return each_step("anneal", process, frozenset({"map"}), Limits(10**9, ENDED, time_limit), began)
+    def begin(
+        self, problem: Problem, warm: Result | None, rng: np.random.Generator | None, *, singly: bool, patient: bool
+    ) -> Process:
+        """Sweeps."""
+        return Cooling(self, problem, warm, rng, singly=singly)
 
 
 class Cooling:

@@ -10,8 +10,7 @@ the labelling is optimal. Otherwise the gap is that of the local polytope, which
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,10 +20,11 @@ from besag.arrays import Array, BoolArray, IntArray, freeze, offsets_of
 from besag.graph.problem import Problem
 from besag.infer.bounds.kernels.diffusion import make_state_bounds
 from besag.infer.bounds.narrowing import ROUNDING
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.engine import Want
+from besag.infer.iterate import Process
 from besag.infer.map.kernels.reweighted import make_decode, make_reweigh, make_terms
 from besag.infer.map.kernels.scores import Axes, make_axes
+from besag.infer.map.labeller import Labeller
 from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.memory import message_entries, refuse
@@ -35,54 +35,22 @@ from besag.kernels.factors import Factors
 
 
 @dataclass(frozen=True, slots=True)
-class Dual:
+class Dual(Labeller):
     """Convergent dual ascent on the local polytope, for factors of any arity: labellings with a lower bound.
 
     tolerance: of what a step adds to the bound, relative.
     """
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({"map", "trace"}), "estimate", starts_from="labelling"
-    )
+    name: ClassVar[str] = "dual"
     max_iterations: int = 1000
     tolerance: float = 1e-6
     memory_limit: int | None = None
 
-    def __post_init__(self) -> None:
-        self.limits(None)
-
-    def limits(self, time_limit: float | None) -> Limits:
-        """When to stop."""
-        return Limits(self.max_iterations, self.tolerance, time_limit)
-
-    def infer(
-        self,
-        problem: Problem,
-        want: frozenset[Want],
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-        on_step: OnStep | None = None,
-    ) -> Result:
-        """A labelling and a bound."""
-        began = time.perf_counter()
-        check_wants(self, want)
-        process = Ascending(Landscape(problem, self.memory_limit), warm, rng)
-        return iterate("dual", process, want, self.limits(time_limit), began, on_step)
-
-    def steps(
-        self,
-        problem: Problem,
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-    ) -> Iterator[Result]:
-        """A Result for each step."""
-        began = time.perf_counter()
-        process = Ascending(Landscape(problem, self.memory_limit), warm, rng)
-        return each_step("dual", process, frozenset({"map"}), self.limits(time_limit), began)
+    def begin(
+        self, problem: Problem, warm: Result | None, rng: np.random.Generator | None, *, singly: bool, patient: bool
+    ) -> Process:
+        """Passes forwards and backwards."""
+        return Ascending(Landscape(problem, self.memory_limit), warm, rng)
 
 
 class Linked(NamedTuple):

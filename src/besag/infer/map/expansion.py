@@ -14,8 +14,7 @@ two of the least energy for expansions; otherwise nothing is proven.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, TypeAlias
@@ -24,11 +23,12 @@ import numpy as np
 
 from besag.arrays import BoolArray, IntArray
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.engine import Want
+from besag.infer.iterate import Process
 from besag.infer.map.cuts import Cut
 from besag.infer.map.kernels.scores import make_weigh
-from besag.infer.map.labellings import CLOSED, ENDED, BestLabellings
+from besag.infer.map.labeller import Labeller
+from besag.infer.map.labellings import CLOSED, BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
@@ -37,103 +37,39 @@ Move: TypeAlias = tuple[int, ...]  # (a,), or (a, b)
 
 
 @dataclass(frozen=True, slots=True)
-class AlphaExpansion:
+class AlphaExpansion(Labeller):
     """Moves in which each variable keeps its state or takes one and the same state a, for each a in turn.
 
     max_iterations: moves of each row.
     """
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({"map", "trace"}), "estimate", starts_from="labelling"
-    )
+    name: ClassVar[str] = "alpha_expansion"
     max_iterations: int = 10**9
     memory_limit: int | None = None
 
-    def __post_init__(self) -> None:
-        self.limits(None)
-
-    def limits(self, time_limit: float | None) -> Limits:
-        """When to stop."""
-        return Limits(self.max_iterations, ENDED, time_limit)
-
-    def infer(
-        self,
-        problem: Problem,
-        want: frozenset[Want],
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-        on_step: OnStep | None = None,
-    ) -> Result:
-        """A labelling that no expansion betters."""
-        began = time.perf_counter()
-        check_wants(self, want)
-        process = Moving(Landscape(problem, self.memory_limit), warm, rng, n_states=1)
-        return iterate("alpha_expansion", process, want, self.limits(time_limit), began, on_step)
-
-    def steps(
-        self,
-        problem: Problem,
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-    ) -> Iterator[Result]:
-        """A Result for each move."""
-        began = time.perf_counter()
-        process = Moving(Landscape(problem, self.memory_limit), warm, rng, n_states=1)
-        return each_step("alpha_expansion", process, frozenset({"map"}), self.limits(time_limit), began)
+    def begin(
+        self, problem: Problem, warm: Result | None, rng: np.random.Generator | None, *, singly: bool, patient: bool
+    ) -> Process:
+        """Expansions."""
+        return Moving(Landscape(problem, self.memory_limit), warm, rng, n_states=1)
 
 
 @dataclass(frozen=True, slots=True)
-class AlphaBetaSwap:
+class AlphaBetaSwap(Labeller):
     """Moves in which each variable of one of two states takes either, for each pair of states in turn.
 
     max_iterations: moves of each row.
     """
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({"map", "trace"}), "estimate", starts_from="labelling"
-    )
+    name: ClassVar[str] = "alpha_beta_swap"
     max_iterations: int = 10**9
     memory_limit: int | None = None
 
-    def __post_init__(self) -> None:
-        self.limits(None)
-
-    def limits(self, time_limit: float | None) -> Limits:
-        """When to stop."""
-        return Limits(self.max_iterations, ENDED, time_limit)
-
-    def infer(
-        self,
-        problem: Problem,
-        want: frozenset[Want],
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-        on_step: OnStep | None = None,
-    ) -> Result:
-        """A labelling that no swap betters."""
-        began = time.perf_counter()
-        check_wants(self, want)
-        process = Moving(Landscape(problem, self.memory_limit), warm, rng, n_states=2)
-        return iterate("alpha_beta_swap", process, want, self.limits(time_limit), began, on_step)
-
-    def steps(
-        self,
-        problem: Problem,
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-    ) -> Iterator[Result]:
-        """A Result for each move."""
-        began = time.perf_counter()
-        process = Moving(Landscape(problem, self.memory_limit), warm, rng, n_states=2)
-        return each_step("alpha_beta_swap", process, frozenset({"map"}), self.limits(time_limit), began)
+    def begin(
+        self, problem: Problem, warm: Result | None, rng: np.random.Generator | None, *, singly: bool, patient: bool
+    ) -> Process:
+        """Swaps."""
+        return Moving(Landscape(problem, self.memory_limit), warm, rng, n_states=2)
 
 
 class Moving:

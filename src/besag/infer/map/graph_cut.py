@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,12 +21,13 @@ from besag.arrays import Array, IntArray, freeze
 from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.bounds.narrowing import ROUNDING
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.engine import Capabilities, OnStep, Want
+from besag.infer.iterate import Process, iterate
 from besag.infer.map.cuts import Cut
 from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.kernels.quadratic import make_states_left
-from besag.infer.map.labellings import ENDED, BestLabellings
+from besag.infer.map.labeller import WANTS, Labeller
+from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
@@ -36,7 +37,7 @@ AT_ONCE = 1 << 20  # nodes scanned and paths sent along between two looks at the
 
 
 @dataclass(frozen=True, slots=True)
-class GraphCut:
+class GraphCut(Labeller):
     """A minimum cut: exact for submodular energies of binary variables, a bound and a part of a labelling elsewhere.
 
     >>> import besag
@@ -45,43 +46,17 @@ class GraphCut:
     True
     """
 
+    name: ClassVar[str] = "graph_cut"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({"map", "trace"}), "estimate", "variables of two states", starts_from="labelling"
+        WANTS, "estimate", "variables of two states", starts_from="labelling"
     )
     memory_limit: int | None = None
 
-    def limits(self, time_limit: float | None) -> Limits:
-        """When to stop."""
-        return Limits(10**9, ENDED, time_limit)
-
-    def infer(
-        self,
-        problem: Problem,
-        want: frozenset[Want],
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-        on_step: OnStep | None = None,
-    ) -> Result:
-        """A labelling, with a bound."""
-        began = time.perf_counter()
-        check_wants(self, want)
-        process = Cutting(Landscape(problem, self.memory_limit), warm, rng)
-        return iterate("graph_cut", process, want, self.limits(time_limit), began, on_step)
-
-    def steps(
-        self,
-        problem: Problem,
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-    ) -> Iterator[Result]:
-        """A Result for each part of the work, with the bound that it has come to."""
-        began = time.perf_counter()
-        process = Cutting(Landscape(problem, self.memory_limit), warm, rng)
-        return each_step("graph_cut", process, frozenset({"map"}), self.limits(time_limit), began)
+    def begin(
+        self, problem: Problem, warm: Result | None, rng: np.random.Generator | None, *, singly: bool, patient: bool
+    ) -> Process:
+        """Parts of the search for a maximum flow."""
+        return Cutting(Landscape(problem, self.memory_limit), warm, rng)
 
 
 def cut_if_submodular(

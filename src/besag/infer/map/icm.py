@@ -16,8 +16,7 @@ each of `n_restarts` it begins anew at a random labelling, and the best is kept.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,11 +24,12 @@ import numpy as np
 
 from besag.arrays import IntArray
 from besag.graph.problem import Problem
-from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_wants
-from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.engine import ENGINES, Want
+from besag.infer.iterate import Process
 from besag.infer.map.flips import no_flips
 from besag.infer.map.kernels.descent import Flips, make_gains, make_greedy, make_sweep
-from besag.infer.map.labellings import ENDED, BestLabellings
+from besag.infer.map.labeller import Labeller
+from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
@@ -38,7 +38,7 @@ AT_ONCE = 1 << 16  # flips between two looks at the clock
 
 
 @dataclass(frozen=True, slots=True)
-class ICM:
+class ICM(Labeller):
     """Iterated conditional modes: the best flip of one variable, again and again, until none lowers the energy.
 
     schedule: greedy, a step is the best flip; or sequential, a step is a sweep. max_iterations: steps, of all restarts.
@@ -49,9 +49,7 @@ class ICM:
     [1, 2]
     """
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({"map", "trace"}), "estimate", starts_from="labelling"
-    )
+    name: ClassVar[str] = "icm"
     schedule: str = "greedy"
     n_restarts: int = 0
     max_iterations: int = 10**9
@@ -62,38 +60,11 @@ class ICM:
         ENGINES.check_counts(self, "n_restarts", least=0)
         self.limits(None)
 
-    def limits(self, time_limit: float | None) -> Limits:
-        """When to stop."""
-        return Limits(self.max_iterations, ENDED, time_limit)
-
-    def infer(
-        self,
-        problem: Problem,
-        want: frozenset[Want],
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-        on_step: OnStep | None = None,
-    ) -> Result:
-        """The labelling where no flip is left that lowers the energy."""
-        began = time.perf_counter()
-        check_wants(self, want)
-        process = Flipping(self, problem, warm, rng, 1 if "trace" in want else AT_ONCE)
-        return iterate("icm", process, want, self.limits(time_limit), began, on_step)
-
-    def steps(
-        self,
-        problem: Problem,
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-    ) -> Iterator[Result]:
-        """A Result for each flip, or each sweep."""
-        began = time.perf_counter()
-        process = Flipping(self, problem, warm, rng, 1)
-        return each_step("icm", process, frozenset({"map"}), self.limits(time_limit), began)
+    def begin(
+        self, problem: Problem, warm: Result | None, rng: np.random.Generator | None, *, singly: bool, patient: bool
+    ) -> Process:
+        """Flips."""
+        return Flipping(self, problem, warm, rng, 1 if singly else AT_ONCE)
 
 
 class Flipping:

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from besag.graph.problem import Problem
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.iterate import Limits, Stopped, each_step, iterate
+from besag.infer.engine import Want
+from besag.infer.iterate import Process, Stopped
 from besag.infer.map.blocks import Blocks
 from besag.infer.map.climbing import Climber
-from besag.infer.map.labellings import ENDED, BestLabellings
+from besag.infer.map.labeller import Labeller
+from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 
@@ -30,57 +31,21 @@ NO_GAIN, MOVES_IN_VAIN = 1.0, 100  # seconds, and moves, that bring nothing befo
 
 
 @dataclass(frozen=True, slots=True)
-class LocalSearch:
+class LocalSearch(Labeller):
     """A search among labellings by moves of one variable, of trees and of strips, until the time is over.
 
     max_iterations: moves of each row.
     """
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({"map", "trace"}), "estimate", starts_from="labelling"
-    )
+    name: ClassVar[str] = "local_search"
     max_iterations: int = 10**9
     memory_limit: int | None = None
 
-    def __post_init__(self) -> None:
-        self.limits(None)
-
-    def limits(self, time_limit: float | None) -> Limits:
-        """When to stop."""
-        return Limits(self.max_iterations, ENDED, time_limit)
-
-    def infer(
-        self,
-        problem: Problem,
-        want: frozenset[Want],
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-        on_step: OnStep | None = None,
-    ) -> Result:
-        """The best labelling that is found."""
-        began = time.perf_counter()
-        check_wants(self, want)
-        process = Searching(
-            Landscape(problem, self.memory_limit, noisy=True), warm, rng, patient=time_limit is not None
-        )
-        return iterate("local_search", process, want, self.limits(time_limit), began, on_step)
-
-    def steps(
-        self,
-        problem: Problem,
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-    ) -> Iterator[Result]:
-        """A Result for each move."""
-        began = time.perf_counter()
-        process = Searching(
-            Landscape(problem, self.memory_limit, noisy=True), warm, rng, patient=time_limit is not None
-        )
-        return each_step("local_search", process, frozenset({"map"}), self.limits(time_limit), began)
+    def begin(
+        self, problem: Problem, warm: Result | None, rng: np.random.Generator | None, *, singly: bool, patient: bool
+    ) -> Process:
+        """Moves."""
+        return Searching(Landscape(problem, self.memory_limit, noisy=True), warm, rng, patient=patient)
 
 
 class Searching:

@@ -13,8 +13,7 @@ A factor of more than two variables is refused: `dual` has the same bound for an
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,10 +24,11 @@ from besag.errors import CapabilityError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.infer.bounds.narrowing import ROUNDING
-from besag.infer.engine import Capabilities, OnStep, Want, check_wants
-from besag.infer.iterate import Limits, each_step, iterate
+from besag.infer.engine import Capabilities, Want
+from besag.infer.iterate import Process
 from besag.infer.map.dual import gained
 from besag.infer.map.kernels.sequential import Pairs, make_pass, make_read
+from besag.infer.map.labeller import WANTS, Labeller
 from besag.infer.map.labellings import BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.memory import count_linked, message_entries, refuse
@@ -42,54 +42,25 @@ WORTHWHILE = 2**17  # numbers of messages from which a kernel of its own for eac
 
 
 @dataclass(frozen=True, slots=True)
-class TRWS:
+class TRWS(Labeller):
     """Sequential tree-reweighted message passing for pairwise models: labellings with a lower bound.
 
     tolerance: of what a step adds to the bound, relative.
     """
 
+    name: ClassVar[str] = "trws"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({"map", "trace"}), "estimate", "factors of at most two variables", starts_from="labelling"
+        WANTS, "estimate", "factors of at most two variables", starts_from="labelling"
     )
     max_iterations: int = 1000
     tolerance: float = 1e-6
     memory_limit: int | None = None
 
-    def __post_init__(self) -> None:
-        self.limits(None)
-
-    def limits(self, time_limit: float | None) -> Limits:
-        """When to stop."""
-        return Limits(self.max_iterations, self.tolerance, time_limit)
-
-    def infer(
-        self,
-        problem: Problem,
-        want: frozenset[Want],
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-        on_step: OnStep | None = None,
-    ) -> Result:
-        """A labelling and a bound."""
-        began = time.perf_counter()
-        check_wants(self, want)
-        process = Sending(Landscape(problem, self.memory_limit), warm, rng)
-        return iterate("trws", process, want, self.limits(time_limit), began, on_step)
-
-    def steps(
-        self,
-        problem: Problem,
-        *,
-        warm: Result | None = None,
-        rng: np.random.Generator | None = None,
-        time_limit: float | None = None,
-    ) -> Iterator[Result]:
-        """A Result for each step."""
-        began = time.perf_counter()
-        process = Sending(Landscape(problem, self.memory_limit), warm, rng)
-        return each_step("trws", process, frozenset({"map"}), self.limits(time_limit), began)
+    def begin(
+        self, problem: Problem, warm: Result | None, rng: np.random.Generator | None, *, singly: bool, patient: bool
+    ) -> Process:
+        """Passes forwards and backwards."""
+        return Sending(Landscape(problem, self.memory_limit), warm, rng)
 
 
 def is_pairwise(graph: Graph) -> bool:
