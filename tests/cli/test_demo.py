@@ -95,7 +95,7 @@ def test_an_error_of_the_library_is_one_line(
         (
             ["demos"],
             (
-                "expected infer, info, compare, sample, plot, convert, diff, fit, predict or demo, got 'demos'; "
+                "expected infer, info, compare, sample, plot, convert, diff, fit, predict, warmup or demo, got 'demos'; "
                 "did you mean 'demo'? (see besag --help)"
             ),
         ),

@@ -99,7 +99,7 @@ def test_first_order_chains_need_no_graph_and_others_do(monkeypatch: pytest.Monk
 def test_one_sequence_has_the_answer_that_it_has_among_others(order: int) -> None:
     model, features = made(4, 4, [5, 1, 9], order=order)
     crf = ChainCRF(order=order)
-    crf.model_ = model
+    crf.model_, crf.learnt_by_ = model, "likelihood"
     x = [
         [
             {model.attributes.names[a]: features.values[j] for j, a in enumerate(features.indices[lo:hi], lo)}

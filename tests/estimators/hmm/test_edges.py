@@ -92,7 +92,7 @@ def test_y_that_knows_nothing_is_as_no_y() -> None:
         ({"n_states": 2, "symbols": [-1, 1]}, "symbols: -1 means missing"),
         ({"states": [-1, 1]}, "states: -1 means missing"),
         ({"n_states": 2, "symbols": []}, "symbols must be a list of names, and there is none"),
-        ({"n_states": 2, "random_state": None}, "random_state must be a whole number"),
+        ({"n_states": 2, "random_state": "none"}, "random_state must be a whole number"),
         ({"n_states": 2, "random_state": -1}, "random_state must be a whole number"),
     ],
 )
