@@ -19,8 +19,9 @@ MADE = {
     "limited": besag.factors.displacement((2, 3), (-0.4, 1.0), 0.9, 0.8),
     "line": besag.factors.displacement(6, 1.5, 2.0),
     "repelling": besag.factors.displacement((2, 3), (-0.4, 0.8), 0.9, 1.2),
+    "aside": besag.factors.displacement((2, 3), (0.0, 2.0), 0.8, 0.9),  # all that is not far lies on one side
 }
-WEIGHTS = {"spring": 0.8, "limited": 1.3, "line": -0.4, "repelling": -0.7}
+WEIGHTS = {"spring": 0.8, "limited": 1.3, "line": -0.4, "repelling": -0.7, "aside": 0.9}
 LIKELIHOOD = {"0": 0.0, "1": 1.0, "2": 0.5, "3": 2.0, "4": 0.1, "5": 0.0}
 EVIDENCE = {"0": "4", "2": LIKELIHOOD}
 each_kind = pytest.mark.parametrize("kind", MADE)

@@ -153,8 +153,8 @@ class ChainCRF(Learner):
         check_choice("order", self.order, (1, 2))
         check_choice("constraint", self.constraint, (None, *SCHEMES))
         check_choice("decode", self.decode, ("map", "marginal"))
-        for what in ["order=2"] * (self.order == 2) + ["max_margin"] * (self.objective == "max_margin"):
-            if self.scratch is not None:
+        for what, chosen in (("order=2", self.order == 2), ("max_margin", self.objective == "max_margin")):
+            if chosen and self.scratch is not None:
                 raise ModelError(f"{what} learns in memory: leave scratch out")
         if self.decode == "marginal":
             refuse_probabilities(self.objective)

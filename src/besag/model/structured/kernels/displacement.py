@@ -269,7 +269,8 @@ def send_window(semiring: int, g: Array, far: float, x: Array) -> Array:
                 beyond = beyond + before[j, width] if semiring == SUM else max(beyond, before[j, width])
                 continue
             for c in range(width):
-                left, right = before[j, max(c + width - 1 - high, 0)], after[j, min(c + width - low, width)]
+                left = before[j, min(max(c + width - 1 - high, 0), width)]
+                right = after[j, min(max(c + width - low, 0), width)]
                 if semiring == SUM:
                     made[c] += far * (left + right)
                 else:
