@@ -47,7 +47,7 @@ SETTLED: dict[str, str] = {  # names by module
     "infer.map.blocks": "ENTRIES LEAST_BITS",
     "infer.map.cost_network": "BYTES_A_COST FLOATS LARGEST_TOTAL MOST_DIGITS",
     "infer.map.ilp": "INFEASIBLE LARGEST_COST LEAST_SECONDS OPTIMAL",
-    "infer.map.k_best": "BEST_SHARE BITS FLIPS MORE_SECONDS MOVES",
+    "infer.map.k_best": "BEST_SHARE BITS COPIES FLIPS MORE_SECONDS MOVES",
     "infer.map.marginal_search": "FIRST_BITS GROWN KICK_BITS MOVE_SECONDS MOVE_SHARE NO_GAIN TOO_LARGE",
     "infer.map.polytope": "BYTES_A_NUMBER ROUNDING",
     "infer.map.toulbar2": "POLL",

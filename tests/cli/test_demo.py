@@ -95,8 +95,8 @@ def test_an_error_of_the_library_is_one_line(
         (
             ["demos"],
             (
-                "expected infer, info, compare, sample, plot, convert, diff, fit, predict, warmup or demo, got 'demos'; "
-                "did you mean 'demo'? (see besag --help)"
+                "expected infer, info, compare, sample, plot, convert, diff, fit, predict, warmup or demo, got 'demos';"
+                " did you mean 'demo'? (see besag --help)"
             ),
         ),
         (["demo", "--nonsense"], "unexpected argument '--nonsense' (see besag demo --help)"),

@@ -58,8 +58,8 @@ def check_options(options: Options) -> None:
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
         near = hint(min(unknown), Options.__annotations__)
-        known = f"there are {', '.join(Options.__annotations__)}"
-        raise TypeError(f"unknown options {sorted(unknown)}; {f'{near}; {known}' if near else known}")
+        known = f"There are {', '.join(Options.__annotations__)}"
+        raise TypeError(f"unknown options {sorted(unknown)}{f'; {near}' if near else '.'} {known}")
     for key in ("time_limit", "memory_limit"):
         value: Any = options.get(key)
         if value is not None and not (is_number(value) and value > 0):

@@ -16,9 +16,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from besag.arrays import IntArray
-from besag.errors import CapabilityError
+from besag.arrays import Array, IntArray
+from besag.errors import CapabilityError, TooLargeError
 from besag.graph.problem import Problem
+from besag.infer.brute import most_labellings
 from besag.infer.engine import OnStep, Want
 from besag.infer.iterate import Clock
 from besag.infer.map.blocks import Blocks
@@ -26,6 +27,7 @@ from besag.infer.map.kernels.scores import make_differences, make_weigh
 from besag.infer.map.landscape import Landscape
 from besag.infer.map.portfolio import search_and_bound
 from besag.infer.map.ranking import count_asked, rank
+from besag.infer.memory import default_memory_limit
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
 
@@ -34,6 +36,7 @@ MORE_SECONDS = 1.0  # where there is no limit: these, or as long as the best lab
 FLIPS = 3  # for each labelling that is asked for, at each that is looked at
 MOVES = 2  # of strips after a flip
 BITS = 12.0  # of the tables of strips
+COPIES = 3  # of a labelling: waiting, taken, and in the answer
 
 
 def search_k_best(
@@ -50,23 +53,35 @@ def search_k_best(
     """k labellings of each row, the best that are found."""
     if problem.graph.n_instances > 1:
         raise CapabilityError("several labellings of a union of models are found exactly or not; ask about one model")
+    _refuse_too_many(problem, k, default_memory_limit() if memory_limit is None else memory_limit)
     began, clock = time.perf_counter(), Clock(time_limit)
     limit = None if time_limit is None else BEST_SHARE * time_limit
     result = search_and_bound(problem, memory_limit, want, warm=warm, rng=rng, time_limit=limit, on_step=on_step)
     assert result.codes is not None
-    if time_limit is None:
-        clock = Clock(max(MORE_SECONDS, clock.seconds))
+    more = max(MORE_SECONDS, clock.seconds)
     landscape = Landscape(problem, memory_limit)
     k, found = count_asked(landscape, k), []
     for row, codes in enumerate(result.codes[:, 0]):
-        limit = clock.left / (landscape.n_rows - row)
-        found.append(Surroundings(landscape, row, k, rng).search(codes, Clock(limit)))
+        surroundings = Surroundings(landscape, row, k, rng)
+        surroundings.load(codes)
+        if time_limit is None and row == 0:  # without the time that kernels took
+            clock = Clock(more)
+        found.append(surroundings.search(codes, Clock(clock.left / (landscape.n_rows - row))))
     codes, energies = rank(landscape, found, k)
     told = result.diagnostics.extend(seconds=time.perf_counter() - began, known=sum(map(len, found)))
     bounds = result.energy_bounds
     if bounds is not None:
         bounds = np.minimum(bounds, energies[:, 0])
     return replace(result, codes=codes, energies=energies, energy_bounds=bounds, bound="estimate", diagnostics=told)
+
+
+def _refuse_too_many(problem: Problem, k: int, memory_limit: int) -> None:
+    graph = problem.graph
+    needed = COPIES * 8 * graph.n_variables * problem.evidence.n_rows * int(min(k, most_labellings(graph)))
+    if needed > memory_limit:
+        raise TooLargeError(
+            f"the {k} best labellings would take {needed} bytes, more than memory_limit={memory_limit}; ask for fewer"
+        )
 
 
 class Surroundings:
@@ -82,9 +97,13 @@ class Surroundings:
         self.heap: list[tuple[float, int, IntArray]] = []
         self.seen: set[bytes] = set()
 
-    def search(self, codes: IntArray, clock: Clock) -> list[IntArray]:
-        """What is found: distinct labellings, the given one first."""
+    def load(self, codes: IntArray) -> None:
+        """Has the kernels compiled that a search takes."""
         self._offer(codes)
+        self._gains(codes)
+
+    def search(self, codes: IntArray, clock: Clock) -> list[IntArray]:
+        """What is found: distinct labellings, those that were loaded first."""
         taken: list[IntArray] = []
         while self.heap and len(taken) < self.k:
             _, _, best = heapq.heappop(self.heap)
@@ -103,11 +122,7 @@ class Surroundings:
             heapq.heappush(self.heap, (-weight, len(self.seen), np.array(codes)))
 
     def _look_around(self, codes: IntArray, clock: Clock) -> None:
-        compile, offsets = self.landscape.setting.goes_on(), self.landscape.graph.state_offsets
-        gains = np.empty(len(self.base))
-        kernel_of(make_differences, compile=compile)(self.factors, self.landscape.axes, self.base, codes, gains)
-        gains[~self.allowed] = -np.inf
-        gains[offsets[:-1] + codes] = -np.inf
+        gains, offsets = self._gains(codes), self.landscape.graph.state_offsets
         n = min(FLIPS * self.k, int((gains > -np.inf).sum()))
         order = np.argpartition(-gains, n - 1)[:n] if n else np.zeros(0, np.int64)
         for place, s in enumerate(order[np.argsort(-gains[order], kind="stable")].tolist()):
@@ -118,6 +133,14 @@ class Surroundings:
                 self._offer(flipped)
             if clock.left > 0:
                 self._offer(self._settle(flipped, v))
+
+    def _gains(self, codes: IntArray) -> Array:
+        """(S,): by how much a flip to each other state raises the log-weight."""
+        gains, compile = np.empty(len(self.base)), self.landscape.setting.goes_on()
+        kernel_of(make_differences, compile=compile)(self.factors, self.landscape.axes, self.base, codes, gains)
+        gains[~self.allowed] = -np.inf
+        gains[self.landscape.graph.state_offsets[:-1] + codes] = -np.inf
+        return gains
 
     def _settle(self, codes: IntArray, v: int) -> IntArray:
         """After exact moves of strips of everything but v, which stays."""

@@ -32,8 +32,8 @@ class RobustPotts(Rebuilt, Chained):
     """n variables of K states; least and slope (K,).
 
     >>> RobustPotts(3, np.zeros(2), np.ones(2), 1.5).dense()[0, 0]
-    array([[0. , 1. ],
-           [1. , 1. ]])
+    array([[0., 1.],
+           [1., 1.]])
     """
 
     kind: ClassVar[int] = Kind.CHAINED
