@@ -96,7 +96,7 @@ def separated(parents: list[list[int]], a: Iterable[int], b: Iterable[int], give
         for parent in above:
             children[parent].append(child)
     observed, targets = set(given), set(b)
-    ancestors = _ancestors(parents, observed)
+    ancestors = find_ancestors(parents, observed)
     frontier = [(v, "up") for v in a]
     seen: set[tuple[int, str]] = set()
     while frontier:
@@ -116,7 +116,8 @@ def separated(parents: list[list[int]], a: Iterable[int], b: Iterable[int], give
     return True
 
 
-def _ancestors(parents: list[list[int]], of: Iterable[int]) -> set[int]:
+def find_ancestors(parents: list[list[int]], of: Iterable[int]) -> set[int]:
+    """Some variables and all above them, from the parents of each."""
     found: set[int] = set()
     frontier = list(of)
     while frontier:
