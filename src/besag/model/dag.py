@@ -86,10 +86,10 @@ def markov_blanket(model: Model, name: str) -> list[str]:
 
 def d_separated(model: Model, a: Iterable[int], b: Iterable[int], given: Iterable[int]) -> bool:
     """Whether no trail between a and b is active given `given`."""
-    return separated(parents_of(model), a, b, given)
+    return are_separated(parents_of(model), a, b, given)
 
 
-def separated(parents: list[list[int]], a: Iterable[int], b: Iterable[int], given: Iterable[int]) -> bool:
+def are_separated(parents: list[list[int]], a: Iterable[int], b: Iterable[int], given: Iterable[int]) -> bool:
     """The same from the parents of each variable (Koller and Friedman, algorithm 3.1)."""
     children: list[list[int]] = [[] for _ in parents]
     for child, above in enumerate(parents):

@@ -18,7 +18,7 @@ import numpy as np
 
 from besag.errors import ModelError, TooLargeError
 from besag.model.bayes import do
-from besag.model.dag import find_ancestors, parents_of, separated
+from besag.model.dag import are_separated, find_ancestors, parents_of
 from besag.query.run import Options
 from besag.query.verbs import marginals
 
@@ -68,7 +68,7 @@ def adjustment_sets(
     _refuse_many(len(able), most)
     for size in range(most + 1):
         for chosen in combinations(able, size):
-            if not any(smaller <= set(chosen) for smaller in found) and separated(cut, [start], [end], chosen):
+            if not any(smaller <= set(chosen) for smaller in found) and are_separated(cut, [start], [end], chosen):
                 found.append(set(chosen))
         if found == [set()]:
             break

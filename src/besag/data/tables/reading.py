@@ -14,7 +14,7 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array
 from besag.data.tables.arrow import arrow_table, column_of_arrow
-from besag.data.tables.code_table import CodeTable, code_type, recoded
+from besag.data.tables.code_table import CodeTable, code_type, recode
 from besag.data.tables.column_type import ColumnType, declared_type, names_of, type_of_states
 from besag.data.tables.columns import Column, column_of_numbers, column_of_series
 from besag.errors import DataError, EvidenceError
@@ -120,7 +120,7 @@ def _declared(name: str, column: Column, states: tuple[str, ...], index: Any) ->
     kind = code_type(len(states))
     unknown = np.iinfo(kind).max
     numbered = np.array([unknown if place is None or place < 0 else place for place in places], np.int64)
-    return recoded(codes, numbered, len(states)), declared_type(states, found, places)
+    return recode(codes, numbered, len(states)), declared_type(states, found, places)
 
 
 def _weighted(table: CodeTable, weights: Any) -> CodeTable:

@@ -143,9 +143,9 @@ class DynamicNetwork(Estimator):
 
     def filtered(self, frame: Any) -> dict[str, pd.DataFrame]:
         """{name: (T, K)}: p(X_t | rows 0 to t)."""
-        from besag.query.filtering import filtered
+        from besag.query.filtering import filter_slices
 
-        return self._frames(list(filtered(self._model(), self._codes(frame))))
+        return self._frames(list(filter_slices(self._model(), self._codes(frame))))
 
     def predicted(self, frame: Any, n_steps: int = 1) -> dict[str, pd.DataFrame]:
         """{name: (n_steps, K)}: p(X_t | all rows) of the slices that come after them."""
