@@ -79,7 +79,7 @@ def _refuse_many(n: int, most: int) -> None:
     tries = sum(comb(n, size) for size in range(most + 1))
     if tries > MOST_SETS:
         raise TooLargeError(
-            f"{n} variables can be adjusted for, in {tries} sets of up to {most}; give max_size, or among"
+            f"{tries} sets of up to {most} of {n} variables would have to be tried; give max_size=, or among="
         )
 
 

@@ -284,7 +284,7 @@ class BayesianNetwork(TableModel):
                 DataWarning(
                     f"{int(unseen['unseen'].sum())} configurations of parents are never seen, such as {first['first']} "
                     f"of {unseen.index[0]!r}: their rows are uniform. unseen_ lists them; a prior, such as "
-                    'prior="bdeu", says more'
+                    'prior="bdeu", adds counts to them'
                 )
             )
 
@@ -324,7 +324,7 @@ class BayesianNetwork(TableModel):
             own = gather([self._read(X)], own.counts.parents, self.n_jobs)
         if own.incomplete is not None:
             raise DataError(
-                "this score is of complete rows, and some cells are missing; score_samples sums over what is missing, "
+                "this score needs complete rows, and some cells are missing; score_samples sums over what is missing, "
                 "impute fills it"
             )
         return own.counts
@@ -361,7 +361,7 @@ class BayesianNetwork(TableModel):
             raise ModelError(f"the number of models must be a whole number of at least 1, got {n!r}")
         if self._gathered_.incomplete is not None:
             raise ModelError(
-                "the posterior is known where all rows are complete, and some cells are missing; impute draws, "
+                "the posterior is known only where all rows are complete, and some cells are missing: draw them, "
                 'est.impute(X, method="draw"), and fit these'
             )
         counts = self._gathered_.counts

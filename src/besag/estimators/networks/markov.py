@@ -44,7 +44,7 @@ NEVER = 1e-3  # rows that are expected to have some states, where none does
 
 
 class MarkovNetwork(TableModel):
-    """The log-potentials of a Markov network from the marginals that it shall have.
+    """The log-potentials of a Markov network from the marginals that it is to have.
 
     structure: edges [(a, b), ...], cliques [(a, b, c), ...], an undirected networkx graph or a Model, whose scopes are
     taken; "chow_liu", the tree that fits best; "neighbourhoods", the graph of least extended BIC along a path of

@@ -76,7 +76,7 @@ class Messages:
         if not is_pairwise(graph):
             raise CapabilityError(
                 f"engine 'trws' takes factors of at most two variables; one here has "
-                f"{int(np.diff(graph.scope_offsets).max())}: engine='dual' takes them all"
+                f"{int(np.diff(graph.scope_offsets).max())}: engine='dual' takes factors of any size"
             )
         states, linked = int(graph.state_offsets[-1]), count_linked(graph)
         needed = 8.0 * (setting.n_rows * (message_entries(graph) + 2 * states) + 5 * linked)
