@@ -22,6 +22,8 @@ from besag.graph.evidence import cell_code, no_state, row_name
 from besag.model.variable import NameList, Variables, number_states
 from besag.text import did_you_mean
 
+NO_ROWS = "the table has no rows; there is nothing to learn from"
+
 
 def read_table(
     data: Any,
@@ -148,4 +150,4 @@ def read_weights(given: Any, n_rows: int) -> Array:
 def refuse_no_rows(table: CodeTable) -> None:
     """DataError for a table without rows."""
     if table.n_rows == 0:
-        raise DataError("the table has no rows; there is nothing to learn from")
+        raise DataError(NO_ROWS)
