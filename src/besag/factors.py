@@ -1,7 +1,8 @@
 """Structured factors: kinds of factors whose messages have a cheaper rule than their table.
 
     on label values      potts, truncated_linear, truncated_quadratic    O(K) a message instead of O(K^2)
-    on many variables    count, any_of, all_of, parity                   O(n) to O(n^2) a factor instead of O(2^n)
+    on places            displacement; parts_model, place_of             O(K) to O(K sqrt(K)) a message
+    on many variables    count, any_of, all_of, parity, robust_potts     O(n) to O(n^2) a factor instead of O(K^n)
     of a child           noisy_or, noisy_and, noisy_max                  O(n) a factor, as a CPT of n parents
 
 A kind stands where a table may stand: `pairwise` of a builder, a factor of `markov_network`, the basis of a Template.

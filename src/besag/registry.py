@@ -146,7 +146,7 @@ class Registry(Generic[T]):
         """CapabilityError where an option is none of those allowed."""
         value = getattr(of, option)
         if not any(value is choice or value == choice for choice in allowed):
-            raise self._refusal(of, option, value, f"one of {allowed}")
+            raise self._refusal(of, option, value, f"one of {', '.join(map(repr, allowed))}")
 
     def _given(self, of: object, options: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         """Options and their values, but None where that may be."""

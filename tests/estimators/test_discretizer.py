@@ -106,7 +106,7 @@ def test_a_column_of_one_interval_is_said() -> None:
         ({"strategy": "best"}, FRAME, "strategy must be one of"),
         ({"n_bins": 1}, FRAME, "n_bins must be a whole number of at least 2"),
         ({"columns": ["d"]}, FRAME, "there is no column 'd'"),
-        ({"columns": ["c"]}, FRAME, "'c' is to be cut, and holds what is no number"),
+        ({"columns": ["c"]}, FRAME, "'c' is to be cut, and holds values that are no numbers"),
         ({"strategy": "mdlp"}, FRAME, "needs the target"),
         ({"cuts": {"a": [np.nan]}}, FRAME, "cuts of 'a' must be finite numbers"),
         ({}, FRAME.assign(a=np.nan), "'a' has no value"),

@@ -88,7 +88,8 @@ class Discretizer(Estimator):
         if len(inside) == 0:
             raise DataError(f"column {name!r} has no value in any row; drop it", column=name)
         if not np.isfinite(inside).all():
-            raise DataError(f"column {name!r} has infinite numbers, to which only given cuts apply", column=name)
+            text = f"column {name!r} has infinite numbers: give its cut points, cuts={{{name!r}: [...]}}"
+            raise DataError(text, column=name)
         if target is not None:
             found = np.array(_mdlp(inside, target[known]), np.float64)
         else:
@@ -170,7 +171,7 @@ def _numbers(frame: pd.DataFrame, name: str) -> Array:
     try:
         return np.asarray(frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):
-        raise DataError(f"column {name!r} is to be cut, and holds what is no number", column=name) from None
+        raise DataError(f"column {name!r} is to be cut, and holds values that are no numbers", column=name) from None
 
 
 def _are_states(distinct: Array) -> bool:

@@ -137,10 +137,10 @@ class GridCRF(StructuredCRF):
     """A CRF on pictures: images (H, W, D) of features, labels (H, W); -1 and `ignore_label` stand for unknown labels.
 
     pairwise: "potts", "contrast" or "table", see `besag.estimators.grid_crf`. connectivity: 4 or 8 neighbours.
-    objective: "pseudolikelihood", "piecewise", "likelihood[engine=bp]", ...; "auto" is pseudolikelihood, unless by what
-    it learns one label everywhere is more probable than the true labels: then likelihood[engine=bp]; `learnt_by_` tells
-    which, and with class_weight or checkpoint it is always the first. decode: "map", the most probable labelling,
-    or "marginal", the most probable label of each pixel; engine: what predicts. n_jobs: threads, None = all cores.
+    objective: "pseudolikelihood", "piecewise", "likelihood[engine=bp]", ...; "auto" learns by pseudolikelihood, and
+    where one label everywhere is then more probable than the true labels, once more by likelihood[engine=bp], but not
+    with class_weight or checkpoint; `learnt_by_` tells which it was. decode: "map", the most probable labelling, or
+    "marginal", the most probable label of each pixel; engine: what predicts. n_jobs: threads, None = all cores.
     class_weight: {label: weight} of the terms of pixels with that label, "balanced" for one over their frequency; of
     objectives that are sums over pixels. verbose: tell on stderr how far the fit has come.
 

@@ -161,7 +161,7 @@ class MultiLabelCRF(StructuredCRF):
     def _pair_up(self, X: Any, Y: Any) -> tuple[Rows, IntArray]:
         labels, features = read_labels(Y), read_features(X)
         if len(labels) != len(features):
-            raise ModelError(f"X has {len(features)} rows and Y has {len(labels)}; expected as many")
+            raise ModelError(f"X has {len(features)} rows and Y has {len(labels)}; each row of X has one in Y")
         return Rows(features, labels.shape[1]), labels
 
     def _pairs(self, labels: IntArray) -> tuple[tuple[int, int], ...]:

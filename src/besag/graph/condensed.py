@@ -19,7 +19,7 @@ BYTES_OF_ENTRY = 40  # while a table is made
 MOST_BYTES = 2**26  # of all tables: larger ones take longer to make than a search for the labelling
 
 
-def condensed(problem: Problem, memory_limit: int) -> Problem:
+def condense(problem: Problem, memory_limit: int) -> Problem:
     """The problem of one row with tables on what is free of each long noisy-MAX, or TooLargeError."""
     graph, observed = problem.graph, problem.evidence.observed[0].tolist()
     parts, pools, long = [], TablePools("noisy_max"), long_blocks(problem)

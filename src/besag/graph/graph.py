@@ -111,7 +111,7 @@ class Plans:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
 class Graph(Rebuilt):
-    """A compiled structure; see the module's arrays."""
+    """The compiled structure of one model or of several; `besag.graph.graph` has the shapes of its arrays."""
 
     variables: Variables
     layout: Layout

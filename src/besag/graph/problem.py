@@ -35,7 +35,7 @@ SLAB_ENTRIES = 2**20  # log-potentials that labellings are looked up in at a tim
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
 class Problem(Rebuilt):
-    """Numbers bound to a Graph; see the module's arrays."""
+    """Numbers and evidence bound to a Graph; `besag.graph.problem` has the shapes of its arrays."""
 
     graph: Graph
     log_potentials: Array

@@ -90,7 +90,7 @@ def _diagnostics(entries: dict[str, Any]) -> Diagnostics:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Result(Rebuilt):
-    """An answer and how good it is; see the module for the arrays."""
+    """An answer and how good it is; `besag.infer.result` has the shapes of its arrays."""
 
     graph: Graph
     bound: str

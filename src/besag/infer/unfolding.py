@@ -16,7 +16,7 @@ import numpy as np
 
 from besag.arrays import Array, Semiring
 from besag.errors import CapabilityError, TooLargeError
-from besag.graph.condensed import condensed
+from besag.graph.condensed import condense
 from besag.graph.evidence import Evidence
 from besag.graph.problem import Problem
 from besag.graph.unfolded import Unfolded, is_chosen, unfold
@@ -104,7 +104,7 @@ def best_of_rows(
     for row in range(evidence.n_rows):
         observed, weights = evidence.rows(row, row + 1)
         alone = replace(problem, evidence=Evidence(observed, weights), weights=None)
-        found.append(infer(engine, condensed(alone, limit), want, **options))
+        found.append(infer(engine, condense(alone, limit), want, **options))
     exact = all(result.bound == "exact" for result in found)
     codes = np.concatenate([result.codes for result in found if result.codes is not None])
     energies = np.concatenate([result.energies for result in found if result.energies is not None])

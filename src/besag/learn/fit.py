@@ -172,7 +172,7 @@ def fit(
     on_step: OnIteration | None = None,
     resume: Resume | None = None,
 ) -> Fit:
-    """Learns theta, from zeros or from `theta` on, and gives the model with it.
+    """Learns theta, beginning at zeros or at `theta`, and gives the model with it.
 
     optimizer: "lbfgs" unless one is given, "frank_wolfe" for max_margin. held_out: data on which the loss is watched;
     the fit ends when it grows, and gives the theta where it was least. progress: tell on stderr how far it has come.

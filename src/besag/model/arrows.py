@@ -15,18 +15,12 @@ from besag.model.variable import number_states
 _NODE = re.compile(r"\s*([^\s\[\],#<>\-][^\[\],#<>]*?)\s*(?:\[([^\]]*)\])?\s*$")
 
 
-def parse_arrows(text: str) -> tuple[dict[str, tuple[str, ...]], list[tuple[str, str]]]:
-    """({name: states}, [(parent, child), ...]), both in the order of appearance.
-
-    >>> parse_arrows("A[3] -> B <- C")
-    ({'A': ('0', '1', '2'), 'B': ('0', '1'), 'C': ('0', '1')}, [('A', 'B'), ('C', 'B')])
-    """
-    states, edges = read_arrows(text)
-    return {name: given or ("0", "1") for name, given in states.items()}, edges
-
-
 def read_arrows(text: str) -> tuple[dict[str, tuple[str, ...] | None], list[tuple[str, str]]]:
-    """The same with None for states that are not given."""
+    """({name: states or None}, [(parent, child), ...]), both in the order of appearance.
+
+    >>> read_arrows("A[3] -> B <- C")
+    ({'A': ('0', '1', '2'), 'B': None, 'C': None}, [('A', 'B'), ('C', 'B')])
+    """
     states: dict[str, tuple[str, ...] | None] = {}
     edges: list[tuple[str, str]] = []
     for line, statement in enumerate(text.replace(";", "\n").split("\n"), start=1):

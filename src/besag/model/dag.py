@@ -86,17 +86,17 @@ def markov_blanket(model: Model, name: str) -> list[str]:
 
 def d_separated(model: Model, a: Iterable[int], b: Iterable[int], given: Iterable[int]) -> bool:
     """Whether no trail between a and b is active given `given`."""
-    return separated(parents_of(model), a, b, given)
+    return are_separated(parents_of(model), a, b, given)
 
 
-def separated(parents: list[list[int]], a: Iterable[int], b: Iterable[int], given: Iterable[int]) -> bool:
+def are_separated(parents: list[list[int]], a: Iterable[int], b: Iterable[int], given: Iterable[int]) -> bool:
     """The same from the parents of each variable (Koller and Friedman, algorithm 3.1)."""
     children: list[list[int]] = [[] for _ in parents]
     for child, above in enumerate(parents):
         for parent in above:
             children[parent].append(child)
     observed, targets = set(given), set(b)
-    ancestors = _ancestors(parents, observed)
+    ancestors = find_ancestors(parents, observed)
     frontier = [(v, "up") for v in a]
     seen: set[tuple[int, str]] = set()
     while frontier:
@@ -116,7 +116,8 @@ def separated(parents: list[list[int]], a: Iterable[int], b: Iterable[int], give
     return True
 
 
-def _ancestors(parents: list[list[int]], of: Iterable[int]) -> set[int]:
+def find_ancestors(parents: list[list[int]], of: Iterable[int]) -> set[int]:
+    """Some variables and all above them, from the parents of each."""
     found: set[int] = set()
     frontier = list(of)
     while frontier:

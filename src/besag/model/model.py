@@ -71,7 +71,7 @@ class FactorGroup(Rebuilt):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False, init=False)
 class Model(Queries):
-    """Variables, groups of factors and theta; see the module's mathematics.
+    """Variables, groups of factors and theta; `besag.model.model` has the formula that they stand for.
 
     shape: the (H, W) of a grid, so that answers come as images; None for other models. metadata: data of a file about
     the model besides its numbers, see `besag.model.metadata`.

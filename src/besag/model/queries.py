@@ -337,9 +337,9 @@ class Queries(NetworkQueries):
         >>> ring.marginals()["A"].round(4)
         array([0.8194, 0.1806])
         """
-        from besag.query.merged import merged
+        from besag.query.merged import merge
 
-        return merged(self._model(), groups, memory_limit)
+        return merge(self._model(), groups, memory_limit)
 
     def with_data(self, data: Structure) -> Model:
         """The same parameters on the factor graph and the attributes of StructuredData, by the names of templates.

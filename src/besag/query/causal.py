@@ -18,7 +18,7 @@ import numpy as np
 
 from besag.errors import ModelError, TooLargeError
 from besag.model.bayes import do
-from besag.model.dag import parents_of, separated
+from besag.model.dag import are_separated, find_ancestors, parents_of
 from besag.query.run import Options
 from besag.query.verbs import marginals
 
@@ -58,17 +58,17 @@ def adjustment_sets(
     start, end = variables.index(x), variables.index(y)
     if start == end:
         raise ModelError(f"x and y must be two variables, got {x!r} twice")
-    on_paths = _descendants(parents, {start}) & _ancestors_of(parents, {end})
+    on_paths = _descendants(parents, {start}) & find_ancestors(parents, {end})
     forbidden = _descendants(parents, on_paths - {start}) | {start, end}
     cut = [[p for p in above if not (p == start and child in on_paths)] for child, above in enumerate(parents)]
     observed = set(range(len(parents))) if among is None else {variables.index(name) for name in among}
-    able = sorted((_ancestors_of(parents, {start, end}) - forbidden) & observed)
+    able = sorted((find_ancestors(parents, {start, end}) - forbidden) & observed)
     found: list[set[int]] = []
     most = len(able) if max_size is None else min(max_size, len(able))
     _refuse_many(len(able), most)
     for size in range(most + 1):
         for chosen in combinations(able, size):
-            if not any(smaller <= set(chosen) for smaller in found) and separated(cut, [start], [end], chosen):
+            if not any(smaller <= set(chosen) for smaller in found) and are_separated(cut, [start], [end], chosen):
                 found.append(set(chosen))
         if found == [set()]:
             break
@@ -79,19 +79,8 @@ def _refuse_many(n: int, most: int) -> None:
     tries = sum(comb(n, size) for size in range(most + 1))
     if tries > MOST_SETS:
         raise TooLargeError(
-            f"{n} variables can be adjusted for, in {tries} sets of up to {most}; give max_size, or among"
+            f"{tries} sets of up to {most} of {n} variables would have to be tried; give max_size=, or among="
         )
-
-
-def _ancestors_of(parents: list[list[int]], of: set[int]) -> set[int]:
-    """Some variables and all above them."""
-    found, frontier = set[int](), list(of)
-    while frontier:
-        v = frontier.pop()
-        if v not in found:
-            found.add(v)
-            frontier += parents[v]
-    return found
 
 
 def _descendants(parents: list[list[int]], of: set[int]) -> set[int]:
@@ -100,4 +89,4 @@ def _descendants(parents: list[list[int]], of: set[int]) -> set[int]:
     for child, above in enumerate(parents):
         for parent in above:
             children[parent].append(child)
-    return _ancestors_of(children, of)
+    return find_ancestors(children, of)

@@ -28,7 +28,7 @@ from besag.infer.result import Result, factor_offsets
 from besag.query.estimate import Estimate
 from besag.query.labels import read_labels
 from besag.query.run import Options, check_options, engine_from, evidence_for, run, run_engine
-from besag.query.verbs import expected, joint
+from besag.query.verbs import expect_values, joint
 
 if TYPE_CHECKING:
     from besag.model.model import Model
@@ -55,12 +55,12 @@ def kl(p: Any, q: Model, **options: Unpack[Options]) -> Estimate:
     _check_variables(p, q)
     clock = Clock(options.get("time_limit"))
     result, masses = _marginals(p, q, _left(options, clock, 0.5), clock)
-    entropy = float(result.log_partition) - expected(result.moments, _log_potentials(p, result))
+    entropy = float(result.log_partition) - expect_values(result.moments, _log_potentials(p, result))
     energy = 0.0
     for mass, logs in masses:
         if ((mass > 0) & (logs == -np.inf)).any():
             return Estimate(np.inf, *_sure(result.bound))
-        energy -= expected(mass, logs)
+        energy -= expect_values(mass, logs)
     of_q = run(q, {"log_partition"}, None, _left(options, clock))
     exact = result.bound == of_q.bound == "exact"
     value = max(energy + float(of_q.log_partition) - entropy, 0.0)

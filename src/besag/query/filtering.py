@@ -23,7 +23,7 @@ from besag.model.template import Template
 PAST = "past"
 
 
-def filtered(slice_model: Model, codes: IntArray) -> Iterator[list[Array]]:
+def filter_slices(slice_model: Model, codes: IntArray) -> Iterator[list[Array]]:
     """For each slice the marginals (K,) of its variables, given it and those before; codes (T, B), -1 = unknown."""
     slices = read_slices(slice_model)
     first, step = unroll(slice_model, 1), _step_model(slices)

@@ -27,7 +27,7 @@ def on_data(model: Model, given: Any) -> tuple[Model, Any]:
     return (with_data(model, given), None) if is_structure(given) else (model, given)
 
 
-def labelled_on_data(model: Model, given: Any) -> tuple[Model, Any]:
+def label_on_data(model: Model, given: Any) -> tuple[Model, Any]:
     """The model of labelled structured data that is given in place of a labelling, and its labels as Evidence."""
     if not is_structure(given):
         return model, given

@@ -42,7 +42,7 @@ OF_STATE, OF_ENTRY = 200, 24  # bytes of the name of a joint state, and of an en
 Factor = tuple[list[int], Array]  # the nodes of its axes, and log-potentials
 
 
-def merged(model: Model, groups: Sequence[Sequence[str]], memory_limit: int | None) -> Model:
+def merge(model: Model, groups: Sequence[Sequence[str]], memory_limit: int | None) -> Model:
     """The model on nodes; TooLargeError where its tables do not fit."""
     check_options({"memory_limit": memory_limit})
     limit = default_memory_limit() if memory_limit is None else int(memory_limit)

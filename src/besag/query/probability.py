@@ -20,7 +20,7 @@ from besag.infer.auto.approximate import ask_again
 from besag.infer.engine import Engine, Want, check_wants
 from besag.infer.result import Result
 from besag.query.chain_rule import chain
-from besag.query.labels import labelled_on_data
+from besag.query.labels import label_on_data
 from besag.query.run import Options, check_options, engine_from, question, run, warn_unconverged
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ LOG_PARTITION: frozenset[Want] = frozenset({"log_partition"})
 def log_probability(model: Model, given: Any, options: Options) -> Any:
     """log p of an assignment or of the rows of a frame, the rest summed out; -inf where it is impossible."""
     check_options(options)
-    model, given = labelled_on_data(model, given)
+    model, given = label_on_data(model, given)
     evidence = read_evidence(model.variables, given)
     values = _log_probabilities(model, evidence, options)
     weights, most = evidence.log_weights, np.zeros(1)

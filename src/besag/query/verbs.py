@@ -32,7 +32,7 @@ from besag.query.chain_rule import chain
 from besag.query.conflict import refuse_impossible
 from besag.query.estimate import Estimate
 from besag.query.forward import forward_draws
-from besag.query.labels import configurations, labelled_on_data, labels_frame, on_data, read_labels, read_start
+from besag.query.labels import configurations, label_on_data, labels_frame, on_data, read_labels, read_start
 from besag.query.run import (
     Options,
     add_trace,
@@ -276,7 +276,7 @@ def draw(model: Model, n: Any, evidence: Any, options: Options) -> Result:
 
 def energy(model: Model, given: Any) -> Any:
     """H of a labelling, or of the rows of a frame."""
-    model, given = labelled_on_data(model, given)
+    model, given = label_on_data(model, given)
     codes, batched = read_labels(model, given)
     values = model.problem.energy(codes)
     return values if batched else float(values[0])
@@ -309,15 +309,15 @@ def entropy(model: Model, evidence: Any, options: Options) -> Estimate:
     read = one_row(model, evidence, "entropy")
     result = run(model, {"log_partition", "variables", "moments"}, read, options)
     weights = read.log_weights
-    total = float(result.log_partition) - expected(result.moments, model.problem.log_potentials)
+    total = float(result.log_partition) - expect_values(result.moments, model.problem.log_potentials)
     if weights is not None:
         assert result.probabilities is not None
-        total -= expected(result.probabilities[0], weights[0])
+        total -= expect_values(result.probabilities[0], weights[0])
     exact = result.bound == "exact"
     return Estimate(max(total, 0.0), 0.0 if exact else None, "exact" if exact else "estimate")
 
 
-def expected(p: Array, values: Array) -> float:
+def expect_values(p: Array, values: Array) -> float:
     """sum p v, with 0 times -inf = 0."""
     return float((p * np.where(p != 0, values, 0.0)).sum())
 

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from besag.data.tables.code_table import CodeTable, joined_tables, recoded
+from besag.data.tables.code_table import CodeTable, joined_tables, recode
 from besag.data.tables.column_type import ColumnType
 from besag.data.tables.files import read_chunks
 from besag.data.tables.reading import read_table
@@ -219,7 +219,7 @@ def test_files_that_cannot_be_read(tmp_path: Any) -> None:
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
 def test_recoding(dtype: Any) -> None:
     codes = np.array([0, 1, np.iinfo(dtype).max, 1], dtype)
-    moved = recoded(codes, np.array([299, 2]), 300)
+    moved = recode(codes, np.array([299, 2]), 300)
     assert moved.tolist() == [299, 2, 0xFFFF, 2]
     assert moved.dtype == np.uint16
 

@@ -306,6 +306,16 @@ def test_scikit_learn_conventions() -> None:
     assert fitted.fit(ROWS).feature_names_in_.tolist() == list(ROWS)
 
 
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.xz", "rows.parquet"])
+def test_a_file_of_no_rows(network: besag.BayesianNetwork, tmp_path: Path, name: str) -> None:
+    path = str(tmp_path / name)
+    ROWS[:0].to_parquet(path) if name.endswith("parquet") else ROWS[:0].to_csv(path, index=False)
+    assert len(network.predict(path, ROWS.columns[0])) == 0
+    for ask in (network.score, besag.BayesianNetwork("hill_climb").fit, besag.BayesianNetwork(TEXT).fit):
+        with pytest.raises(DataError, match="the table has no rows"):
+            ask(path)
+
+
 @pytest.mark.parametrize(
     ("rows", "structure", "match"),
     [

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 from besag.arrays import BoolArray, IntArray, offsets_of
 from besag.infer.orders import search as order_module
-from besag.infer.orders.kernels.first_runs import FILL, N_GREEDY, WEIGHTED, make_eliminate
+from besag.infer.orders.kernels.first_runs import FILL, N_GREEDY, NO_LIMIT, WEIGHTED, make_eliminate
 from besag.infer.orders.kernels.greedy_run import CUT_OFF, DONE, GIVEN_UP
 from besag.infer.orders.kernels.starts import start_scores
-from besag.infer.orders.search import NO_LIMITS, RULES, SWEEP, EliminationOrder, find_neighbours_of, find_order
+from besag.infer.orders.search import RULES, SWEEP, EliminationOrder, find_neighbours_of, find_order
 from besag.kernels.compile import kernel_of
 from tests.routes import Forced
 
 Graph: TypeAlias = "nx.Graph[int]"
+NO_LIMITS = (math.inf, NO_LIMIT)  # the entries of all tables, the log of the largest
 MODES = [pytest.param(False, id="python"), pytest.param(True, id="compiled")]
 
 

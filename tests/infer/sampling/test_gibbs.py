@@ -365,7 +365,7 @@ def test_expectations_and_samples_of_a_model() -> None:
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("gibbs[scan=diagonal]", "scan must be one of chromatic.*got 'diagonal'"),
+        ("gibbs[scan=diagonal]", "scan must be one of 'chromatic'.*got 'diagonal'"),
         ("gibbs[n_chains=0]", "n_chains must be a whole number of at least 1, got 0"),
         ("gibbs[burn_in=-1]", "burn_in must be a whole number of at least 0, got -1"),
         ("gibbs[n_samples=2.5]", "n_samples must be a whole number of at least 1"),

@@ -89,7 +89,7 @@ class CodeTable:
     def with_types(self, types: Sequence[ColumnType], places: Sequence[IntArray]) -> CodeTable:
         """The same cells as codes of other types; places: where the states of each column are in its new type."""
         codes = tuple(
-            recoded(own, at, len(column.states)) for own, at, column in zip(self.codes, places, types, strict=True)
+            recode(own, at, len(column.states)) for own, at, column in zip(self.codes, places, types, strict=True)
         )
         return CodeTable(self.names, tuple(types), codes, self.n_rows, self.weights, self.index)
 
@@ -121,7 +121,7 @@ def warn_of_constants(names: Sequence[str], types: Sequence[ColumnType]) -> None
         warn(DataWarning(f"{what} one value in all rows: a variable of one state, which tells nothing"))
 
 
-def recoded(codes: AnyArray, places: IntArray, n_states: int) -> AnyArray:
+def recode(codes: AnyArray, places: IntArray, n_states: int) -> AnyArray:
     """Codes by another numbering, places (K,), of n states, missing cells staying so; themselves where it is theirs."""
     dtype = code_type(n_states)
     if codes.dtype == dtype and (places == np.arange(len(places))).all():

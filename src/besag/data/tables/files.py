@@ -6,16 +6,16 @@ knows its types.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from besag.data.tables.code_table import CodeTable
+from besag.data.tables.code_table import CodeTable, joined_tables
 from besag.data.tables.column_type import check_few
 from besag.data.tables.reading import read_table
-from besag.errors import CapabilityError, ParseError, require
+from besag.errors import CapabilityError, DataError, ParseError, require
 from besag.graph.evidence import NO_STATE
 
 CHUNK_ROWS = 1 << 17
@@ -38,7 +38,7 @@ def is_text_file(path: Any) -> bool:
 def read_chunks(
     path: str | PathLike[str], states: Mapping[str, Sequence[str]] | None = None, columns: Sequence[str] = ()
 ) -> Iterator[CodeTable]:
-    """The chunks of a file; FileNotFoundError where there is none, ParseError where it cannot be read."""
+    """The chunks of a file, one at least; FileNotFoundError where there is none, ParseError where it cannot be read."""
     is_text = is_text_file(path)
     if not Path(path).exists():
         raise FileNotFoundError(f"no file {str(path)!r}")
@@ -51,6 +51,21 @@ def read_chunks(
             yield _as_text(table) if is_text else table
     except (OSError, ArithmeticError) as error:
         raise ParseError(str(error), path=path) from None
+
+
+def read_parts(data: Any, states: Mapping[str, Sequence[str]], weights: Any = None) -> Iterable[CodeTable]:
+    """The table, or the chunks of a file where its path is given."""
+    if not is_path(data):
+        return [read_table(data, states, weights)]
+    if weights is not None:
+        raise DataError("weights are for tables in memory; a file is read in chunks")
+    return read_chunks(data, states)
+
+
+def read_whole(data: Any, states: Mapping[str, Sequence[str]], weights: Any = None) -> CodeTable:
+    """The table, or all of a file where its path is given."""
+    table = joined_tables(list(read_parts(data, states, weights)))
+    return table.as_read() if is_path(data) and is_text_file(data) else table
 
 
 def _as_text(table: CodeTable) -> CodeTable:
@@ -67,6 +82,8 @@ def _parquet_pieces(path: Path) -> Iterator[Any]:
 
     try:
         with pq.ParquetFile(path) as file:
+            if file.metadata.num_rows == 0:
+                yield file.schema_arrow.empty_table()
             for batch in file.iter_batches(batch_size=CHUNK_ROWS):
                 yield pa.Table.from_batches([batch])
     except pa.ArrowInvalid as error:
@@ -109,6 +126,9 @@ def _arrow_pieces(path: Path, separator: str) -> Iterator[Any]:
         reading = csv.ReadOptions(block_size=CHUNK_BYTES)
         parse = csv.ParseOptions(delimiter=separator)
         with pa.input_stream(str(path), compression="detect") as source:
-            yield from csv.open_csv(source, reading, parse, convert)
+            batches = csv.open_csv(source, reading, parse, convert)
+            first = next(iter(batches), None)
+            yield batches.schema.empty_table() if first is None else first
+            yield from batches
     except pa.ArrowInvalid as error:
         raise ParseError(str(error), path=path) from None

@@ -14,13 +14,15 @@ import numpy as np
 
 from besag.arrays import AnyArray, Array
 from besag.data.tables.arrow import arrow_table, column_of_arrow
-from besag.data.tables.code_table import CodeTable, code_type, recoded
+from besag.data.tables.code_table import CodeTable, code_type, recode
 from besag.data.tables.column_type import ColumnType, declared_type, names_of, type_of_states
 from besag.data.tables.columns import Column, column_of_numbers, column_of_series
 from besag.errors import DataError, EvidenceError
 from besag.graph.evidence import cell_code, no_state, row_name
 from besag.model.variable import NameList, Variables, number_states
 from besag.text import did_you_mean
+
+NO_ROWS = "the table has no rows; there is nothing to learn from"
 
 
 def read_table(
@@ -120,7 +122,7 @@ def _declared(name: str, column: Column, states: tuple[str, ...], index: Any) ->
     kind = code_type(len(states))
     unknown = np.iinfo(kind).max
     numbered = np.array([unknown if place is None or place < 0 else place for place in places], np.int64)
-    return recoded(codes, numbered, len(states)), declared_type(states, found, places)
+    return recode(codes, numbered, len(states)), declared_type(states, found, places)
 
 
 def _weighted(table: CodeTable, weights: Any) -> CodeTable:
@@ -148,4 +150,4 @@ def read_weights(given: Any, n_rows: int) -> Array:
 def refuse_no_rows(table: CodeTable) -> None:
     """DataError for a table without rows."""
     if table.n_rows == 0:
-        raise DataError("the table has no rows; there is nothing to learn from")
+        raise DataError(NO_ROWS)

@@ -54,7 +54,7 @@ def _known_counts(data: HiddenSequences, n_symbols: int) -> ChainParameters:
     return counts
 
 
-def disturbed(parameters: ChainParameters, rng: np.random.Generator) -> ChainParameters:
+def disturb(parameters: ChainParameters, rng: np.random.Generator) -> ChainParameters:
     """Given parameters with noise; zeros stay."""
     noisy = ChainParameters(*(part * np.exp(NOISE * rng.standard_normal(part.shape)) for part in parameters))
     return noisy.normalised(parameters)

@@ -38,7 +38,7 @@ class ChainTask(NamedTuple):
         begin = given._replace(transition=given.transition * self.allowed).normalised(given)
         starts.refuse_ruled_out(begin.transition, self.allowed, self.states)
         if number:
-            return starts.disturbed(begin, rng)
+            return starts.disturb(begin, rng)
         if not restarts:
             starts.refuse_alike(begin, data, self.states)
         return begin

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from besag.arrays import AnyArray, Array
-from besag.data.tables.code_table import CodeTable, check_known, joined_tables, warn_of_constants
+from besag.data.tables.code_table import CodeTable, check_known, warn_of_constants
 from besag.data.tables.column_type import ColumnType, type_of_states, typed_text
-from besag.data.tables.files import is_path, is_text_file, read_chunks
-from besag.data.tables.reading import read_table, refuse_no_rows
+from besag.data.tables.files import is_path, is_text_file, read_parts, read_whole
+from besag.data.tables.reading import NO_ROWS, refuse_no_rows
 from besag.errors import DataError, DataWarning, ModelError, warn
 from besag.estimators.base import read_seed
 from besag.estimators.networks import stored
@@ -111,12 +111,12 @@ class BayesianNetwork(TableModel):
         """Learn from a table, or from the path of one; y is not looked at."""
         self._read_prior()
         if is_method(self.structure):
-            table = self._whole(X, sample_weight)
+            table = read_whole(X, self._declared(), sample_weight)
             self._graph = self._found(table)
             parts: Iterable[CodeTable] = [table]
         else:
             self._graph = given_graph(self.structure, self.states)
-            parts = self._parts(X, sample_weight)
+            parts = read_parts(X, self._declared(), sample_weight)
         return self._learn(self._gathered(parts, X), None)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -128,7 +128,7 @@ class BayesianNetwork(TableModel):
                     "first, or give edges"
                 )
             return self.fit(X, y, sample_weight)
-        more = self._gathered(self._parts(X, sample_weight), X)
+        more = self._gathered(read_parts(X, self._declared(), sample_weight), X)
         return self._learn(self._gathered_.merged(more), self._warm())
 
     def merge(self, other: BayesianNetwork) -> Self:
@@ -164,21 +164,6 @@ class BayesianNetwork(TableModel):
         if is_method(self.structure):
             return {str(name): states_from(given, str(name)) for name, given in (self.states or {}).items()}
         return dict(self._graph.states)
-
-    def _parts(self, X: Any, weights: Any) -> Iterable[CodeTable]:
-        """The table, or the chunks of a file."""
-        if not is_path(X):
-            return [read_table(X, self._declared(), weights)]
-        if weights is not None:
-            raise DataError("weights are for tables in memory; a file is read in chunks")
-        return read_chunks(X, self._declared())
-
-    def _whole(self, X: Any, weights: Any) -> CodeTable:
-        parts = list(self._parts(X, weights))
-        if not parts:
-            raise DataError("the table has no rows; there is nothing to learn from")
-        table = joined_tables(parts)
-        return table.as_read() if is_path(X) and is_text_file(X) else table
 
     def _found(self, table: CodeTable) -> GivenGraph:
         refuse_no_rows(table)
@@ -216,12 +201,10 @@ class BayesianNetwork(TableModel):
             ready.append(gather([with_hidden(part, names, self._hidden(names))], parents, self.n_jobs))
             if len(ready) == KEPT_PARTS:
                 ready = [merge_parts(ready)]
-        if not ready:
-            raise DataError("the table has no rows; there is nothing to learn from")
         gathered = merge_parts(ready)
         n_rows = gathered.counts.n_rows + (0 if gathered.incomplete is None else gathered.incomplete.n_rows)
         if n_rows == 0:
-            raise DataError("the table has no rows; there is nothing to learn from")
+            raise DataError(NO_ROWS)
         if is_path(X) and is_text_file(X):
             gathered = gathered.with_types(self._as_read)
         return gathered
@@ -284,7 +267,7 @@ class BayesianNetwork(TableModel):
                 DataWarning(
                     f"{int(unseen['unseen'].sum())} configurations of parents are never seen, such as {first['first']} "
                     f"of {unseen.index[0]!r}: their rows are uniform. unseen_ lists them; a prior, such as "
-                    'prior="bdeu", says more'
+                    'prior="bdeu", adds counts to them'
                 )
             )
 
@@ -324,7 +307,7 @@ class BayesianNetwork(TableModel):
             own = gather([self._read(X)], own.counts.parents, self.n_jobs)
         if own.incomplete is not None:
             raise DataError(
-                "this score is of complete rows, and some cells are missing; score_samples sums over what is missing, "
+                "this score needs complete rows, and some cells are missing; score_samples sums over what is missing, "
                 "impute fills it"
             )
         return own.counts
@@ -361,7 +344,7 @@ class BayesianNetwork(TableModel):
             raise ModelError(f"the number of models must be a whole number of at least 1, got {n!r}")
         if self._gathered_.incomplete is not None:
             raise ModelError(
-                "the posterior is known where all rows are complete, and some cells are missing; impute draws, "
+                "the posterior is known only where all rows are complete, and some cells are missing: draw them, "
                 'est.impute(X, method="draw"), and fit these'
             )
         counts = self._gathered_.counts

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 class DynamicNetwork(Estimator):
     """A two-slice dynamic network: "rain -> rain'; rain -> umbrella", see `besag.unroll` for what X and X' mean.
 
-    slice_model: a Bayesian network; its CPTs are used as they are, and are where fit begins. prior: counts added to
-    every entry of the CPTs, or {"X'": table}. max_iter, tol, restarts, time_limit, random_state: of EM, where cells are
-    missing.
+    slice_model: a Bayesian network; its CPTs answer queries until `fit` is called, which begins at them. prior: counts
+    added to every entry of the CPTs, or {"X'": table}. max_iter, tol, restarts, time_limit, random_state: of EM, where
+    cells are missing.
 
     >>> import besag
     >>> weather = besag.bayesian_network("rain -> rain'", cpts={"rain'": [[0.7, 0.3], [0.3, 0.7]]})
@@ -143,9 +143,9 @@ class DynamicNetwork(Estimator):
 
     def filtered(self, frame: Any) -> dict[str, pd.DataFrame]:
         """{name: (T, K)}: p(X_t | rows 0 to t)."""
-        from besag.query.filtering import filtered
+        from besag.query.filtering import filter_slices
 
-        return self._frames(list(filtered(self._model(), self._codes(frame))))
+        return self._frames(list(filter_slices(self._model(), self._codes(frame))))
 
     def predicted(self, frame: Any, n_steps: int = 1) -> dict[str, pd.DataFrame]:
         """{name: (n_steps, K)}: p(X_t | all rows) of the slices that come after them."""

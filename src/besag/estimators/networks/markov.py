@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from besag.arrays import AnyArray, Array
-from besag.data.tables.code_table import CodeTable, check_known, joined_tables, warn_of_constants
+from besag.data.tables.code_table import CodeTable, check_known, warn_of_constants
 from besag.data.tables.column_type import ColumnType, type_of_states
-from besag.data.tables.files import is_path, is_text_file, read_chunks
-from besag.data.tables.reading import read_table, refuse_no_rows
+from besag.data.tables.files import read_whole
+from besag.data.tables.reading import refuse_no_rows
 from besag.errors import DataError, DataWarning, ModelError, warn
 from besag.estimators.base import check_choice, read_seed
 from besag.estimators.networks import stored
@@ -44,7 +44,7 @@ NEVER = 1e-3  # rows that are expected to have some states, where none does
 
 
 class MarkovNetwork(TableModel):
-    """The log-potentials of a Markov network from the marginals that it shall have.
+    """The log-potentials of a Markov network from the marginals that it is to have.
 
     structure: edges [(a, b), ...], cliques [(a, b, c), ...], an undirected networkx graph or a Model, whose scopes are
     taken; "chow_liu", the tree that fits best; "neighbourhoods", the graph of least extended BIC along a path of
@@ -93,7 +93,7 @@ class MarkovNetwork(TableModel):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a table, or from the path of one; y is not looked at. Rows with missing cells: by EM."""
         self._check_parameters()
-        table = self._with_hidden(self._table(X, sample_weight))
+        table = self._with_hidden(read_whole(X, self._declared(), sample_weight))
         refuse_no_rows(table)
         check_known(table.names, table.types)
         warn_of_constants(table.names, table.types)
@@ -155,18 +155,6 @@ class MarkovNetwork(TableModel):
                     raise DataError(f"column {name!r} is no variable of the structure; drop it", column=name)
             names = list(declared)
         return with_hidden(table, names, [type_of_states(declared.get(name, ())) for name in names])
-
-    def _table(self, X: Any, weights: Any) -> CodeTable:
-        declared = self._declared()
-        if not is_path(X):
-            return read_table(X, declared, weights)
-        if weights is not None:
-            raise DataError("weights are for tables in memory; a file is read in chunks")
-        parts = list(read_chunks(X, declared))
-        if not parts:
-            raise DataError("the table has no rows; there is nothing to learn from")
-        table = joined_tables(parts)
-        return table.as_read() if is_text_file(X) else table
 
     def _scopes(self, names: Sequence[str], table: CodeTable | None) -> list[Scope]:
         """The factors, each variable in one of them at least."""

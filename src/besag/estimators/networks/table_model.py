@@ -71,7 +71,10 @@ class TableModel(Estimator):
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of log p over the rows: scikit-learn's sense of better."""
-        return float(self.score_samples(X).mean())
+        scores = self.score_samples(X)
+        if not len(scores):
+            raise DataError("the table has no rows: there is nothing to take the mean of")
+        return float(scores.mean())
 
     def _log_z(self) -> float:
         return 0.0 if self.model_.is_bayesian_network else float(self.model_.log_partition())

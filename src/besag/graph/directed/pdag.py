@@ -16,7 +16,7 @@ import numpy as np
 from besag.arrays import BoolArray
 from besag.errors import ModelError, require
 from besag.graph.directed.orientation import along_order, cpdag_of, extend, order_of
-from besag.model.dag import separated
+from besag.model.dag import are_separated
 from besag.registry import is_whole
 from besag.text import did_you_mean
 
@@ -136,7 +136,7 @@ class PDAG:
     def d_separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether every trail between a and b is blocked by `given`; of a CPDAG, in all of its DAGs."""
         ends = [[number_of(self.names, name, "d_separated") for name in _listed(part)] for part in (a, b, given)]
-        return separated(self.extension().parents, *ends)
+        return are_separated(self.extension().parents, *ends)
 
     def over(self, names: Sequence[str]) -> PDAG:
         """The same edges between variables in another order, which may be more; ModelError where a name is missing."""

@@ -24,7 +24,6 @@ from besag.graph.problem import Problem
 from besag.infer.engine import ENGINES, Want
 from besag.infer.iterate import Process
 from besag.infer.map.kernels.annealing import make_annealing
-from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.kernels.scores import make_differences
 from besag.infer.map.labeller import Labeller
 from besag.infer.map.labellings import BestLabellings
@@ -119,16 +118,11 @@ class Cooling:
 
     def _end_run(self) -> float:
         """Iterated conditional modes from the best labelling of the run, and the next run."""
-        landscape = self.landscape
-        kernel = kernel_of(make_sweep, compile=landscape.setting.goes_on())
-        for row, codes in enumerate(self.run_best):
-            while kernel(landscape.factors, landscape.axes, landscape.base(row), codes):
-                pass
-        self.best.offer(self.run_best)
+        self.best.offer(np.array([self.landscape.settle(row, codes) for row, codes in enumerate(self.run_best)]))
         self.runs += 1
         if self.runs > self.engine.n_restarts:
             return 0.0
-        self._begin(landscape.draw(self.rng))
+        self._begin(self.landscape.draw(self.rng))
         return math.inf
 
     def answer(self, want: frozenset[Want]) -> Result:

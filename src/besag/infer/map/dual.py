@@ -157,7 +157,7 @@ class Ascending:
         codes = [self.bounder.ascend(row)[-1] for row in range(self.landscape.n_rows)]
         self.best.raise_bounds(self.bounder.bounds())
         self.best.offer(np.array(codes))
-        return 0.0 if self.best.closed else gained(before, self.best.bounds)
+        return 0.0 if self.best.closed else measure_gain(before, self.best.bounds)
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The best labellings and bounds so far."""
@@ -168,7 +168,7 @@ class Ascending:
         return {}
 
 
-def gained(before: Array, after: Array) -> float:
+def measure_gain(before: Array, after: Array) -> float:
     """The largest relative difference of bounds; inf where one was not there."""
     with np.errstate(invalid="ignore"):
         gained = np.where(after > before, (after - before) / np.maximum(1.0, np.abs(after)), 0.0)

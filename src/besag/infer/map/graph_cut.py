@@ -24,7 +24,6 @@ from besag.infer.bounds.narrowing import ROUNDING
 from besag.infer.engine import Capabilities, OnStep, Want
 from besag.infer.iterate import Process, iterate
 from besag.infer.map.cuts import Cut
-from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.kernels.quadratic import make_states_left
 from besag.infer.map.labeller import WANTS, Labeller
 from besag.infer.map.labellings import BestLabellings
@@ -149,7 +148,7 @@ class Cutting:
         self.submodular, self.flipped = self.submodular and cut.submodular, self.flipped + cut.flipped
         self.undecided += int((labels < 0).sum())
         if (labels < 0).any():
-            self.best.offer_row(row, self._descend(told))
+            self.best.offer_row(row, self.landscape.settle(row, told))
         decided = np.logical_and.reduceat(labels >= 0, self.landscape.graph.instance_offsets[:-1])
         energies = self.best.energies
         if self.landscape.setting.has_zeros:  # not all that is told need be allowed
@@ -160,15 +159,7 @@ class Cutting:
         if self.landscape.graph.n_instances > 1:
             self.best.raise_bounds(proven)
         else:
-            self._raise_row(float(proven[row]))
-
-    def _descend(self, codes: IntArray) -> IntArray:
-        """Flips of single variables until none lowers the energy."""
-        landscape, codes = self.landscape, np.array(codes)
-        kernel = kernel_of(make_sweep, compile=landscape.setting.goes_on())
-        while kernel(landscape.factors, landscape.axes, landscape.base(self.row), codes):
-            pass
-        return codes
+            self.best.raise_bound(row, float(proven[row]))
 
     def _raise(self, of_variables: Array) -> None:
         """The bound that the flow has come to, less what rounding may have done."""
@@ -178,12 +169,7 @@ class Cutting:
         if graph.n_instances > 1:
             self.best.raise_bounds(sums)
         else:
-            self._raise_row(float(sums[0]))
-
-    def _raise_row(self, bound: float) -> None:
-        bounds = np.full(len(self.best.bounds), -np.inf)
-        bounds[self.row] = bound
-        self.best.raise_bounds(bounds)
+            self.best.raise_bound(self.row, float(sums[0]))
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The best labellings and bounds so far."""

@@ -25,7 +25,6 @@ from besag.arrays import Array, IntArray
 from besag.graph.problem import Problem
 from besag.infer.engine import Capabilities, OnStep, Want, check_wants
 from besag.infer.iterate import Clock, Limits, Stopped, iterate
-from besag.infer.map.kernels.descent import make_sweep
 from besag.infer.map.labellings import CLOSED, ENDED, BestLabellings
 from besag.infer.map.landscape import Landscape
 from besag.infer.map.polytope import Polytope, make_polytope, refuse_polytope
@@ -33,7 +32,6 @@ from besag.infer.map.ranking import count_asked, tasks_of, with_ranking
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.unfolding import unfolding
-from besag.kernels.compile import kernel_of
 from besag.kernels.factors import TABLE
 
 TABLES = frozenset({TABLE})
@@ -156,9 +154,7 @@ class Programming:
         """A lower bound of a task, unless a labelling disproves it."""
         energy = self.best.found[number]
         if bound <= energy + CLOSED * max(1.0, abs(energy)):
-            bounds = np.full(len(self.tasks), -math.inf)
-            bounds[number] = bound
-            self.best.raise_bounds(bounds)
+            self.best.raise_bound(number, bound)
 
     def _state_offsets(self, number: int) -> IntArray:
         graph = self.landscape.graph
@@ -171,16 +167,11 @@ class Programming:
     def _offer(self, number: int, codes: IntArray) -> None:
         """A labelling of a task, and where iterated conditional modes take it if that is better than all there were."""
         row, instance = self.tasks[number]
-        low, high = self.landscape.graph.instance_offsets[instance : instance + 2]
         self.found[number].append(codes)
-        whole = np.array(self.best.codes[row])
-        whole[low:high] = codes
+        whole = self.best.complete(row, instance, codes)
         self.best.offer_row(row, whole)
         if self.engine.relaxation:
-            kernel = kernel_of(make_sweep, compile=self.landscape.setting.goes_on())
-            while kernel(self.landscape.factors, self.landscape.axes, self.landscape.base(row), whole):
-                pass
-            self.best.offer_row(row, whole)
+            self.best.offer_row(row, self.landscape.settle(row, whole))
 
     def answer(self, want: frozenset[Want]) -> Result:
         """The best labellings so far."""

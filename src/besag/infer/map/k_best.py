@@ -52,7 +52,7 @@ def search_k_best(
 ) -> Result:
     """k labellings of each row, the best that are found."""
     if problem.graph.n_instances > 1:
-        raise CapabilityError("several labellings of a union of models are found exactly or not; ask about one model")
+        raise CapabilityError("only exact engines find the k best labellings of a union of models; ask about one model")
     _refuse_too_many(problem, k, default_memory_limit() if memory_limit is None else memory_limit)
     began, clock = time.perf_counter(), Clock(time_limit)
     limit = None if time_limit is None else BEST_SHARE * time_limit

@@ -8,6 +8,7 @@ The instances of a union are independent: each keeps the best labelling that was
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from besag.arrays import Array, BoolArray, IntArray
 from besag.infer.engine import Bound
 from besag.infer.map.landscape import Landscape
-from besag.infer.result import Diagnostics, Result
+from besag.infer.result import Result
 
 CLOSED = 1e-9  # relative: a gap that is none
 ENDED = 0.5  # the tolerance of a search whose residual is 0 where it has ended, and inf before
@@ -49,6 +50,19 @@ class BestLabellings:
         """Other lower bounds, of which the higher ones count."""
         self.bounds = np.maximum(self.bounds, bounds)
 
+    def raise_bound(self, number: int, bound: float) -> None:
+        """The same of one row, or instance of a union."""
+        bounds = np.full(len(self.bounds), -np.inf)
+        bounds[number] = bound
+        self.raise_bounds(bounds)
+
+    def complete(self, row: int, instance: int, codes: IntArray) -> IntArray:
+        """(V,): the best labelling of a row with that of one instance in its place."""
+        low, high = self.landscape.graph.instance_offsets[instance : instance + 2]
+        whole = np.array(self.codes[row])
+        whole[low:high] = codes
+        return whole
+
     @property
     def found(self) -> Array:
         """The least energies known: inf where there is none."""
@@ -69,11 +83,8 @@ class BestLabellings:
 
     def result(self, **fields: Any) -> Result:
         """The answer, without diagnostics."""
-        evidence = self.landscape.setting.given.evidence
         energies = self.found
         bounds = np.where(self.proven, energies, np.minimum(self.bounds, energies))
         bound: Bound = "exact" if self.closed else "estimate"
-        return Result(
-            self.landscape.graph, bound, Diagnostics(), evidence.batched, evidence.index,
-            codes=self.codes[:, None], energies=energies[:, None], energy_bounds=bounds, **fields,
-        )  # fmt: skip
+        empty = self.landscape.setting.empty(bound)
+        return replace(empty, codes=self.codes[:, None], energies=energies[:, None], energy_bounds=bounds, **fields)

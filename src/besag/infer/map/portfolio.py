@@ -30,7 +30,7 @@ from besag.errors import TooLargeError
 from besag.graph.problem import Problem
 from besag.infer.engine import OnStep, Want
 from besag.infer.iterate import Limits, iterate
-from besag.infer.map.dual import Bounder, gained
+from besag.infer.map.dual import Bounder, measure_gain
 from besag.infer.map.labellings import ENDED
 from besag.infer.map.landscape import Landscape
 from besag.infer.map.local_search import Searching
@@ -123,7 +123,7 @@ class Portfolio(Searching):
             before = self.best.bounds.copy()
             read = {climber.row: bounder.ascend(climber.row) for climber in self.climbers if not climber.proven}
             self.best.raise_bounds(np.minimum(bounder.bounds(), self.best.found))
-            self.rises = gained(before, self.best.bounds) > TOLERANCE
+            self.rises = measure_gain(before, self.best.bounds) > TOLERANCE
             if not self.rises or time.perf_counter() - began >= self.offering:
                 break
         ascended = time.perf_counter()

@@ -168,9 +168,9 @@ class Proving:
         elif self.known:
             return
         elif event.kind != "none":
-            self._raise_bound(network.energy(event.cost))
+            self.best.raise_bound(self.number, network.energy(event.cost))
         elif math.isfinite(self.best.found[self.number]):  # nothing is better than what was known
-            self._raise_bound(float(self.best.found[self.number]) - 2.0 * network.error)
+            self.best.raise_bound(self.number, float(self.best.found[self.number]) - 2.0 * network.error)
         else:
             self.landscape.possible[self.number] = False
 
@@ -189,12 +189,9 @@ class Proving:
 
     def _offer(self, codes: IntArray) -> None:
         """A labelling of the task."""
-        row, instance = self.tasks[self.number]
-        low, high = self.landscape.graph.instance_offsets[instance : instance + 2]
         self.last = codes
         self.found[self.number].append(codes)
-        whole = np.array(self.best.codes[row])
-        whole[low:high] = codes
+        whole = self.best.complete(*self.tasks[self.number], codes)
         self._offer_row(whole)
         if self.climber is not None:
             self.climber.note(whole, self.climber.weigh(whole))
@@ -202,14 +199,9 @@ class Proving:
     def _offer_row(self, codes: IntArray) -> None:
         self.best.offer_row(self.tasks[self.number][0], codes)
 
-    def _raise_bound(self, bound: float) -> None:
-        bounds = np.full(len(self.tasks), -math.inf)
-        bounds[self.number] = bound
-        self.best.raise_bounds(bounds)
-
     def _end_task(self, *, complete: bool) -> float:
         if self.climber is not None and self.climber.proven:
-            self._raise_bound(float(self.best.found[self.number]))
+            self.best.raise_bound(self.number, float(self.best.found[self.number]))
         self.close()
         self.n_complete += complete
         self.number, self.known = self.number + 1, []

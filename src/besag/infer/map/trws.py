@@ -26,7 +26,7 @@ from besag.graph.problem import Problem
 from besag.infer.bounds.narrowing import ROUNDING
 from besag.infer.engine import Capabilities, Want
 from besag.infer.iterate import Process
-from besag.infer.map.dual import gained
+from besag.infer.map.dual import measure_gain
 from besag.infer.map.kernels.sequential import Pairs, make_pass, make_read
 from besag.infer.map.labeller import WANTS, Labeller
 from besag.infer.map.labellings import BestLabellings
@@ -76,7 +76,7 @@ class Messages:
         if not is_pairwise(graph):
             raise CapabilityError(
                 f"engine 'trws' takes factors of at most two variables; one here has "
-                f"{int(np.diff(graph.scope_offsets).max())}: engine='dual' takes them all"
+                f"{int(np.diff(graph.scope_offsets).max())}: engine='dual' takes factors of any size"
             )
         states, linked = int(graph.state_offsets[-1]), count_linked(graph)
         needed = 8.0 * (setting.n_rows * (message_entries(graph) + 2 * states) + 5 * linked)
@@ -201,7 +201,7 @@ class Sending:
         self.steps, self.unread = self.steps + 1, True
         if self.steps % READ_EVERY == 0:
             self._read()
-        return 0.0 if self.best.closed else gained(before, self.best.bounds)
+        return 0.0 if self.best.closed else measure_gain(before, self.best.bounds)
 
     def _read(self) -> None:
         self.best.offer(np.array([self.messages.read(row) for row in range(self.landscape.n_rows)]))

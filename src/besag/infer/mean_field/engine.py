@@ -35,7 +35,7 @@ from besag.arrays import AnyArray, Array, IntArray, Kind
 from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.answers import make_marginals, normalise_weights
-from besag.infer.engine import Capabilities, OnStep, Want, check_dtype, check_wants
+from besag.infer.engine import ENGINES, Capabilities, OnStep, Want, check_dtype, check_wants
 from besag.infer.iterate import SHOWN, Clock, Limits, each_step, iterate, refuse_late
 from besag.infer.mean_field.naive import Naive, Pick, find_linked
 from besag.infer.mean_field.spanning import Spanning
@@ -90,19 +90,17 @@ class MeanField:
 
     def __post_init__(self) -> None:
         Limits(self.max_iterations, self.tolerance)
-        _check_choice("family", self.family, FAMILIES)
+        ENGINES.check_choice(self, "family", FAMILIES)
         if self.tree_edges is not None:
             if self.family != "spanning_tree":
                 raise CapabilityError(f"tree_edges are for family='spanning_tree', got family={self.family!r}")
             object.__setattr__(self, "tree_edges", read_edges(self.tree_edges))
         check_dtype(self.dtype)
         if isinstance(self.init, str):
-            _check_choice("init", self.init, STARTS)
+            ENGINES.check_choice(self, "init", STARTS)
         elif not isinstance(self.init, GivenStart):
             object.__setattr__(self, "init", GivenStart(np.array(self.init, np.float64)))
-        n: object = self.n_restarts
-        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-            raise CapabilityError(f"n_restarts must be a whole number from 0 on, got {self.n_restarts!r}")
+        ENGINES.check_counts(self, "n_restarts", least=0)
 
     @unfolding_noisy()
     def infer(
@@ -135,11 +133,6 @@ class MeanField:
         limits = Limits(self.max_iterations, self.tolerance, time_limit)
         process = Ascent(self, problem, warm, rng, Clock(time_limit, began))
         return each_step("mean_field", process, SHOWN, limits, began)
-
-
-def _check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise CapabilityError(f"{option} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
 class Ascent:

@@ -93,7 +93,6 @@ SEARCH_STEPS = 1 << 26
 MOST_STEPS = 1 << 29
 MOST_RUNS = 200
 ROUNDED = 100  # units by which the logs of a table's variables may add up to more than the log of its entries
-NO_LIMITS = (math.inf, NO_LIMIT)  # see `_limits`
 
 
 _Given = tuple[IntArray, IntArray, IntArray, BoolArray]

@@ -33,7 +33,6 @@ from typing import ClassVar
 import numpy as np
 
 from besag.arrays import IntArray
-from besag.errors import CapabilityError
 from besag.graph.graph import Graph
 from besag.graph.problem import Problem
 from besag.graph.unfolded import has_positive_noisy, plain_noisy
@@ -77,8 +76,7 @@ class Gibbs:
     memory_limit: int | None = None
 
     def __post_init__(self) -> None:
-        if self.scan not in ALL_SCANS:
-            raise CapabilityError(f"scan must be one of {', '.join(ALL_SCANS)}, got {self.scan!r}")
+        ENGINES.check_choice(self, "scan", ALL_SCANS)
         ENGINES.check_counts(self, "n_chains", "n_samples", "n_draws")
         ENGINES.check_counts(self, "burn_in", least=0)
         check_dtype(self.dtype)

@@ -23,6 +23,7 @@ from besag.errors import ParseError
 from besag.io.costs.shared import (
     CostFunction,
     Sparse,
+    check_size,
     dense_tables,
     model_of_costs,
     number_variables,
@@ -103,18 +104,11 @@ class _Reader:
         if len(set(labels)) != arity:
             raise self.numbers.fail(start, f"factor {number} names a variable twice")
         self._check_cardinalities(number, start + 1 + arity, labels, shape)
-        self._note(Sparse(shape, (prod(shape),), start + end, int(head[end - 1]), 0.0, number))
-        return labels
-
-    def _note(self, table: Sparse) -> None:
-        if table.end > len(self.numbers):
-            message = f"the file ends in the {table.n_tuples} entries of factor {table.owner}"
-            raise self.numbers.fail(len(self.numbers), message)
-        if not self.room.holds(table.shape):
-            message = f"the table of factor {table.owner} has {prod(table.shape)} entries, too many for so short a file"
-            raise self.numbers.fail(table.start - 1, message)
+        table = Sparse(shape, (prod(shape),), start + end, int(head[end - 1]), 0.0, number)
+        check_size(self.numbers, self.room, table, "factor", "entries")
         self.sparse.append(table)
         self.at = table.end
+        return labels
 
     def _check_cardinalities(self, number: int, place: int, labels: list[int], shape: tuple[int, ...]) -> None:
         for i, (label, given) in enumerate(zip(labels, shape, strict=True)):

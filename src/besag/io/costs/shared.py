@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from besag.arrays import Array, BoolArray, IntArray, concatenate
+from besag.io.shared.budget import EntryBudget
 from besag.io.shared.files import NumberText
 from besag.model.metadata import NONE
 from besag.model.model import FactorGroup, Model
@@ -59,6 +60,15 @@ class Sparse(NamedTuple):
     def end(self) -> int:
         """Where its tuples end."""
         return self.start + self.n_tuples * (len(self.columns) + 1)
+
+
+def check_size(numbers: NumberText, room: EntryBudget, table: Sparse, what: str, tuples: str) -> None:
+    """ParseError where the file ends within the tuples of a table, or is too short for one of its size."""
+    if table.end > len(numbers):
+        raise numbers.fail(len(numbers), f"the file ends in the {table.n_tuples} {tuples} of {what} {table.owner}")
+    if not room.holds(table.shape):
+        message = f"the table of {what} {table.owner} has {prod(table.shape)} entries, too many for so short a file"
+        raise numbers.fail(table.start - 1, message)
 
 
 def dense_tables(numbers: NumberText, tables: Sequence[Sparse], what: str) -> Iterator[tuple[list[int], Array]]:

@@ -34,6 +34,7 @@ from besag.io.costs.constraints import CONSTRAINTS, constraint_table
 from besag.io.costs.shared import (
     CostFunction,
     Sparse,
+    check_size,
     dense_tables,
     model_of_costs,
     number_variables,
@@ -229,15 +230,7 @@ class _Reader:
 
     def _table(self, table: Sparse) -> int:
         """Pass over the tuples of a table, which is made when the whole file is known to be valid."""
-        if table.end > len(self.numbers):
-            message = f"the file ends in the {table.n_tuples} tuples of cost function {table.owner}"
-            raise self.numbers.fail(len(self.numbers), message)
-        if not self.room.holds(table.shape):
-            message = (
-                f"the table of cost function {table.owner} has {prod(table.shape)} entries, "
-                "too many for so short a file"
-            )
-            raise self.numbers.fail(table.start - 1, message)
+        check_size(self.numbers, self.room, table, "cost function", "tuples")
         self.at = table.end
         self.sparse.append(table)
         return len(self.sparse) - 1

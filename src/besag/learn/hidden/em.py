@@ -59,7 +59,7 @@ def em(
     on_step: OnIteration | None = None,
     resume: Resume | None = None,
 ) -> Fit:
-    """Learns the parameters of a model from data with hidden variables, from the model's own on.
+    """Learns the parameters of a model from data with hidden variables, beginning at those that it has.
 
     data: as for `fit`, a DataFrame of states whose cells may be missing, int codes with -1, or structured data.
     e_step: exact, gibbs, bp or mean_field; m_step: exact, gibbs, bp, contrastive_divergence, pcd or pseudolikelihood,

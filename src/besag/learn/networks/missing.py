@@ -26,7 +26,7 @@ from besag.learn.losses.likelihood import Likelihood
 from besag.learn.networks.counts import FamilyCounts
 from besag.learn.networks.gathering import Gathered
 from besag.learn.networks.moments import by_factor
-from besag.learn.networks.parameters import normalised, variables_of
+from besag.learn.networks.parameters import normalise, variables_of
 from besag.model.bayes import from_parents
 from besag.model.model import Model
 
@@ -93,5 +93,5 @@ def start_of(gathered: Gathered, pseudo: list[Array] | None, seed: int) -> Model
         begun = table + FLOOR / table.shape[-1] + (0.0 if pseudo is None else pseudo[v])
         if hidden[v] or any(hidden[p] for p in available.parents[v]):
             begun = begun + rng.gamma(1.0, 1.0, table.shape)
-        cpts[name] = normalised(begun)[0]
+        cpts[name] = normalise(begun)[0]
     return from_parents(variables_of(available), [list(above) for above in available.parents], cpts)

@@ -41,7 +41,7 @@ def pseudo_counts(variables: Variables, counts: FamilyCounts, prior: Prior | Non
     return [prior.pseudo_counts(variables, (*above, child)) for child, above in enumerate(counts.parents)]
 
 
-def normalised(table: Array) -> tuple[Array, BoolArray]:
+def normalise(table: Array) -> tuple[Array, BoolArray]:
     """The rows of a table (..., K) of counts as probabilities, uniform where there are none; and where that is."""
     sums = table.sum(axis=-1, keepdims=True)
     unseen = sums[..., 0] <= 0
@@ -53,7 +53,7 @@ def model_of_counts(counts: FamilyCounts, pseudo: list[Array] | None) -> Model:
     variables = variables_of(counts)
     cpts = {}
     for v, (name, table) in enumerate(zip(counts.names, counts.tables, strict=True)):
-        cpts[name] = normalised(table if pseudo is None else table + pseudo[v])[0]
+        cpts[name] = normalise(table if pseudo is None else table + pseudo[v])[0]
     return from_parents(variables, [list(above) for above in counts.parents], cpts)
 
 

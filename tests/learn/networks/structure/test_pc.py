@@ -15,7 +15,7 @@ from besag.learn.networks.structure.criteria import CRITERIA
 from besag.learn.networks.structure.pc import Skeleton, direct
 from besag.learn.networks.structure.task import Task
 from besag.metrics import structural_hamming_distance
-from besag.model.dag import separated
+from besag.model.dag import are_separated
 from tests.dags import all_dags, dependent_rows
 
 SIZES = np.array([2, 3, 2, 4])
@@ -64,7 +64,7 @@ def test_pc_with_right_answers_to_all_tests_finds_the_class() -> None:
         parents = [np.flatnonzero(column).tolist() for column in dag.T]
         counter = Counter(np.zeros((4, 1), np.uint8), sizes)
         task = Task(names, counter, CRITERIA.read("bic"), read_constraints(names, sizes))
-        skeleton = Skeleton(task, lambda x, y, given, above=parents: separated(above, [x], [y], given), None)
+        skeleton = Skeleton(task, lambda x, y, given, above=parents: are_separated(above, [x], [y], given), None)
         while skeleton.advance() is None:
             pass
         assert (direct(task, skeleton.joined, skeleton.parted_by) == cpdag_of(dag)).all()

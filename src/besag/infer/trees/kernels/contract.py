@@ -259,7 +259,7 @@ def emit(
 
 @inlined
 def emit_structured(
-    semiring: int, kind: int, lanes: int, values: Array, start: int, n: int, incoming: Array, high: Array, z: Array,
+    semiring: int, kind: int, values: Array, start: int, n: int, incoming: Array, high: Array, z: Array,
     weights: Array, moments: Array, moments_start: int, factors: Array, n_rows: int, factors_start: int,
 ) -> None:  # fmt: skip
     """As emit: moments get the levels, factors the whole table. The vectors are at rows 0 and n."""

@@ -427,7 +427,7 @@ def make_downward(semiring: int, lanes: int) -> Callable[..., bool]:
                                     kind, lanes, sizes[0], graph.values, start, incoming, partial, outgoing, high, z
                                 )
                             emit_structured(
-                                semiring, kind, lanes, graph.values, start, sizes[0], incoming, high, z,
+                                semiring, kind, graph.values, start, sizes[0], incoming, high, z,
                                 lane_weights, moments, slots[k], rows, n_rows, out,
                             )  # fmt: skip
                         else:

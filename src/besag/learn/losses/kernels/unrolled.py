@@ -172,8 +172,8 @@ def share_wide(
 
 @inlined
 def take_back(
-    size: int, place: int, message: int, share: float, rho: float, in_turn: bool, q: Array, to: int, old: Array,
-    new: Array, totals: Array, slopes: Array, by_messages: Array, c: Array,
+    size: int, place: int, message: int, share: float, rho: float, in_turn: bool, to: int, old: Array, new: Array,
+    totals: Array, slopes: Array, by_messages: Array, c: Array,
 ) -> None:  # fmt: skip
     """Before an update: totals as they were, c = derivative by s, by_messages that by `old`, but for what goes by q."""
     for k in range(size):
@@ -220,7 +220,7 @@ def make_rolled_back() -> Callable[..., None]:
             for e in range(first, first + n_axes):
                 place, message = places[e], message_of[e]
                 take_back(
-                    sizes[e], place, message, shares[g], rho[g], in_turn, q, to, old, new, totals, slopes,
+                    sizes[e], place, message, shares[g], rho[g], in_turn, to, old, new, totals, slopes,
                     by_messages, c,
                 )  # fmt: skip
                 receive(sizes[e], totals, place, old, message, q, x, to)

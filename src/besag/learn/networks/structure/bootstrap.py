@@ -107,9 +107,9 @@ def bootstrap_edges(
     """Strength and direction of each edge over n structures learned from samples of the rows of a table.
 
     method, criterion, options: as `learn_structure` takes them. n_jobs: structures learned at once, all cores by
-    default; the answer does not depend on it. Ctrl-C and time_limit give what has ended, and leave out structures that
-    they cut short; where none has ended, a ConvergenceWarning says that these are all there is. progress: how many have
-    ended, on stderr.
+    default; the answer does not depend on it. After Ctrl-C or time_limit the answer is of those structures that were
+    learned to their end; where there is none, of the unfinished ones, with a ConvergenceWarning. progress: tell on
+    stderr how many are done.
 
     >>> import besag
     >>> frame = besag.data.bundled("sprinkler").sample(500, seed=0)

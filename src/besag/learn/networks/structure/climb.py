@@ -20,11 +20,11 @@ def climb(task: Task, walk: Walk, restarts: int = 0) -> None:
             task.keep(walk.matrix, walk.score)
             task.note(walk.score, walk.describe(change))
         if left:
-            walk.go_to(shuffled(task.best, task))
+            walk.go_to(shuffle(task.best, task))
             task.note(walk.score, "restart")
 
 
-def shuffled(matrix: BoolArray, task: Task) -> BoolArray:
+def shuffle(matrix: BoolArray, task: Task) -> BoolArray:
     """A random DAG of the same equivalence class, by reversals of covered edges (Chickering 1995)."""
     matrix, n_edges = matrix.copy(), int(matrix.sum())
     may = task.constraints.allowed.T & ~task.constraints.required

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from besag.learn.networks.structure.climb import climb, shuffled
+from besag.learn.networks.structure.climb import climb, shuffle
 from besag.learn.networks.structure.methods import METHODS
 from besag.learn.networks.structure.moves import Walk
 from besag.learn.networks.structure.order_search import move_some
@@ -43,7 +43,7 @@ class Tabu:
         for left in range(self.restarts, -1, -1):
             self._walk(task, walk)
             if left:
-                walk.go_to(shuffled(task.best, task))
+                walk.go_to(shuffle(task.best, task))
                 task.note(walk.score, "restart")
         return Outcome(task.best, "converged")
 
