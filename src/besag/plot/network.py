@@ -18,7 +18,7 @@ from besag.plot.cards import PAD, make_card
 from besag.plot.large_network import draw_large
 from besag.plot.layouts import lay_in_layers, lay_in_plane
 from besag.plot.lines import Arrow, Link
-from besag.plot.style import INK, File, new_figure, write_figure
+from besag.plot.style import INK, File, expect_model, new_figure, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def draw_network(
     path: File | None = None,
     *,
     before: Result | None = None,
-    observed: Collection[str] = (),
+    observed: str | Collection[str] = (),
     title: str = "",
 ) -> Figure:
     """The graph of a model, each variable a card with a bar for the probability of each of its states.
@@ -45,12 +45,13 @@ def draw_network(
     >>> model = besag.data.bundled("sprinkler")
     >>> figure = besag.plot.draw_network(model, model.marginals())
     """
+    model = expect_model(model)
     if not (result is None or isinstance(result, Result)):
         raise ModelError(f"result must be a Result, such as model.marginals(), got {result!r}; or path={result!r}")
     if len(model.variables) > MAX_VARIABLES:
         return write_figure(draw_large(model, result, title), path)
     figure = new_figure()
-    shaded = {model.variables.index(name) for name in observed}
+    shaded = {model.variables.index(name) for name in ([observed] if isinstance(observed, str) else observed)}
     cards = [make_card(model, v, result, before, v in shaded) for v in range(len(model.variables))]
     size = np.array([max(card.width for card in cards), max(card.height for card in cards)])
     layout: Callable[[Model, Array], tuple[Array, Sequence[Arrow | Link]]]
