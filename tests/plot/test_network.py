@@ -223,3 +223,9 @@ def test_a_picture_that_does_not_exist() -> None:
         _ = besag.metrics.f1  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"besag.io has no 'read_conl'"):
         _ = besag.io.read_conl  # type: ignore[attr-defined]
+
+
+def test_marks_of_what_was_before_have_a_key() -> None:
+    model = bundled("sprinkler")
+    assert "red marks: before" in texts(plot.draw_network(model, model.marginals(), before=model.marginals()))
+    assert "red marks: before" not in texts(plot.draw_network(model, model.marginals()))

@@ -18,7 +18,7 @@ from besag.plot.cards import PAD, make_card
 from besag.plot.large_network import draw_large
 from besag.plot.layouts import lay_in_layers, lay_in_plane
 from besag.plot.lines import Arrow, Link
-from besag.plot.style import INK, File, expect_model, new_figure, write_figure
+from besag.plot.style import INK, MARK, File, expect_model, new_figure, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,12 +59,16 @@ def draw_network(
     centres, lines = layout(model, size)
     corners = [centres - size / 2, centres + size / 2, *(np.array(line.points) for line in lines if line.points)]
     low, high = (end(np.concatenate(corners), axis=0) + pad for end, pad in ((np.min, -PAD), (np.max, PAD)))
-    margin = 0.35 if title else 0.0
-    high[0] = max(high[0], low[0] + 2 * PAD + 0.085 * len(title))
+    margin = 0.35 if title or before is not None else 0.0
+    key = 1.0 if before is not None else 0.0
+    high[0] = max(high[0], low[0] + 2 * PAD + 0.085 * len(title) + key)
     figure.set_size_inches(high[0] - low[0], high[1] - low[1] + margin)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(low[0], high[0]), ylim=(low[1], high[1] + margin))
     axes.set_axis_off()
     axes.text(low[0] + PAD, high[1] + margin / 2, title, size=10, color=INK, va="center")
+    if before is not None:
+        told = "red marks: before"
+        axes.text(high[0] - PAD, high[1] + margin / 2, told, size=7, color=MARK, ha="right", va="center")
     heights = np.array([card.height for card in cards])
     for line in lines:
         line.draw(axes, centres, heights)
