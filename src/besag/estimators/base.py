@@ -72,7 +72,10 @@ class Estimator:
             if "model_" in learnt and hasattr(Model, name):
                 told = f"ask the model that it has learnt, model_.{name}"
             else:
-                told = did_you_mean(name, dir(self)) or f"fit has learnt {', '.join(learnt)}"
+                told = (
+                    did_you_mean(name, (one for one in dir(self) if one[0] != "_"))
+                    or f"fit has learnt {', '.join(learnt)}"
+                )
             raise AttributeError(f"this {type(self).__name__} has no {name!r}; {told}")
 
     def __repr__(self) -> str:
