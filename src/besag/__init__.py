@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from besag.text import no_attribute
+
 if TYPE_CHECKING:
     from besag import data as data
     from besag import errors as errors
@@ -115,7 +117,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"besag.{name}")
     if name not in _WHERE:
-        raise AttributeError(f"besag has no {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(no_attribute("besag", name, __all__))
     value = getattr(import_module(f"besag.{_WHERE[name]}"), name)
     globals()[name] = value
     return value

@@ -51,6 +51,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {', '.join(repr(folded[one]) for one in near)}?" if near else ""
 
 
+def no_attribute(module: str, name: str, known: Iterable[str]) -> str:
+    """What an AttributeError says of a name that a module does not have.
+
+    >>> no_attribute("besag.plot", "draw_marginals", ["draw_network", "compare_marginals"])
+    "besag.plot has no 'draw_marginals'; did you mean 'compare_marginals'? It has draw_network, compare_marginals"
+    """
+    known = list(known)
+    near = did_you_mean(name, known)
+    return f"{module} has no {name!r}; {f'{near} It' if near else 'it'} has {', '.join(known)}"
+
+
 def _is_number(cell: str) -> bool:
     try:
         float(cell)

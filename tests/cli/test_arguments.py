@@ -333,3 +333,8 @@ def test_an_engine_that_does_not_exist(ask: Ask, lawn: str) -> None:
 def test_evidence_round_trip_through_json(ask_json: AskJson, lawn: str, write: Write, rain: Rain) -> None:
     best = ask_json("infer", lawn, "--task", "MAP", "--evidence", "wet=yes")["assignment"]
     assert rain(write("best.json", json.dumps(best))) == (1.0 if best["rain"] == "yes" else 0.0)
+
+
+def test_names_with_commas_between_them(ask: Ask, lawn: str) -> None:
+    told = ask("infer", lawn, "--query", "rain,wet", code=1)
+    assert "'rain,wet' is no variable; names are separated by blanks: rain wet" in told

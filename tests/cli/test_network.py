@@ -162,3 +162,19 @@ def test_measurements_are_cut(ask: Ask, tmp_path: Path) -> None:
     assert len(model.variable("weight").states) == 4
     assert model.variable("tall").states == ("no", "yes")
     assert sum(len(model.parents(name)) for name in ("weight", "tall")) == 1
+
+
+def test_columns_are_left_out_and_messages_speak_of_options(
+    ask: Ask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "visits.csv", str(tmp_path / "net.bif")
+    rows = [f"V{i:03},2024-01-{1 + i % 25:02},{'yes' if i % 2 else 'no'},{i % 3}" for i in range(60)]
+    path.write_text("\n".join(["name,visit day,ill,room", *rows]))
+    assert cli.main(["fit", "network", str(path), "--out", out]) == 0
+    told = capsys.readouterr().err
+    assert "drop names and dates of rows, --drop name 'visit day', and cut numbers, --bins 5" in told
+    printed = ask("fit", "network", str(path), "--out", out, "--drop", "name", "visit day")
+    assert printed.split("variables")[1].split()[0] == "2"
+    assert "has no column 'nam'; did you mean 'name'?" in ask("fit", "network", str(path), out, "--drop", "nam", code=2)
+    path.write_text("a,b\n" + "yes,no\n,yes\nno,no\n" * 9)
+    assert "take --structure structural_em" in ask("fit", "network", str(path), out, code=1)

@@ -67,6 +67,10 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         plot.draw_history(history(), over="steps")
     with pytest.raises(ModelError, match="nothing to draw: expected at least one of value, held_out, grad_norm"):
         plot.draw_history(history().iloc[:0])
+    with pytest.raises(ModelError, match=r"a history must be a DataFrame as fit\.history is, got list"):
+        plot.draw_history([1, 2])  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"a curve must be one of besag.metrics.calibration_curve.* got list"):
+        plot.draw_calibration([0, 1])  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=r"history 'a' must be a DataFrame as fit\.history is, got list"):
         plot.draw_history({"a": [1, 2]})  # type: ignore[dict-item]
     monkeypatch.setattr(besag.errors, "find_spec", lambda name: None)

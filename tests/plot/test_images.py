@@ -158,3 +158,18 @@ def test_strengths_of_edges_have_a_panel_for_each_direction() -> None:
         plot.draw_edge_strength(IMAGE, strengths[::-1])
     with pytest.raises(ModelError, match="strengths must be finite numbers"):
         plot.draw_edge_strength(IMAGE, (strengths[0] * np.nan, strengths[1]))
+
+
+def test_one_array_is_no_labelling_by_title() -> None:
+    with pytest.raises(ModelError, match=r'labellings must be \{title: labels\}, as \{"found": labels\}, got ndarray'):
+        plot.draw_segmentation(np.zeros((3, 4)), np.zeros((3, 4)))  # type: ignore[arg-type]
+
+
+def test_what_is_no_array_is_named() -> None:
+    result = besag.ising((3, 3), 0.2).marginals()
+    with pytest.raises(ModelError, match=r"\(H, W, K\), got Result; those of a Result are its array"):
+        plot.draw_heat_map(result)
+    with pytest.raises(ModelError, match=r"an image must be .* got Result"):
+        plot.draw_segmentation(result, {})
+    with pytest.raises(ModelError, match=r"tiles must be rows of numbers \(N, H W\), got Result"):
+        plot.draw_tiles(result)

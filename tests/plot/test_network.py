@@ -186,3 +186,46 @@ def test_bad_arguments() -> None:
     other = besag.bayesian_network("rain[no,yes,hail]").marginals()
     with pytest.raises(besag.errors.ModelError, match="'rain' has 2 states in one Result and 3 in the other"):
         plot.compare_marginals(model.marginals(), other, variables=["rain"])
+
+
+def test_what_is_no_model_is_refused() -> None:
+    frame = bundled("sprinkler").sample(50, seed=1)
+    network = besag.BayesianNetwork("rain -> wet_grass").fit(frame[["rain", "wet_grass"]])
+    for draw in (plot.draw_network, plot.draw_factor_graph):
+        with pytest.raises(ModelError, match=r"got BayesianNetwork; write model_, which fit has learnt"):
+            draw(network)  # type: ignore[arg-type]
+        with pytest.raises(ModelError, match=r"expected a Model, as besag.load gives, got str"):
+            draw("net.bif")  # type: ignore[arg-type]
+        with pytest.raises(ModelError, match="got Result; the model comes first"):
+            draw(bundled("sprinkler").marginals())  # type: ignore[arg-type]
+
+
+def test_what_is_no_result_is_refused() -> None:
+    model = bundled("sprinkler")
+    with pytest.raises(ModelError, match=r"expected a Result, such as model.marginals\(\), got Model"):
+        plot.compare_marginals(model.marginals(), model)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"model.marginals\(trace=True\), got Model"):
+        plot.draw_messages(model)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r'model.marginals\(engine="gibbs"\), got Model'):
+        plot.draw_chains(model)  # type: ignore[arg-type]
+
+
+def test_one_observed_variable_is_a_name() -> None:
+    model = bundled("sprinkler")
+    one, other = (cards(plot.draw_network(model, observed=names)) for names in ("rain", ["rain"]))
+    assert [card.get_facecolor() for card in one.values()] == [card.get_facecolor() for card in other.values()]
+
+
+def test_a_picture_that_does_not_exist() -> None:
+    with pytest.raises(AttributeError, match=r"besag.plot has no 'draw_marginals'; did you mean .*'compare_marginals'"):
+        _ = plot.draw_marginals  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"besag.metrics has no 'f1'"):
+        _ = besag.metrics.f1  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"besag.io has no 'read_conl'"):
+        _ = besag.io.read_conl  # type: ignore[attr-defined]
+
+
+def test_marks_of_what_was_before_have_a_key() -> None:
+    model = bundled("sprinkler")
+    assert "red marks: before" in texts(plot.draw_network(model, model.marginals(), before=model.marginals()))
+    assert "red marks: before" not in texts(plot.draw_network(model, model.marginals()))

@@ -245,3 +245,22 @@ def test_a_package_that_is_absent_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(CapabilityError, match=rf"needs {package}.* pip install 'besag\[{extra}\]'"):
         call()
+
+
+def test_a_variable_among_the_options_is_evidence() -> None:
+    for verb in (SPRINKLER.marginals, SPRINKLER.map, SPRINKLER.sample, SPRINKLER.log_partition):
+        with pytest.raises(TypeError, match=r"unknown option 'rain'; of a variable write evidence=\{'rain': state\}"):
+            verb(rain="yes")  # type: ignore[operator]
+
+
+def test_what_an_estimator_does_not_have() -> None:
+    rows = SPRINKLER.sample(50, seed=1)[["rain", "wet_grass"]]
+    network = besag.BayesianNetwork("rain -> wet_grass")
+    with pytest.raises(AttributeError, match="this BayesianNetwork is not fitted yet"):
+        _ = network.model_
+    network.fit(rows)
+    with pytest.raises(AttributeError, match=r"'marginals'; ask the model that it has learnt, model_\.marginals"):
+        network.marginals(["rain"])  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="this BayesianNetwork has no 'structure_'; "):
+        _ = network.structure_
+    assert not hasattr(network, "transform")

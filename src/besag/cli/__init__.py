@@ -14,6 +14,7 @@ import re
 import shlex
 import sys
 import warnings
+from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -32,13 +33,14 @@ from besag.errors import (
     ApproximationWarning,
     BesagError,
     ConvergenceWarning,
+    DataWarning,
     EvidenceWarning,
     IdentifiabilityWarning,
     LossWarning,
 )
 
 COMMANDS = ("infer", "info", "compare", "sample", "plot", "convert", "diff", "fit", "predict", "warmup", "demo")
-TOLD = (LossWarning, EvidenceWarning, ApproximationWarning, ConvergenceWarning, IdentifiabilityWarning)
+TOLD = (LossWarning, EvidenceWarning, DataWarning, ApproximationWarning, ConvergenceWarning, IdentifiabilityWarning)
 
 # What messages of the library say for Python, in the words of the command line.
 WORDS = {
@@ -49,6 +51,8 @@ WORDS = {
     "; r.diagnostics has more": "; --format json tells more",
     "more than max_iter=": "more than --max-iter ",
     "Cut them into intervals, besag.Discretizer().fit_transform(frame)": "Cut them into intervals, --bins 5",
+    ", and cut numbers, besag.Discretizer": ", and cut numbers, --bins 5",
+    'drop these rows, frame.dropna(), or take the method "structural_em"': "take --structure structural_em",
     "or take l2 > 0": "or take --l2 above 0",
     "checkpoint must be": "--checkpoint must be",
     "class_weight=": "--class-weight",
@@ -60,6 +64,7 @@ WORDS = {
 # Options of verbs, as in time_limit=5 and engine="exact"; not those in brackets of an engine, or in a list of names.
 LIKELIHOOD = re.compile(r"A likelihood: \{.*\}")
 NA_VALUES = re.compile(r", or pd\.read_csv\(\.\.\., na_values=\[.*?\]\)")
+DROP = re.compile(r"frame\.drop\(columns=('[^']*'|\"[^\"]*\"|\[.*?\])\)")
 LIMIT = re.compile(r"(?<![\w'\"\[,])(time|memory)_limit(?:=|(?= ))")
 ENGINE = re.compile(r"(?<!\w)engine=(['\"])(.*?)\1")
 
@@ -119,8 +124,14 @@ def _worded(message: str) -> str:
     for said, meant in WORDS.items():
         message = message.replace(said, meant)
     message = LIKELIHOOD.sub(lambda found: found[0].replace("'", '"'), NA_VALUES.sub("", message))
+    message = DROP.sub(_as_option, message)
     message = LIMIT.sub(lambda found: f"--{found[1]}-limit" + (" " if found[0].endswith("=") else ""), message)
     return ENGINE.sub(lambda found: f"--engine {shlex.quote(found[2])}", message)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    columns = literal_eval(found[1])
+    return f"--drop {shlex.join([columns] if isinstance(columns, str) else columns)}"
 
 
 def _write_no_more() -> None:

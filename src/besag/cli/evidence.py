@@ -5,6 +5,7 @@ Of two values for a variable the later one counts, and what has one row holds in
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,6 +50,9 @@ def read_query(model: Model, items: Sequence[str]) -> list[str]:
         elif Path(item).exists():
             names |= dict.fromkeys(_queried(model, item))
         else:
+            parts = [part.strip() for part in item.split(",")]
+            if len(parts) > 1 and all(model.variables.names.find(part) is not None for part in parts):
+                raise ModelError(f"{item!r} is no variable; names are separated by blanks: {shlex.join(parts)}")
             raise ModelError(f"{item!r} is neither a variable nor a file: {model.variables.unknown(item)}")
     if not names:
         raise ModelError(f"--query names no variable: {', '.join(items)} is empty")

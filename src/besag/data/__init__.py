@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from besag.text import no_attribute
+
 if TYPE_CHECKING:
     from besag.data.synthetic import random_model as random_model
     from besag.data.textbook import BUNDLED as BUNDLED
@@ -21,7 +23,7 @@ __all__ = ["BUNDLED", "bundled", "random_model"]
 
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
-        raise AttributeError(f"besag.data has no {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(no_attribute("besag.data", name, __all__))
     return getattr(import_module(f"besag.data.{_WHERE[name]}"), name)
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from inspect import signature
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
 from besag.errors import ModelError
 from besag.foreign import hint, hinting
 from besag.markup import make_card, make_table
+from besag.model.model import Model
 from besag.registry import is_whole
+from besag.text import did_you_mean
 
 LONG = 120  # characters of a value in a line
 MOST_SEEDS = 2**31 - 1
@@ -57,6 +59,24 @@ class Estimator:
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}; {told}")
             setattr(self, name, value)
         return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """For names that are nowhere: what is learnt by fit, and what the model has that it learns."""
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if name.endswith("_"):
+                self._check_fitted()
+            learnt = [one for one in dir(self) if one.endswith("_") and one[0] != "_"]
+            if "model_" in learnt and hasattr(Model, name):
+                told = f"ask the model that it has learnt, model_.{name}"
+            else:
+                told = (
+                    did_you_mean(name, (one for one in dir(self) if one[0] != "_"))
+                    or f"fit has learnt {', '.join(learnt)}"
+                )
+            raise AttributeError(f"this {type(self).__name__} has no {name!r}; {told}")
 
     def __repr__(self) -> str:
         usual = self._defaults()

@@ -5,6 +5,10 @@ tells what was lost. What readers have in common is in `shared`. A format may be
 new one is a module with `matches`, `read` and `write`, and an entry in `formats`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
 from besag.io.load import load
 from besag.io.save import convert, save
 from besag.io.uai.tasks import (
@@ -14,6 +18,7 @@ from besag.io.uai.tasks import (
     read_uai_result,
     read_uai_samples,
 )
+from besag.text import no_attribute
 
 __all__ = [
     "convert",
@@ -25,3 +30,8 @@ __all__ = [
     "read_uai_samples",
     "save",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise AttributeError(no_attribute("besag.io", name, __all__))

@@ -10,6 +10,8 @@ one number for each instance, or one for each label.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NoReturn
+
 from besag.metrics.agreement import accuracy as accuracy
 from besag.metrics.agreement import class_iou as class_iou
 from besag.metrics.agreement import hamming_loss as hamming_loss
@@ -24,6 +26,7 @@ from besag.metrics.probabilities import brier_score as brier_score
 from besag.metrics.probabilities import calibration_curve as calibration_curve
 from besag.metrics.probabilities import expected_calibration_error as expected_calibration_error
 from besag.metrics.probabilities import log_loss as log_loss
+from besag.text import no_attribute
 
 __all__ = [
     "CalibrationCurve",
@@ -41,3 +44,8 @@ __all__ = [
     "mean_iou",
     "structural_hamming_distance",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise AttributeError(no_attribute("besag.metrics", name, __all__))

@@ -7,6 +7,8 @@ writes a file where it is given a path, .png, .pdf or .svg.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NoReturn
+
 from besag.plot.bootstrap import draw_bootstrap as draw_bootstrap
 from besag.plot.calibration import draw_calibration as draw_calibration
 from besag.plot.chains import draw_chains as draw_chains
@@ -23,6 +25,7 @@ from besag.plot.structure import draw_structure as draw_structure
 from besag.plot.tiles import draw_tiles as draw_tiles
 from besag.plot.trace import draw_trace as draw_trace
 from besag.plot.weights import draw_weights as draw_weights
+from besag.text import no_attribute
 
 __all__ = [
     "compare_marginals",
@@ -42,3 +45,8 @@ __all__ = [
     "draw_trace",
     "draw_weights",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise AttributeError(no_attribute("besag.plot", name, __all__))

@@ -21,7 +21,11 @@ def draw_calibration(curves: CalibrationCurve | Mapping[str, CalibrationCurve], 
     >>> curve = metrics.calibration_curve([0, 1, 1], [[0.9, 0.1], [0.8, 0.2], [0.2, 0.8]])
     >>> figure = besag.plot.draw_calibration({"bp": curve})
     """
-    named = {"": curves} if isinstance(curves, CalibrationCurve) else dict(curves)
+    named = dict(curves) if isinstance(curves, Mapping) else {"": curves}
+    for curve in named.values():
+        if not isinstance(curve, CalibrationCurve):
+            told = "a curve must be one of besag.metrics.calibration_curve(y_true, probabilities)"
+            raise ModelError(f"{told}, got {type(curve).__name__}")
     if not 0 < len(named) <= len(SERIES):
         raise ModelError(f"a picture has 1 to {len(SERIES)} curves, got {len(named)}")
     figure = new_figure(figsize=(4, 3.6), layout="constrained")

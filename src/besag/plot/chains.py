@@ -10,7 +10,7 @@ import numpy as np
 from besag.errors import CapabilityError, ModelError
 from besag.infer.result import Result
 from besag.infer.sampling.diagnostics import r_hat
-from besag.plot.style import FAINT, INK, SERIES, File, new_figure, write_figure
+from besag.plot.style import FAINT, INK, SERIES, File, expect_result, new_figure, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ def draw_chains(result: Result, variables: Sequence[str] | None = None, path: Fi
     >>> model = besag.data.bundled("sprinkler")
     >>> figure = besag.plot.draw_chains(model.marginals(engine="gibbs[n_samples=4000]"), ["rain"])
     """
-    n_chains = result.diagnostics.get("n_chains")
+    n_chains = expect_result(result, 'model.marginals(engine="gibbs")').diagnostics.get("n_chains")
     if result.sampled is None and n_chains is not None and result.infer_again is not None:
         result = result.infer_again(frozenset({"samples"}))
     if n_chains is None or result.sampled is None or result.batched:

@@ -10,7 +10,7 @@ from besag.arrays import Array
 from besag.errors import TooLargeError
 from besag.plot.diagram import Connection, TextBox, draw_diagram, sizes_of
 from besag.plot.layouts import spring_layout
-from besag.plot.style import File, shorten_text, write_figure
+from besag.plot.style import File, expect_model, shorten_text, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ def draw_factor_graph(model: Model, path: File | None = None, *, title: str = ""
     >>> import besag.plot
     >>> figure = besag.plot.draw_factor_graph(besag.data.bundled("tree_001"))
     """
-    boxes, centres, lines = lay_out_factors(model.graph)
+    boxes, centres, lines = lay_out_factors(expect_model(model).graph)
     return write_figure(draw_diagram(boxes, centres, lines, title), path)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from besag.errors import ModelError, TooLargeError
+from besag.infer.result import Result
 from besag.plot.panels import make_panels
 from besag.plot.style import File, write_figure
 
@@ -34,7 +35,9 @@ def draw_heat_map(
     """
     array = np.asarray(values)
     if array.ndim not in (2, 3) or array.dtype.kind not in "fiub" or not array.size or not np.isfinite(array).all():
-        raise ModelError(f"expected finite numbers (H, W) or (H, W, K), got {array.dtype} of shape {array.shape}")
+        got = f"{array.dtype} of shape {array.shape}" if array.ndim else type(values).__name__
+        near = "; those of a Result are its array" if isinstance(values, Result) else ""
+        raise ModelError(f"expected finite numbers (H, W) or (H, W, K), got {got}{near}")
     images = array[:, :, None] if array.ndim == 2 else array
     n = images.shape[2]
     if n > MAX_PANELS:

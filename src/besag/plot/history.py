@@ -43,7 +43,8 @@ def draw_history(
         raise ModelError(f"over must be 'iteration' or 'seconds', got {over!r}")
     for name, history in named.items():
         if over not in getattr(history, "columns", ()):
-            raise ModelError(f"history {name!r} must be a DataFrame as fit.history is, got {type(history).__name__}")
+            which = f"history {name!r}" if name else "a history"
+            raise ModelError(f"{which} must be a DataFrame as fit.history is, got {type(history).__name__}")
     shown = [c for c in SHOWN if any(c in history and history[c].notna().any() for history in named.values())]
     if not shown:
         raise ModelError(f"there is nothing to draw: expected at least one of {', '.join(SHOWN)} in a history")

@@ -84,11 +84,14 @@ def _draw_clusters(axes: Axes, graph: nx.Graph[int], model: Model) -> int:
     sizes = np.array([len(members) for members in clusters])
     areas = 60 + 1200 * sizes / sizes.max()
     axes.scatter(points[:, 0], points[:, 1], s=areas, color=BAR, alpha=0.85, edgecolor=INK, lw=0.5, zorder=3)
-    for members, (x, y) in zip(clusters, points, strict=True):
+    for members, area, (x, y) in zip(clusters, areas.tolist(), points, strict=True):
         hub = max(members, key=lambda v: (graph.degree(v), -v))
         name = shorten_text(model.variables[hub].name)
         axes.text(x, y, f"{len(members)}", size=7, color="white", ha="center", va="center", zorder=4)
-        axes.text(x, y - 0.045, name, size=6, color=FAINT, ha="center", va="top", zorder=4)
+        below = (0, -np.sqrt(area / np.pi) - 2)  # the radius of the disc, in points
+        axes.annotate(
+            name, (x, y), below, textcoords="offset points", size=6, color=FAINT, ha="center", va="top", zorder=4
+        )
     return len(clusters)
 
 

@@ -12,7 +12,19 @@ from besag.arrays import Array
 from besag.errors import ModelError, TooLargeError
 from besag.infer.result import Result
 from besag.plot.network import MAX_VARIABLES
-from besag.plot.style import BAR, EDGE, FAINT, INK, LINE, File, new_figure, read_row, shorten_text, write_figure
+from besag.plot.style import (
+    BAR,
+    EDGE,
+    FAINT,
+    INK,
+    LINE,
+    File,
+    expect_result,
+    new_figure,
+    read_row,
+    shorten_text,
+    write_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +48,7 @@ def compare_marginals(
     >>> with_letter = model.marginals(evidence={"letter": "l0"})
     >>> figure = besag.plot.compare_marginals(model.marginals(), with_letter, variables=["grade", "intelligence"])
     """
+    before, after = expect_result(before), expect_result(after)
     names = [name for name in before if name in set(after)] if variables is None else list(variables)
     if not 0 < len(names) <= MAX_VARIABLES:
         raise TooLargeError(

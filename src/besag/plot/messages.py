@@ -10,7 +10,7 @@ from besag.errors import ModelError
 from besag.infer.result import Result
 from besag.plot.diagram import Connection, draw_diagram
 from besag.plot.factor_graph import lay_out_factors
-from besag.plot.style import BAR, MARK, File, write_figure
+from besag.plot.style import BAR, MARK, File, expect_result, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,7 @@ def draw_messages(
     >>> r = besag.data.bundled("tree_001").marginals(engine="tree[root=i]", trace=True)
     >>> figure = besag.plot.draw_messages(r, until=3)
     """
-    log, graph = result.messages, result.graph
+    log, graph = expect_result(result, "model.marginals(trace=True)").messages, result.graph
     steps = np.unique(log["step"].to_numpy())
     if until is not None and until not in steps:
         raise ModelError(f"until must be a step from {steps.min()} to {steps.max()}, got {until!r}")

@@ -18,7 +18,7 @@ from besag.plot.cards import PAD, make_card
 from besag.plot.large_network import draw_large
 from besag.plot.layouts import lay_in_layers, lay_in_plane
 from besag.plot.lines import Arrow, Link
-from besag.plot.style import INK, File, new_figure, write_figure
+from besag.plot.style import INK, MARK, File, expect_model, new_figure, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def draw_network(
     path: File | None = None,
     *,
     before: Result | None = None,
-    observed: Collection[str] = (),
+    observed: str | Collection[str] = (),
     title: str = "",
 ) -> Figure:
     """The graph of a model, each variable a card with a bar for the probability of each of its states.
@@ -45,12 +45,13 @@ def draw_network(
     >>> model = besag.data.bundled("sprinkler")
     >>> figure = besag.plot.draw_network(model, model.marginals())
     """
+    model = expect_model(model)
     if not (result is None or isinstance(result, Result)):
         raise ModelError(f"result must be a Result, such as model.marginals(), got {result!r}; or path={result!r}")
     if len(model.variables) > MAX_VARIABLES:
         return write_figure(draw_large(model, result, title), path)
     figure = new_figure()
-    shaded = {model.variables.index(name) for name in observed}
+    shaded = {model.variables.index(name) for name in ([observed] if isinstance(observed, str) else observed)}
     cards = [make_card(model, v, result, before, v in shaded) for v in range(len(model.variables))]
     size = np.array([max(card.width for card in cards), max(card.height for card in cards)])
     layout: Callable[[Model, Array], tuple[Array, Sequence[Arrow | Link]]]
@@ -58,12 +59,16 @@ def draw_network(
     centres, lines = layout(model, size)
     corners = [centres - size / 2, centres + size / 2, *(np.array(line.points) for line in lines if line.points)]
     low, high = (end(np.concatenate(corners), axis=0) + pad for end, pad in ((np.min, -PAD), (np.max, PAD)))
-    margin = 0.35 if title else 0.0
-    high[0] = max(high[0], low[0] + 2 * PAD + 0.085 * len(title))
+    margin = 0.35 if title or before is not None else 0.0
+    key = 1.0 if before is not None else 0.0
+    high[0] = max(high[0], low[0] + 2 * PAD + 0.085 * len(title) + key)
     figure.set_size_inches(high[0] - low[0], high[1] - low[1] + margin)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(low[0], high[0]), ylim=(low[1], high[1] + margin))
     axes.set_axis_off()
     axes.text(low[0] + PAD, high[1] + margin / 2, title, size=10, color=INK, va="center")
+    if before is not None:
+        told = "red marks: before"
+        axes.text(high[0] - PAD, high[1] + margin / 2, told, size=7, color=MARK, ha="right", va="center")
     heights = np.array([card.height for card in cards])
     for line in lines:
         line.draw(axes, centres, heights)

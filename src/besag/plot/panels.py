@@ -38,7 +38,9 @@ def read_image(image: Any) -> AnyArray:
     values = np.asarray(image)
     colours = values.ndim == 3 and values.shape[2] in (3, 4)
     if not (values.ndim == 2 or colours) or values.dtype.kind not in "fiub" or not values.size:
-        raise ModelError(f"an image must be numbers of shape (H, W), (H, W, 3) or (H, W, 4), got {_kind(values)}")
+        raise ModelError(
+            f"an image must be numbers of shape (H, W), (H, W, 3) or (H, W, 4), got {_kind(image, values)}"
+        )
     if values.dtype == np.uint8:
         return values
     if not np.isfinite(values := values.astype(np.float64)).all():
@@ -49,5 +51,5 @@ def read_image(image: Any) -> AnyArray:
     return np.asarray((values - low) / (high - low if high > low else 1.0))
 
 
-def _kind(values: AnyArray) -> str:
-    return f"{values.dtype} of shape {values.shape}"
+def _kind(image: Any, values: AnyArray) -> str:
+    return f"{values.dtype} of shape {values.shape}" if values.ndim else type(image).__name__

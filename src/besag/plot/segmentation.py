@@ -38,6 +38,10 @@ def draw_segmentation(
     >>> figure = besag.plot.draw_segmentation(image, {"truth": image > 5, "found": image > 6})
     """
     shown = read_image(image)
+    if not isinstance(labellings, Mapping):
+        raise ModelError(
+            f'labellings must be {{title: labels}}, as {{"found": labels}}, got {type(labellings).__name__}'
+        )
     arrays = {title: _read_labels(title, labels, shown.shape[:2]) for title, labels in labellings.items()}
     codes, keys = _codes(list(arrays.values()), classes, ignore)
     colours = _colours(len(keys))

@@ -27,7 +27,9 @@ def draw_structure(edges: EdgeStrengths, path: File | None = None, *, threshold:
     >>> figure = besag.plot.draw_structure(besag.bootstrap_edges(frame, 5), threshold=0.5)
     """
     if not isinstance(edges, EdgeStrengths):
-        raise ModelError(f"expected what besag.bootstrap_edges gives, got {type(edges).__name__}")
+        raise ModelError(
+            f"expected what besag.bootstrap_edges gives, got {type(edges).__name__}; draw_network draws a model"
+        )
     if len(edges.names) > MAX_VARIABLES:
         raise TooLargeError(f"a picture has at most {MAX_VARIABLES} variables, here are {len(edges.names)}")
     least = edges.threshold if threshold is None else threshold

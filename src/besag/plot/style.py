@@ -12,6 +12,7 @@ import numpy as np
 from besag.arrays import Array
 from besag.errors import ModelError, require
 from besag.infer.result import Result
+from besag.model.model import Model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +43,23 @@ def _picture_class() -> type[Figure]:
             return drawn.getvalue()
 
     return Picture
+
+
+def expect_model(given: Any) -> Model:
+    """The model that a picture is asked of; ModelError for anything else."""
+    if isinstance(given, Model):
+        return given
+    near = {"model_": "write model_, which fit has learnt", "graph": "the model comes first"}
+    told = [hint for name, hint in near.items() if hasattr(given, name)]
+    got = type(given).__name__
+    raise ModelError(f"expected a Model, as besag.load gives, got {'; '.join([got, *told[:1]])}")
+
+
+def expect_result(given: Any, how: str = "model.marginals()") -> Result:
+    """The Result that a picture is asked of; ModelError for anything else."""
+    if isinstance(given, Result):
+        return given
+    raise ModelError(f"expected a Result, such as {how}, got {type(given).__name__}")
 
 
 def read_row(result: Result, name: str) -> Array:

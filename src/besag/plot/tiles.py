@@ -26,7 +26,10 @@ def draw_tiles(
     >>> len(figure.axes)
     4
     """
-    values = np.asarray(rows, np.float64)
+    try:
+        values = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"tiles must be rows of numbers (N, H W), got {type(rows).__name__}") from None
     if values.ndim != 2 or not 0 < len(values) <= 400 or not np.isfinite(values).all():
         raise ModelError(f"tiles must be 1 to 400 rows of finite numbers (N, H W), got shape {values.shape}")
     side = math.isqrt(values.shape[1])

@@ -36,7 +36,9 @@ def draw_trace(traces: Any, path: File | None = None, *, over: str = "seconds") 
     frames = {name: one.trace if isinstance(one, Result) else one for name, one in named.items()}
     for name, frame in frames.items():
         if not {over, *PANELS, "bound"} <= set(getattr(frame, "columns", ())):
-            raise ModelError(f"{name!r} must be a Result that was asked for with trace=True, or its trace")
+            which = f"trace {name!r}" if name else "a trace"
+            got = f"got {type(named[name]).__name__}"
+            raise ModelError(f"{which} must be a Result that was asked for with trace=True, or its trace, {got}")
     shown = [column for column in PANELS if any(np.isfinite(frame[column]).any() for frame in frames.values())]
     if not shown:
         raise ModelError("there is nothing to draw: the traces have neither values nor residuals")

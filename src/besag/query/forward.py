@@ -25,7 +25,7 @@ def forward_draws(model: Model, n: Any, evidence: Any, options: Options) -> AnyA
         return None
     from besag.infer.sampling.forward import can_go_forward, forward_codes
 
-    check_options(options)
+    check_options(options, model)
     if not can_go_forward(model.problem):
         return None
     key = int(np.random.default_rng(options.get("seed", 0)).integers(2**62))

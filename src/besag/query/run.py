@@ -53,10 +53,14 @@ class Options(TypedDict, total=False):
     trace: bool | Literal["messages"]
 
 
-def check_options(options: Options) -> None:
+def check_options(options: Options, model: Model | None = None) -> None:
     """TypeError for an option that does not exist, CapabilityError for one that cannot be."""
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
+        if model is not None and model.variables.names.find(min(unknown)) is not None:
+            raise TypeError(
+                f"unknown option {min(unknown)!r}; of a variable write evidence={{{min(unknown)!r}: state}}"
+            )
         near = hint(min(unknown), Options.__annotations__)
         known = f"There are {', '.join(Options.__annotations__)}"
         raise TypeError(f"unknown options {sorted(unknown)}{f'; {near}' if near else '.'} {known}")
@@ -110,7 +114,7 @@ def generator_for(engine: Engine, want: AbstractSet[Want], options: Options) -> 
 
 def run(model: Model, want: set[Want], evidence: Any, options: Options, **engine_options: Any) -> Result:
     """The Result of a model under evidence."""
-    check_options(options)
+    check_options(options, model)
     engine = engine_from(options, **engine_options)
     read = evidence_for(model, evidence)
     return run_engine(model, engine, read, add_trace(engine, frozenset(want), read, options), options)

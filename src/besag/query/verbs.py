@@ -63,7 +63,7 @@ def marginals(model: Model, targets: Any, evidence: Any, options: Options) -> Re
         model, targets = with_data(model, targets), None
     model, evidence = on_data(model, evidence)
     names = _names(model, targets)
-    check_options(options)
+    check_options(options, model)
     engine = engine_from(options, targets=names)
     read, want = evidence_for(model, evidence), frozenset[Want]({"variables"})
     asked = add_trace(engine, want | (LOG_PARTITION & engine.capabilities.wants), read, options)
@@ -144,7 +144,7 @@ def _asked(model: Model, targets: Sequence[str], evidence: Any, options: Options
     indices = [model.variables.index(name) for name in names]
     if len(set(indices)) != len(indices):
         raise ModelError(f"the variables asked for must differ, got {list(names)}")
-    check_options(options)
+    check_options(options, model)
     return indices, read_evidence(model.variables, evidence)
 
 
@@ -264,7 +264,7 @@ def draw(model: Model, n: Any, evidence: Any, options: Options) -> Result:
     """The Result of n draws for each row of evidence."""
     if not is_whole(n) or n < 1:
         raise ModelError(f"the number of samples must be a whole number of at least 1, got {n!r}")
-    check_options(options)
+    check_options(options, model)
     engine = engine_from(options, n_draws=n)
     if not hasattr(engine, "n_draws"):  # a sampler whose draws are independent, one at a time
         engine = engine_from(options, n_samples=n)
@@ -324,7 +324,7 @@ def expect_values(p: Array, values: Array) -> float:
 
 def steps(model: Model, evidence: Any, options: Options) -> Iterator[Result]:
     """A Result for each step of an engine that works in steps."""
-    check_options(options)
+    check_options(options, model)
     engine = engine_from(options)
     if hasattr(engine, "choose"):
         engine = engine.choose(model.graph)[0]

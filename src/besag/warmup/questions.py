@@ -34,12 +34,14 @@ def _image(n_states: int, side: int = 40) -> Model:
 
 
 def marginals() -> None:
-    """Marginals, log Z and a session of a network."""
+    """Marginals, joint distributions, log Z and a session of a network, and the best states of some variables."""
     model = _network()
     names = [variable.name for variable in model.variables]
     evidence = {name: model.variable(name).states[0] for name in names[::13]}
     model.marginals(evidence=evidence)
     model.marginals([names[-1]], evidence)
+    model.joint(names[1:4], evidence)
+    model.marginal_map(names[1:3], evidence)
     model.log_partition(evidence)
     session = model.session()
     session.observe(**evidence)
@@ -144,8 +146,12 @@ def tables() -> None:
 
     asia = bundled("asia")
     frame = asia.sample(1000, seed=1)
-    BayesianNetwork().fit(frame)
-    BayesianNetwork([(a, one.name) for one in asia.variables for a in asia.parents(one.name)]).fit(frame)
+    blank = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.05)
+    edges = [(a, one.name) for one in asia.variables for a in asia.parents(one.name)]
+    for structure, table in ((edges, frame), (edges, blank), ("structural_em", blank)):
+        BayesianNetwork(structure).fit(table)
+    for method in ("hill_climb", "pc", "exact"):
+        BayesianNetwork(method).fit(frame)
     with tempfile.TemporaryDirectory() as folder:
         save(asia, Path(folder) / "asia.bif")
         load(Path(folder) / "asia.bif").marginals(evidence=frame.iloc[:5, :2])
@@ -160,8 +166,9 @@ def pictures() -> None:
     X = rng.normal(size=(2, 24, 24, 3))
     for n_labels in (2, 3, 4):
         y = np.digitize(X[..., 0], np.linspace(-0.5, 0.5, n_labels - 1))
-        for pairwise in ("contrast", "potts"):
-            crf = GridCRF(pairwise=pairwise, max_iter=3, tol=0.5, engine="bp[max_iterations=5]").fit(X, y)
+        for pairwise, damping in (("contrast", 0.0), ("contrast", 0.3), ("potts", 0.0), ("potts", 0.3)):
+            engine = f"bp[max_iterations=5,damping={damping}]"
+            crf = GridCRF(pairwise=pairwise, max_iter=3, tol=0.5, engine=engine).fit(X, y)
             crf.predict(X)
             crf.predict_marginals(X)
         alone = GraphCRF(max_iter=3, tol=0.5).fit([(x.reshape(-1, 3),) for x in X], [one.ravel() for one in y])

@@ -376,3 +376,15 @@ def test_a_search_is_watched_and_its_expert_is_kept(
     assert (read.partial.edges, read.partial.undirected) == (drawn.edges, drawn.undirected)
     assert read.on_step is None
     assert read.fit(ROWS).edges_ == fitted.edges_
+
+
+def test_columns_that_name_rows_are_told() -> None:
+    rows = besag.data.bundled("sprinkler").sample(60, seed=1)[["rain", "wet_grass"]]
+    named = rows.assign(visit=[f"V{i:03}" for i in range(60)], day=np.arange(60) // 2)
+    for estimator in (besag.BayesianNetwork("hill_climb"), besag.MarkovNetwork([("rain", "wet_grass")], l2=0.1)):
+        with pytest.warns(DataWarning, match=r"column 'visit' has 60 different values in 60 rows.*columns='visit'"):
+            estimator.fit(named.drop(columns="day"))
+    with pytest.warns(DataWarning, match=r"columns \['visit', 'day'\] have 30 different values or more in 60 rows"):
+        besag.BayesianNetwork("hill_climb").fit(named)
+    besag.BayesianNetwork("hill_climb").fit(named.assign(day=np.arange(60) // 5)[["rain", "day"]])
+    besag.BayesianNetwork("hill_climb", states={"day": range(30)}).fit(named[["rain", "day"]])  # they are meant

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from besag.cli.fit.target import add_target, target_of
 from besag.cli.messages import ANSWERED, BEYOND_LIMITS, INTERRUPTED, tell
 from besag.cli.shared import read_count, read_seconds
+from besag.text import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="variables in tiers: no edge to an earlier one",
     )
+    parser.add_argument(
+        "--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out, such as names of the rows"
+    )
     parser.add_argument("--bins", type=read_count, metavar="N", help="cut measurements into N intervals, equally full")
     parser.add_argument("--max-parents", type=read_count, metavar="N", help="of one variable")
     parser.add_argument("--max-entries", type=read_count, metavar="N", help="of the CPT of one variable")
@@ -69,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         random_state=arguments.seed,
         time_limit=arguments.time_limit,
         n_jobs=arguments.threads,
-    ).fit(arguments.data if arguments.bins is None else _read_cut(arguments.data, arguments.bins))
+    ).fit(_table(arguments))
     save(network.model_, target)
     found = getattr(network, "structure_", None)
     edges = sum(len(network.model_.parents(variable.name)) for variable in network.model_.variables)
@@ -83,18 +87,29 @@ def run(arguments: argparse.Namespace) -> int:
     return BEYOND_LIMITS if found is not None and found.stopped == "time_limit" else ANSWERED
 
 
-def _read_cut(path: str, n_bins: int) -> pd.DataFrame:
-    """The whole table, with intervals in place of measurements."""
+def _table(arguments: argparse.Namespace) -> str | pd.DataFrame:
+    """The path of the table; the whole of it, where columns are left out or measurements become intervals."""
+    from besag.estimators.discretizer import Discretizer
+
+    path, n_bins, drop = str(arguments.data), arguments.bins, arguments.drop
+    if n_bins is None and not drop:
+        return path
+    frame = _read(path)
+    for name in drop:
+        if name not in frame.columns:
+            arguments.refuse(f"--drop: {path} has no column {name!r}; {did_you_mean(name, frame.columns)}".rstrip("; "))
+    frame = frame.drop(columns=drop)
+    return frame if n_bins is None else Discretizer(n_bins=n_bins).fit_transform(frame)
+
+
+def _read(path: str) -> pd.DataFrame:
     import pandas as pd
 
     from besag.data.tables.files import is_text_file
-    from besag.estimators.discretizer import Discretizer
 
     if is_text_file(path):
-        frame = pd.read_csv(path, sep="\t" if ".tsv" in Path(path).suffixes else ",")
-    else:
-        frame = pd.read_parquet(path)
-    return Discretizer(n_bins=n_bins).fit_transform(frame)
+        return pd.read_csv(path, sep="\t" if ".tsv" in Path(path).suffixes else ",")
+    return pd.read_parquet(path)
 
 
 def _edge(text: str) -> tuple[str, str]:

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from besag.arrays import AnyArray, Array, BoolArray, IntArray
-from besag.data.tables.column_type import ColumnType, typed_text
+from besag.data.tables.column_type import MANY, ColumnType, typed_text
 from besag.errors import DataError, DataWarning, warn
 from besag.model.variable import NameList, Variables
+
+FEW_ROWS = 5  # of a value, on average: too few to learn anything of it
 
 
 def code_type(n_states: int) -> type[np.uint8 | np.uint16 | np.uint32]:
@@ -119,6 +121,19 @@ def warn_of_constants(names: Sequence[str], types: Sequence[ColumnType]) -> None
     if alone:
         what = f"column {alone[0]!r} has" if len(alone) == 1 else f"columns {alone} have"
         warn(DataWarning(f"{what} one value in all rows: a variable of one state, which tells nothing"))
+
+
+def warn_of_identifiers(names: Sequence[str], types: Sequence[ColumnType], n_rows: int) -> None:
+    """A DataWarning that names the columns of many values that next to no rows share, unless they were declared."""
+    counts = {n: len(own.states) for n, own in zip(names, types, strict=True) if not own.declared}
+    found = [name for name, count in counts.items() if count > MANY and n_rows < FEW_ROWS * count]
+    if found:
+        least = min(counts[name] for name in found)
+        what = f"column {found[0]!r} has" if len(found) == 1 else f"columns {found} have"
+        told = f"{what} {least} different values{' or more' if len(found) > 1 else ''} in {n_rows} rows"
+        drop = repr(found[0] if len(found) == 1 else found)
+        what_to_do = f"drop names and dates of rows, frame.drop(columns={drop}), and cut numbers, besag.Discretizer"
+        warn(DataWarning(f"{told}, too few to learn from; {what_to_do}"))
 
 
 def recode(codes: AnyArray, places: IntArray, n_states: int) -> AnyArray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from besag.arrays import AnyArray, Array
-from besag.data.tables.code_table import CodeTable, check_known, warn_of_constants
+from besag.data.tables.code_table import CodeTable, check_known, warn_of_constants, warn_of_identifiers
 from besag.data.tables.column_type import ColumnType, type_of_states, typed_text
 from besag.data.tables.files import is_path, is_text_file, read_parts, read_whole
 from besag.data.tables.reading import NO_ROWS, refuse_no_rows
@@ -224,6 +224,8 @@ class BayesianNetwork(TableModel):
         counts = gathered.counts
         check_known(counts.names, counts.types)
         warn_of_constants(counts.names, counts.types)
+        n_rows = counts.n_rows + (0 if gathered.incomplete is None else gathered.incomplete.n_rows)
+        warn_of_identifiers(counts.names, counts.types, n_rows)
         variables, prior = parameters.variables_of(counts), self._read_prior()
         pseudo = parameters.pseudo_counts(variables, counts, prior)
         if gathered.incomplete is None:

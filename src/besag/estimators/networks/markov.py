@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from besag.arrays import AnyArray, Array
-from besag.data.tables.code_table import CodeTable, check_known, warn_of_constants
+from besag.data.tables.code_table import CodeTable, check_known, warn_of_constants, warn_of_identifiers
 from besag.data.tables.column_type import ColumnType, type_of_states
 from besag.data.tables.files import read_whole
 from besag.data.tables.reading import refuse_no_rows
@@ -97,6 +97,7 @@ class MarkovNetwork(TableModel):
         refuse_no_rows(table)
         check_known(table.names, table.types)
         warn_of_constants(table.names, table.types)
+        warn_of_identifiers(table.names, table.types, table.n_rows)
         scopes, unknown = self._scopes(table.names, table), table.incomplete()
         if unknown.any():
             self._learn_missing(table, table.take(~unknown), scopes)
