@@ -17,11 +17,9 @@ from typing import ClassVar
 import numpy as np
 
 from besag.arrays import Array, IntArray, Kind, Rebuilt, secure
-from besag.errors import ModelError, TooLargeError
+from besag.errors import ModelError
 from besag.model.structured.base import Levelled
 from besag.model.structured.kernels.displacement import WIDEST
-
-LARGEST_TABLE = 2**27  # entries, one gigabyte
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,15 +89,6 @@ class Displacement(Rebuilt, Levelled):
             f(labels[..., 1], self.width) - f(labels[..., 0], self.width) for f in (np.floor_divide, np.mod)
         )
         return np.asarray(np.where(down > 0, 2 * down - 1, -2 * down) * (2 * self.width - 1) + across + self.width - 1)
-
-    def dense(self) -> Array:
-        """The basis, (1, K, K); TooLargeError where it has more than LARGEST_TABLE entries."""
-        if math.prod(self.shape) > LARGEST_TABLE:
-            raise TooLargeError(
-                f"displacement: the table of {self.shape[0]} x {self.shape[1]} entries would take "
-                f"{8 * math.prod(self.shape)} bytes; engines tree, bp and mean_field need none"
-            )
-        return Levelled.dense(self)
 
 
 def displacement(

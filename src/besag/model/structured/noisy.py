@@ -173,6 +173,7 @@ class NoisyMax(Rebuilt, Structured):
 
     def dense(self) -> Array:
         """-log p, (1, K_1 .. K_n, K)."""
+        self.refuse_table()
         return 0.0 - self.conditioned([None] * len(self.cardinalities))[None]
 
     def links(self, order: Sequence[int]) -> list[Array]:
