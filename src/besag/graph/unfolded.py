@@ -137,6 +137,7 @@ def unfold(
     long, absorbed = long_blocks(problem) if chains else (), find_absorbed(problem) if absorb else {}
     if not determined:
         long = tuple(number for number in long if _is_noisy(problem, number))
+        absorbed = absorbed if long else {}  # nothing gets narrower, and answers are about the problem's own factors
     if not long and not absorbed:
         return None
     if graph.n_instances > 1:
