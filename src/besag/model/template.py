@@ -302,7 +302,9 @@ class Template(Rebuilt):
 def _same(one: AnyArray | Structured | None, other: AnyArray | Structured | None) -> bool:
     if one is None or other is None or type(one) is not type(other):
         return one is other
-    return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one == other)
 
 
 def join_inputs(template: Template, parts: Sequence[Inputs]) -> Inputs:
