@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from besag.arrays import Array, IntArray
-from besag.errors import TooLargeError
+from besag.errors import ModelError, TooLargeError
 
 LARGEST_TABLE = 2**27  # entries, one gigabyte
 
@@ -83,6 +83,20 @@ class Structured(ABC):
     def statistics(self) -> Array:
         """The basis with 0 at hard zeros, which have no probability and count for nothing in moments."""
         return without_hard_zeros(self.dense())
+
+
+def whole_number(kind: str, what: str, value: object) -> int:
+    """A number of states or variables as an int, or a ModelError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ModelError(f"{kind}: {what} must be a whole number, got {value!r}")
+    return int(value)
+
+
+def real_number(kind: str, what: str, value: object) -> float:
+    """A number as a float, or a ModelError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ModelError(f"{kind}: {what} must be a number, got {value!r}")
+    return float(value)
 
 
 def without_hard_zeros(basis: Array) -> Array:
