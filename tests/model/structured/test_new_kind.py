@@ -76,4 +76,4 @@ def test_the_number_of_states_is_checked() -> None:
 
 def test_a_kind_of_several_weights_is_a_factor_among_others() -> None:
     hand = besag.markov_network([3, 2], [(("0", "1"), Bilinear(3)), ("0", [0.0, 1.0, 2.0])])
-    assert [hand.energy(np.array([i, 1])) for i in range(3)] == [0.0, 0.0, -1.0]  # 1 for each state but the first, less its field
+    assert [hand.energy(np.array([i, 1])) for i in range(3)] == [0.0, 0.0, -1.0]  # less the field
