@@ -179,7 +179,7 @@ SETTLED: dict[str, str] = {  # names by module
     "model.structured.noisy": "TOLERANCE",
     "graph.condensed": "BYTES_OF_ENTRY MOST_BYTES",
     "graph.problem": "LARGEST_NOISY",
-    "model.structured.displacement": "LARGEST_TABLE",
+    "model.structured.base": "LARGEST_TABLE",
     "model.structured.kernels.displacement": "LOST WIDEST",
     "plot.cards": "HEAD MAX_STATES PAD ROW",
     "plot.chains": "MAX_PANELS",

@@ -7,6 +7,8 @@ it as a user would build it, and `tests.ways.truth` enumerates the same data wit
     markov     factors of one to eight variables with hard zeros, tables of their own, shared or structured (Potts)
     forest     the same with a factor graph without cycles
     lattice    chains, grids and Ising models of the library's own builders
+    structured  factors of every kind with weights of both signs among tables
+    noisy      a Bayesian network of noisy-MAX factors and tables
     odd        what nobody would write but programs do: factors on one scope, in other orders too, constants, ties,
                energies of very different sizes side by side, hard zeros nearly everywhere
 
@@ -23,6 +25,7 @@ import numpy as np
 
 import besag
 from besag.model.model import Model
+from tests.ways import terms
 
 MOST_LABELLINGS = 3000
 MOST_ENTRIES = 1500  # of one table
@@ -30,6 +33,7 @@ ROWS = 9  # of evidence: more than the lanes of a kernel
 NAMES = ("A", "rain", "b 2", "Ä", "x_4", "e", "f", "g7", "h", "k", "m", "n")
 SPACES = (("0", "1", "2", "3", "4"), ("no", "yes", "maybe", "never", "often"), ("d", "c", "b", "a", "z"))
 PALETTES = ((2,), (2, 3), (1, 2, 3, 4), (3, 3, 2, 2, 2, 2), (2, 5, 1), (3,))
+STRUCTURED_PALETTES = ((2,), (2,), (2, 2, 2, 2, 3), (3,), (4, 2), (5, 2, 1))
 GIVEN = ("log_potential", "energy", "weight")
 SIZES = ((1.0,), (1e-12, 1.0), (1e-3, 40.0), (1e-2, 700.0), (1.0, 1e5))  # of log-potentials in one odd model
 
@@ -37,14 +41,16 @@ SIZES = ((1.0,), (1e-12, 1.0), (1e-3, 40.0), (1e-2, 700.0), (1.0, 1e5))  # of lo
 class Factor(NamedTuple):
     """A scope, log-potentials with one axis for each of its variables, and the number of its group.
 
-    Factors of a group are given to the library together: with one table where `shared`, as a Potts term where `potts`.
+    Factors of a group are given to the library together: with one table where `shared`. Of a structured factor `term`
+    is what the library gets, with a weight of its own, and the table is what it means.
     """
 
     scope: tuple[int, ...]
     table: np.ndarray
     group: int
     shared: bool = False
-    potts: bool = False
+    term: Any = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -71,8 +77,13 @@ class Spec:
         return max((float(values.max(initial=0.0)) for values in finite), default=0.0)
 
     @property
+    def has_hard_terms(self) -> bool:
+        """Whether a structured factor has hard zeros."""
+        return any(f.term is not None and (f.table == -np.inf).any() for f in self.factors)
+
+    @property
     def is_network(self) -> bool:
-        return self.kind == "network"
+        return self.kind in ("network", "noisy")
 
     def model(self) -> Model:
         """The model, as a user would build it."""
@@ -81,9 +92,22 @@ class Spec:
             return self.lattice()
         if self.is_network:
             edges = [(self.names[p], self.names[f.scope[-1]]) for f in self.factors for p in f.scope[:-1]]
-            cpts = {self.names[f.scope[-1]]: np.exp(f.table) for f in self.factors}
+            cpts = {self.names[f.scope[-1]]: np.exp(f.table) if f.term is None else f.term for f in self.factors}
             return besag.bayesian_network(edges, spaces, cpts)
-        return besag.markov_network(spaces, [self._given(group) for group in self._groups()], self.given)
+        return self._weighted(
+            besag.markov_network(spaces, [self._given(group) for group in self._groups()], self.given)
+        )
+
+    def _weighted(self, model: Model) -> Model:
+        """The model with the weights of its structured factors."""
+        listed = [factor for group in self._groups() for factor in group]
+        inputs = {}
+        for group in model.groups:
+            if group.template.structured is not None and group.positions is not None:
+                weights = np.array([[listed[i].weight] for i in group.positions])
+                if (weights != 1).any():
+                    inputs[group.template.name] = weights
+        return model.with_inputs(inputs) if inputs else model
 
     def _groups(self) -> list[list[Factor]]:
         groups: dict[int, list[Factor]] = {}
@@ -93,8 +117,8 @@ class Spec:
 
     def _given(self, group: list[Factor]) -> tuple[Any, Any]:
         scopes = [[self.names[v] for v in factor.scope] for factor in group]
-        if group[0].potts:
-            return scopes, besag.potts(len(group[0].table))
+        if group[0].term is not None:
+            return scopes, group[0].term
         if group[0].shared:
             return scopes, as_given(group[0].table, self.given)
         if len(group) == 1:
@@ -113,7 +137,8 @@ class Spec:
             if not self.is_network:
                 yield replace(self, lattice=None, factors=self.factors[:i] + self.factors[i + 1 :])
             elif len(factor.scope) > 1:
-                alone = factor._replace(scope=factor.scope[-1:], table=factor.table[(0,) * (len(factor.scope) - 1)])
+                table = factor.table[(0,) * (len(factor.scope) - 1)]
+                alone = factor._replace(scope=factor.scope[-1:], table=table, term=None)
                 yield replace(self, factors=(*self.factors[:i], alone, *self.factors[i + 1 :]))
 
 
@@ -133,11 +158,15 @@ def draw(seed: int) -> Spec:
     kind = str(rng.choice(["network", "network", "network", "markov", "markov", "markov", "forest", "lattice"]))
     if seed % 5 == 3:
         return _odd(seed, "odd", rng)
+    if seed % 5 == 1:
+        return _structured(seed, "structured", rng) if rng.random() < 0.6 else _noisy(seed, "noisy", rng)
     return {"network": _network, "markov": _markov, "forest": _markov, "lattice": _lattice}[kind](seed, kind, rng)
 
 
-def _variables(rng: np.random.Generator) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    palette, left = PALETTES[rng.integers(len(PALETTES))], MOST_LABELLINGS
+def _variables(
+    rng: np.random.Generator, palettes: tuple[tuple[int, ...], ...] = PALETTES
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    palette, left = palettes[rng.integers(len(palettes))], MOST_LABELLINGS
     cards: list[int] = []
     for _ in range(int(rng.integers(1, len(NAMES)))):
         k = int(rng.choice(palette))
@@ -205,7 +234,7 @@ def _markov(seed: int, kind: str, rng: np.random.Generator) -> Spec:
         shape = [cards[v] for v in group[0]]
         if len(shape) == 2 and shape[0] == shape[1] and rng.random() < 0.4:
             potts = np.eye(shape[0]) - 1.0
-            factors += [Factor(scope, potts, number, potts=True) for scope in group]
+            factors += [Factor(scope, potts, number, term=besag.potts(shape[0])) for scope in group]
         elif rng.random() < 0.5:
             one = table(*group)
             factors += [Factor(scope, one, number, shared=True) for scope in group]
@@ -237,6 +266,43 @@ def _groups_of_a_shape(
         key = tuple(cards[v] for v in scope) if rng.random() < 0.5 else i
         groups.setdefault(key, []).append(scope)
     return list(groups.values())
+
+
+def _structured(seed: int, kind: str, rng: np.random.Generator) -> Spec:
+    names, states = _variables(rng, STRUCTURED_PALETTES)
+    cards, witness = [len(space) for space in states], [int(rng.integers(len(space))) for space in states]
+    forest = bool(rng.random() < 0.4)
+    scopes = [scope for _ in range(1 if forest else 2) for scope in _scopes(rng, cards, forest)]
+    factors: list[Factor] = []
+    for number, scope in enumerate(scopes[: 2 + len(cards)]):
+        shape = tuple(cards[v] for v in scope)
+        at = tuple(witness[v] for v in scope)
+        made = terms.drawn(rng, shape, at) if rng.random() < 0.7 else None
+        if made is not None:
+            (term, table), weight = made
+            factors.append(Factor(scope, terms.weighted(table, weight), number, term=term, weight=weight))
+        else:
+            hard = rng.random(shape) < 0.2
+            hard[at] = False
+            factors.append(Factor(scope, np.where(hard, -np.inf, rng.normal(size=shape)), number))
+    factors += [Factor((v,), rng.normal(size=k), -1 - v) for v, k in enumerate(cards) if rng.random() < 0.5]
+    return Spec(seed, kind, names, states, tuple(factors), str(rng.choice(GIVEN)))
+
+
+def _noisy(seed: int, kind: str, rng: np.random.Generator) -> Spec:
+    names, states = _variables(rng, STRUCTURED_PALETTES)
+    cards, order = [len(space) for space in states], rng.permutation(len(names))
+    factors = {}
+    for place, child in enumerate(order.tolist()):
+        wanted = min(place, int(rng.integers(8)))
+        scope = (*_within_room(rng.permutation(order[:place])[:wanted].tolist(), cards, cards[child]), child)
+        shape = [cards[v] for v in scope]
+        made = terms.noisy(rng, tuple(shape)) if rng.random() < 0.75 else None
+        if made is None:
+            factors[child] = Factor(scope, _cpt(rng, shape[:-1], shape[-1]), child)
+        else:
+            factors[child] = Factor(scope, made.table, child, term=made.structured)
+    return Spec(seed, kind, names, states, tuple(factors[v] for v in range(len(names))), "weight")
 
 
 def _odd(seed: int, kind: str, rng: np.random.Generator) -> Spec:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import besag.infer.brute
+from besag.model.structured.kinds import KINDS
 from tests.ways.case import Check
 from tests.ways.driver import main
 from tests.ways.evidence import with_evidence
@@ -50,10 +51,18 @@ def test_the_routes_of_large_models(seed: int) -> None:
 
 def test_models_of_every_kind_are_drawn() -> None:
     specs = [draw(seed) for seed in range(300)]
-    assert set(Counter(spec.kind for spec in specs)) == {"network", "markov", "forest", "lattice", "odd"}
+    assert set(Counter(spec.kind for spec in specs)) == {
+        "network",
+        "markov",
+        "forest",
+        "lattice",
+        "odd",
+        "structured",
+        "noisy",
+    }
     assert any(1 in spec.cards for spec in specs)
     assert {len(f.scope) for spec in specs for f in spec.factors} == set(range(1, 9))
-    assert any(f.potts for spec in specs for f in spec.factors)
+    assert {kind.name for kind in KINDS} == {f.term.name for spec in specs for f in spec.factors if f.term is not None}
     assert any(f.shared for spec in specs for f in spec.factors)
     assert any({v for f in spec.factors for v in f.scope} < set(range(len(spec.names))) for spec in specs)
     rows = [row for spec in specs for f in spec.factors if spec.is_network for row in _rows(f.table)]

@@ -27,7 +27,7 @@ from besag.errors import EvidenceError, ModelError, TooLargeError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
 from besag.kernels.factors import Factors
-from besag.model.structured.base import Levelled
+from besag.model.structured.base import Levelled, without_hard_zeros
 
 LARGEST_NOISY = 2**23  # bytes of tables of a noisy-MAX, which take long to make
 SLAB_ENTRIES = 2**20  # log-potentials that labellings are looked up in at a time
@@ -189,8 +189,9 @@ class Problem(Rebuilt):
             structured = block.template.structured
             if structured is not None and block.start < block.stop:
                 whole = expanded._is_expanded(block)
-                basis = structured.dense().reshape(structured.n_parameters, -1) if whole else _levels(block)
-                part = part.reshape(-1, basis.shape[1]) @ np.where(np.isinf(basis), 0.0, basis).T
+                basis = structured.statistics() if whole else without_hard_zeros(_levels(block))
+                basis = basis.reshape(structured.n_parameters, -1)
+                part = part.reshape(-1, basis.shape[1]) @ basis.T
             parts.append(part)
         return np.asarray(concatenate(parts, np.float64))
 
@@ -255,9 +256,9 @@ def block_values(block: Block, tables: Array, readers: IntArray, rows: IntArray)
     codes = rows[:, block.scopes]
     structured = block.template.structured
     if structured is not None:
-        weights, features = tables[readers], structured.features(codes)
-        products = np.where(features != 0, weights * np.where(features != 0, features, 1.0), 0.0)
-        return np.asarray(products.sum(axis=-1))
+        features = structured.features(codes)
+        values = (tables[readers] * without_hard_zeros(features)).sum(axis=-1)
+        return np.where(np.isinf(features).any(axis=-1), -np.inf, values)
     config = np.ravel_multi_index(tuple(np.moveaxis(codes, -1, 0)), block.template.shape)
     return np.asarray(tables.reshape(len(tables), math.prod(block.template.shape))[readers, config])
 

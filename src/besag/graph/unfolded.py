@@ -28,6 +28,7 @@ from besag.errors import CapabilityError
 from besag.graph.evidence import Evidence
 from besag.graph.graph import Block, Graph
 from besag.graph.problem import Problem, levels_from
+from besag.model.structured.base import without_hard_zeros
 from besag.model.structured.chained import Chained
 from besag.model.structured.noisy import NoisyMax
 from besag.model.template import Template
@@ -68,9 +69,9 @@ class Unfolded:
             own = moments[self.problem.table_offsets[first] : self.problem.table_offsets[last]]
             term = block.template.structured
             if len(self.parts_of_block[number]) > 1 and isinstance(term, Chained):
-                values, levels = levels_from(block, self.given.block_tables(number)[0]), term.levels()
+                values = levels_from(block, self.given.block_tables(number)[0])
                 own = term.level_moments(own.reshape(len(values), -1), values)
-                own = own @ np.where(np.isfinite(levels), levels, 0.0).T
+                own = own @ without_hard_zeros(term.levels()).T
             found.append(own)
         return np.asarray(concatenate(found, np.float64))
 
@@ -136,6 +137,7 @@ def unfold(
     long, absorbed = long_blocks(problem) if chains else (), find_absorbed(problem) if absorb else {}
     if not determined:
         long = tuple(number for number in long if _is_noisy(problem, number))
+        absorbed = absorbed if long else {}  # nothing gets narrower, and answers are about the problem's own factors
     if not long and not absorbed:
         return None
     if graph.n_instances > 1:

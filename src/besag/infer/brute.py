@@ -199,8 +199,7 @@ class _Collected:
         if self.moments is not None:
             structured = graph.block_of(f).template.structured
             if structured is not None:
-                basis = structured.dense().reshape(structured.n_parameters, -1)
-                marginal = np.where(np.isinf(basis), 0.0, basis) @ marginal
+                marginal = structured.statistics().reshape(structured.n_parameters, -1) @ marginal
             t = int(problem.table_of_factor[f])
             weight = float(problem.row_weights[b] * problem.factor_weights[f])
             self.moments[problem.table_offsets[t] : problem.table_offsets[t + 1]] += weight * marginal

@@ -67,6 +67,7 @@ def _ends_of_basis(template: Template) -> Array | None:
         if template.n_basis * size > MOST_ENTRIES:
             return None
         table = template.structured.dense()
+        keep = keep & np.isfinite(table.reshape(template.n_basis, size)).all(axis=0)
     else:
         table = np.asarray(template.basis)
     entries = table.reshape(template.n_basis, size)[:, keep]

@@ -102,7 +102,8 @@ def _part(key: tuple[int, ...] | Structured, name: str, pool: _Pool, given: Give
     names = tuple(pool.names) if pool.names else None
     if isinstance(key, Structured):
         template = Template(name, key.shape, basis=key)
-        return FactorPart(FactorGroup(template, scopes, None, positions=positions, names=names), [np.ones(1)])
+        group = FactorGroup(template, scopes, None, positions=positions, names=names)
+        return FactorPart(group, [np.ones(key.n_parameters)])
     rows, tables = np.concatenate(pool.rows), np.concatenate(pool.tables)
     try:
         energies, support = energies_from(tables, given, where="a table")

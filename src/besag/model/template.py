@@ -32,7 +32,7 @@ import numpy as np
 from besag.arrays import EXTENTS, AnyArray, Array, BoolArray, IntArray, Kind, Rebuilt, freeze, secure
 from besag.errors import ModelError
 from besag.model.pattern import Pattern
-from besag.model.structured.base import Structured
+from besag.model.structured.base import Structured, without_hard_zeros
 
 # None, (F,) integers, (F, D) floats or a scipy CSR array; Any, because scipy is imported only if needed.
 Inputs: TypeAlias = Any
@@ -155,7 +155,9 @@ class Template(Rebuilt):
         """The energy of every factor: block of theta -> (F, *shape), or (1, *shape) without inputs."""
         tables = self.tables(theta, inputs)
         if self.structured is not None:
-            tables = (tables @ self.structured.dense().reshape(self.n_basis, -1)).reshape(-1, *self.shape)
+            basis = self.structured.dense().reshape(self.n_basis, -1)
+            hard = np.isinf(basis).any(axis=0)
+            tables = np.where(hard, np.inf, tables @ without_hard_zeros(basis)).reshape(-1, *self.shape)
         if inputs is None:
             return tables
         return tables[self.table_of_factor(inputs, inputs.shape[0])]
@@ -164,8 +166,8 @@ class Template(Rebuilt):
         """The adjoint of `energies`: marginals (F, *shape) -> block of moments (n_parameters,)."""
         n_factors = len(marginals)
         if self.structured is not None:
-            basis = self.structured.dense().reshape(self.n_basis, -1)
-            marginals = marginals.reshape(n_factors, prod(self.shape)) @ np.where(np.isinf(basis), 0.0, basis).T
+            basis = self.structured.statistics().reshape(self.n_basis, -1)
+            marginals = marginals.reshape(n_factors, prod(self.shape)) @ basis.T
         rows = self.table_of_factor(inputs, n_factors)
         flat = marginals.reshape(n_factors, prod(self.entry_shape))
         summed = sum_rows(flat, rows, self.n_tables(inputs, n_factors))
@@ -176,7 +178,7 @@ class Template(Rebuilt):
         if weights is not None:
             return self._weighted_label_moments(inputs, codes, weights)
         if self.structured is not None:
-            statistics = self.structured.features(codes)
+            statistics = without_hard_zeros(self.structured.features(codes))
         else:
             config = np.ravel_multi_index(tuple(codes.T), self.shape)
             if isinstance(self.basis, np.ndarray):
@@ -300,8 +302,9 @@ class Template(Rebuilt):
 def _same(one: AnyArray | Structured | None, other: AnyArray | Structured | None) -> bool:
     if one is None or other is None or type(one) is not type(other):
         return one is other
-    first, second = (part if isinstance(part, np.ndarray) else part.dense() for part in (one, other))
-    return np.array_equal(first, second)
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one == other)
 
 
 def join_inputs(template: Template, parts: Sequence[Inputs]) -> Inputs:

@@ -149,7 +149,7 @@ def _statistics_of_block(template: Template, inputs: Inputs, n_factors: int) -> 
 
     size = int(np.prod(template.shape))
     basis = np.eye(size) if template.basis is None else template.basis
-    table = basis if isinstance(basis, np.ndarray) else basis.dense()
+    table = basis if isinstance(basis, np.ndarray) else basis.statistics()
     if inputs is None:
         given: Any = csr_array(np.ones((n_factors, 1)))
     elif inputs.ndim == 1:

@@ -70,9 +70,10 @@ def _refuse_undirected(model: Model) -> None:
 
 
 def _with_own_tables(model: Model) -> Model:
-    """The same network where no two families read one table."""
+    """The same network where every family has a table, and no two read one."""
     readers = model.problem.table_of_factor
-    if len(np.unique(readers)) == len(readers):
+    tabular = all(group.template.structured is None for group in model.groups)
+    if tabular and len(np.unique(readers)) == len(readers):
         return model
     cpts = {name: cpt(model, name) for name in model.variables.names_at(range(len(model.variables)))}
     return from_parents(model.variables, parents_of(model), cpts)

@@ -1,6 +1,7 @@
 """Factors on many variables: their tables, and every engine on chains of helpers against enumeration."""
 
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import besag
 from besag import factors
-from besag.errors import CapabilityError, ModelError
+from besag.errors import CapabilityError, EvidenceError, ModelError, TooLargeError
+from besag.graph.compile import compile_graph
 from besag.infer.engine import ENGINES
 from besag.model.structured.base import Structured
 from tests.oracle import Enumeration
@@ -136,6 +138,59 @@ def test_moments_are_the_expected_costs(kind: str) -> None:
     features = MADE[kind].features(truth.labels)[:, 0]
     expected = float(np.exp(truth.log_weights - truth.log_z) @ features)
     assert_allclose(model.graph.moments(result.table_moments)[0], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("weight", [0.0, -0.7, 2.0])
+@pytest.mark.parametrize("kind", ["any of 4", "all of 4", "parity of 5", "exactly 2", "at most 2"])
+def test_a_weight_of_any_sign_leaves_hard_zeros(kind: str, weight: float) -> None:
+    model = loopy(kind)
+    model = model.with_inputs({model.groups[0].template.name: np.array([[weight]])})
+    hard = np.isinf(MADE[kind].dense()[0])
+    labels = np.argwhere(hard)
+    assert [model.energy(y) for y in labels] == [np.inf] * len(labels)
+    for y in labels:
+        assert model.log_probability(dict(zip("01234", map(str, y), strict=True))) == -np.inf
+    template = model.groups[0].template
+    assert_array_equal(np.isinf(template.energies(np.ones(1), np.array([[weight]])))[0], hard)
+    assert_array_equal(model.graph.block_of(0).template.label_moments(None, labels), [0.0])
+    for found in (model.covariance(engine="brute"), model.moments(engine="brute")):
+        assert np.isfinite(found).all()
+    assert_allclose(np.exp(model.map(engine="brute").log_probability), model.to_frame()["p"].max())
+
+
+@pytest.mark.parametrize("objective", ["pseudolikelihood", "piecewise"])
+@pytest.mark.parametrize("kind", ["any of 4", "exactly 2", "parity of 5", "any count"])
+def test_gradients_of_surrogates_beside_hard_zeros(kind: str, objective: str) -> None:
+    model = loopy(kind)
+    rows = model.sample(20, seed=0, engine="brute")
+    loss = besag.objective(objective, model, rows, l2=0.0)
+    value, gradient = loss.value_and_grad(model.theta)[:2]
+    assert value is not None
+    assert np.isfinite(value)
+    for i in range(len(gradient)):
+        step = 1e-5 * np.eye(len(gradient))[i]
+        ends = [loss.value_and_grad(model.theta + sign * step)[0] for sign in (1, -1)]
+        assert ends[0] is not None
+        assert ends[1] is not None
+        assert_allclose(gradient[i], (ends[0] - ends[1]) / 2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["pseudolikelihood", "piecewise"])
+def test_labels_that_meet_hard_zeros_are_refused(objective: str) -> None:
+    model = loopy("exactly 2")
+    rows = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 0, 0]])
+    with pytest.raises(EvidenceError, match="instance 1 has labels of probability zero"):
+        besag.objective(objective, model, rows).value_and_grad(model.theta)
+
+
+def test_no_table_is_made_where_it_would_not_fit() -> None:
+    n = 40
+    term = factors.count([0.0] * n + [1.0])
+    one, two = (besag.markov_network([2] * n, [(tuple(map(str, range(n))), copy(term))]) for _ in range(2))
+    graph = compile_graph(one, two)  # two templates of one name, with the same content
+    assert graph.n_instances == 2
+    with pytest.raises(TooLargeError, match=r"count: a table of 40 variables with 1.1e\+12 entries would take"):
+        besag.objective("piecewise", one, np.zeros((1, n), int)).value_and_grad(one.theta)
 
 
 def test_a_thousand_variables() -> None:

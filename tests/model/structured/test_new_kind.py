@@ -13,6 +13,7 @@ from besag.arrays import Array, IntArray
 from besag.errors import ModelError
 from besag.model.structured import kinds
 from besag.model.structured.base import Structured
+from besag.model.structured.bilinear import Bilinear
 
 UNARY = np.random.default_rng(0).normal(size=(2, 3, 3))
 
@@ -71,3 +72,8 @@ def test_files_hold_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_number_of_states_is_checked() -> None:
     with pytest.raises(ModelError, match="distance has 4 states, but the variables have 3"):
         besag.grid((2, 3), 3, unary=UNARY, pairwise=Distance(4, 1.0))
+
+
+def test_a_kind_of_several_weights_is_a_factor_among_others() -> None:
+    hand = besag.markov_network([3, 2], [(("0", "1"), Bilinear(3)), ("0", [0.0, 1.0, 2.0])])
+    assert [hand.energy(np.array([i, 1])) for i in range(3)] == [0.0, 0.0, -1.0]  # less the field

@@ -237,6 +237,23 @@ def test_joint_and_marginal_map(forced: Callable[[dict[str, Any]], None]) -> Non
     assert_allclose(again.energy, best.energy, atol=1e-10)
 
 
+def test_sensitivity_is_that_of_the_tables() -> None:
+    model = besag.bayesian_network("A; B; C; D").with_noisy_or("C", {"A": 0.5, "B": 0.3}, 0.1)
+    model = model.with_noisy_or("D", {"A": 0.2, "C": 0.6})
+    plain = besag.bayesian_network("A -> C <- B; A -> D <- C", cpts={name: model.cpt(name) for name in "ABCD"})
+    by = ["variable", "state", "given"]
+    found, expected = (m.sensitivity("A", "1", {"D": "1"}).set_index(by).sort_index() for m in (model, plain))
+    assert_allclose(found, expected, atol=1e-12)
+
+
+def test_the_distribution_of_mean_field_where_a_child_is_weakest() -> None:
+    model = besag.bayesian_network("A; B; C").with_noisy_or("C", {"A": 0.5, "B": 0.3}, 0.1)
+    for family in ("naive", "tree", "spanning_tree"):
+        found = model.marginals(evidence={"C": "0"}, engine=f"mean_field[family={family}]")
+        assert_allclose(found.kl(), 0.0, atol=1e-9)  # the parents are independent
+        assert_allclose(found.approximation.marginals()["A"], found["A"], atol=1e-9)
+
+
 # Thirty parents ------------------------------------------------------------------------------------------------------
 
 

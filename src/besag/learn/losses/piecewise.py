@@ -77,20 +77,23 @@ class FactorPieces(TermsLoss):
         if wrong >= 0:
             row, f = divmod(wrong, n_factors)
             raise impossible_labels(int(instances[row, batch.graph.scope(f)[0]]))
-        _count_formulas(problem, rows, weights, counts)
+        _count_formulas(problem, rows, weights, instances, counts)
         return _terms(problem, of_tables), counts
 
 
-def _count_formulas(problem: Problem, rows: IntArray, weights: Array, counts: Array) -> None:
+def _count_formulas(problem: Problem, rows: IntArray, weights: Array, instances: IntArray, counts: Array) -> None:
     """Adds the features of structured factors that kernels do not know, at labels that are all known."""
     for block in problem.graph.blocks:
         structured = block.template.structured
         if structured is not None and structured.kind not in KNOWN_KINDS:
             row, f = np.nonzero((rows[:, block.scopes] >= 0).all(axis=2))
             scopes, tables = block.scopes[f], problem.table_of_factor[block.start + f]
-            features = structured.features(rows[row[:, None], scopes]) * weights[row, scopes[:, 0]][:, None]
+            features = structured.features(rows[row[:, None], scopes])
+            hard = np.flatnonzero(np.isinf(features).any(axis=1))
+            if len(hard):
+                raise impossible_labels(int(instances[row[hard[0]], scopes[hard[0], 0]]))
             cells = problem.table_offsets[tables][:, None] + np.arange(structured.n_parameters)
-            np.add.at(counts, cells, features)
+            np.add.at(counts, cells, features * weights[row, scopes[:, 0]][:, None])
 
 
 def _terms(problem: Problem, of_tables: Array) -> Terms:

@@ -104,10 +104,14 @@ def _label_counts(
     first, cells, steps, sizes, weights, _, _ = arrays
     wrong = int(count(first, cells, steps, freeze(labels), weights, log_potentials, counts))
     if formulas:
-        shares = np.zeros(int(sizes.sum()))
-        shares[offsets_of(sizes)[:-1] + labels] = weights
+        shares, starts = np.zeros(int(sizes.sum())), offsets_of(sizes)
+        at_labels = starts[:-1] + labels
+        shares[at_labels] = weights
         for formula in formulas:
             formula.add_moments(shares, counts)
+            met = formula.places[formula.hard & np.isin(formula.places, at_labels)]
+            if len(met):
+                wrong = int(np.searchsorted(starts, met[0], side="right")) - 1
     return counts, wrong
 
 

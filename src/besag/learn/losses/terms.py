@@ -28,6 +28,7 @@ from besag.kernels.threads import run_chunks
 from besag.learn.losses.base import Loss
 from besag.learn.losses.kernels.terms import make_node_shares, make_node_sums, make_patterns, make_reach, make_sums
 from besag.learn.objective import State
+from besag.model.structured.base import without_hard_zeros
 
 MOST_STATES = 8  # of every term, up to which the kernel is compiled for their number
 SHARED_ENTRIES = 256  # of a block's tables, up to which links to them may be patterns
@@ -39,7 +40,10 @@ KNOWN_KINDS = (Kind.TABLE, Kind.POTTS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Formula:
-    """What links say by a formula: places (J, K) of the states of their terms, cells (J, Q), features (J, K, Q)."""
+    """What links say by a formula: places (J, K) of the states of their terms, cells (J, Q), features (J, K, Q).
+
+    Features of inf are hard zeros, whatever the weights are.
+    """
 
     places: IntArray
     cells: IntArray
@@ -47,11 +51,17 @@ class Formula:
 
     def add_logits(self, log_potentials: Array, logits: Array) -> None:
         """Adds what the links say of each state."""
-        np.add.at(logits, self.places, np.einsum("jkq,jq->jk", self.features, log_potentials[self.cells]))
+        values = np.einsum("jkq,jq->jk", without_hard_zeros(self.features), log_potentials[self.cells])
+        np.add.at(logits, self.places, np.where(self.hard, -np.inf, values))
 
     def add_moments(self, shares: Array, moments: Array) -> None:
         """The adjoint: shares of states, onto the numbers of the factors."""
-        np.add.at(moments, self.cells, np.einsum("jkq,jk->jq", self.features, shares[self.places]))
+        np.add.at(moments, self.cells, np.einsum("jkq,jk->jq", without_hard_zeros(self.features), shares[self.places]))
+
+    @property
+    def hard(self) -> BoolArray:
+        """(J, K): the states that a link rules out."""
+        return np.asarray(np.isinf(self.features).any(axis=2))
 
 
 class TermArrays(NamedTuple):

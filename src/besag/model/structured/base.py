@@ -4,8 +4,8 @@ A Structured takes the place of a Template's basis. Its energy is still linear i
 
     h(y) = sum_q weights_q basis_q(y),        basis (Q, K1..Kn),
 
-but only the weights (T, Q) are stored. Most tables have few different entries: `levels` (Q, L) are those of the basis,
-and `level_of` says which of them an entry is,
+but only the weights (T, Q) are stored. A basis of inf is a hard zero, whatever the weight. Most tables have few
+different entries: `levels` (Q, L) are those of the basis, and `level_of` says which of them an entry is,
 
     basis_q(y) = levels[q, level_of(y)].
 
@@ -18,12 +18,16 @@ A kind is a frozen dataclass, whose fields are numbers and arrays: that is what 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
 
 from besag.arrays import Array, IntArray
+from besag.errors import ModelError, TooLargeError
+
+LARGEST_TABLE = 2**27  # entries, one gigabyte
 
 
 class Structured(ABC):
@@ -67,6 +71,38 @@ class Structured(ABC):
         """The different entries of the basis, (Q, L); None for a kind without rules."""
         return None
 
+    def refuse_table(self) -> None:
+        """TooLargeError where the table has more than LARGEST_TABLE entries."""
+        size = math.prod(self.shape)
+        if size > LARGEST_TABLE:
+            raise TooLargeError(
+                f"{self.name}: a table of {len(self.shape)} variables with {size:.3g} entries would take "
+                f"{8 * size:.3g} bytes; engines tree and bp go by the rules of the factor instead"
+            )
+
+    def statistics(self) -> Array:
+        """The basis with 0 at hard zeros, which have no probability and count for nothing in moments."""
+        return without_hard_zeros(self.dense())
+
+
+def whole_number(kind: str, what: str, value: object) -> int:
+    """A number of states or variables as an int, or a ModelError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ModelError(f"{kind}: {what} must be a whole number, got {value!r}")
+    return int(value)
+
+
+def real_number(kind: str, what: str, value: object) -> float:
+    """A number as a float, or a ModelError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ModelError(f"{kind}: {what} must be a number, got {value!r}")
+    return float(value)
+
+
+def without_hard_zeros(basis: Array) -> Array:
+    """A basis, levels or features with 0 in the place of inf, so that weights of 0 or less may multiply them."""
+    return np.where(np.isinf(basis), 0.0, basis)
+
 
 class Levelled(Structured):
     """A structured factor with few different entries."""
@@ -87,7 +123,8 @@ class Levelled(Structured):
         return 1
 
     def dense(self) -> Array:
-        """The basis, (Q, K1..Kn)."""
+        """The basis, (Q, K1..Kn); TooLargeError where it has more than LARGEST_TABLE entries."""
+        self.refuse_table()
         return np.asarray(self.levels()[:, self.level_of(np.moveaxis(np.indices(self.shape), 0, -1))])
 
     def features(self, labels: IntArray) -> Array:

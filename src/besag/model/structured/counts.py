@@ -17,7 +17,8 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Kind, Rebuilt, secure
 from besag.errors import ModelError
-from besag.model.structured.base import Structured
+from besag.model.given import numbers
+from besag.model.structured.base import Structured, whole_number
 from besag.model.structured.chained import Chained
 
 
@@ -77,6 +78,7 @@ class _Relation(Chained):
     n_variables: int
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "n_variables", whole_number(self.name, "the number of variables", self.n_variables))
         if self.n_variables < 1:
             raise ModelError(f"{self.name} needs at least one variable, got {self.n_variables}")
 
@@ -152,7 +154,7 @@ def count(log_potentials: Any) -> Structured:
     >>> model.marginals()["0"].round(3)
     array([0.424, 0.576])
     """
-    return Count(-np.asarray(log_potentials, np.float64) + 0.0)
+    return Count(-numbers(log_potentials, "count").astype(np.float64) + 0.0)
 
 
 def parity(n_variables: int) -> Structured:

@@ -17,11 +17,10 @@ from typing import ClassVar
 import numpy as np
 
 from besag.arrays import Array, IntArray, Kind, Rebuilt, secure
-from besag.errors import ModelError, TooLargeError
-from besag.model.structured.base import Levelled
+from besag.errors import ModelError
+from besag.model.given import numbers
+from besag.model.structured.base import Levelled, real_number
 from besag.model.structured.kernels.displacement import WIDEST
-
-LARGEST_TABLE = 2**27  # entries, one gigabyte
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,9 +51,9 @@ class Displacement(Rebuilt, Levelled):
             object.__setattr__(self, name, pair)
         if not (self.scale > 0).all():
             raise ModelError(f"displacement: scale must be above 0, got {self.scale.tolist()}")
+        object.__setattr__(self, "limit", real_number(self.name, "limit", self.limit))
         if not self.limit > 0.0:
             raise ModelError(f"displacement: limit must be a positive number, or None for none, got {self.limit!r}")
-        object.__setattr__(self, "limit", float(self.limit))
 
     def _key(self) -> tuple[object, ...]:
         return self.height, self.width, *self.offset.tolist(), *self.scale.tolist(), self.limit
@@ -92,15 +91,6 @@ class Displacement(Rebuilt, Levelled):
         )
         return np.asarray(np.where(down > 0, 2 * down - 1, -2 * down) * (2 * self.width - 1) + across + self.width - 1)
 
-    def dense(self) -> Array:
-        """The basis, (1, K, K); TooLargeError where it has more than LARGEST_TABLE entries."""
-        if math.prod(self.shape) > LARGEST_TABLE:
-            raise TooLargeError(
-                f"displacement: the table of {self.shape[0]} x {self.shape[1]} entries would take "
-                f"{8 * math.prod(self.shape)} bytes; engines tree, bp and mean_field need none"
-            )
-        return Levelled.dense(self)
-
 
 def displacement(
     shape: int | Sequence[int],
@@ -122,16 +112,16 @@ def displacement(
     >>> best.assignment["1"]  # (1, 2)
     '7'
     """
-    sides = np.atleast_1d(np.asarray(shape, np.int64))
-    if sides.shape not in ((1,), (2,)):
+    sides = np.atleast_1d(numbers(shape, "displacement: shape"))
+    if sides.shape not in ((1,), (2,)) or sides.dtype.kind not in "iu":
         raise ModelError(f"displacement: shape is (H, W), or the length of a line, got {shape!r}")
     pairs = []
     for name, given in (("offset", offset), ("scale", scale)):
-        numbers = np.atleast_1d(np.asarray(given, np.float64))
-        if numbers.shape not in ((1,), sides.shape):
+        values = np.atleast_1d(numbers(given, f"displacement: {name}").astype(np.float64))
+        if values.shape not in ((1,), sides.shape):
             raise ModelError(f"displacement: {name} is a number for each of {len(sides)} axes, or one, got {given!r}")
-        numbers = np.broadcast_to(numbers, sides.shape)
+        values = np.broadcast_to(values, sides.shape)
         alone = 0.0 if name == "offset" else 1.0
-        pairs.append(numbers.copy() if len(sides) == 2 else np.array([alone, numbers[0]]))
+        pairs.append(values.copy() if len(sides) == 2 else np.array([alone, values[0]]))
     height, width = (1, int(sides[0])) if len(sides) == 1 else (int(sides[0]), int(sides[1]))
     return Displacement(height, width, pairs[0], pairs[1], math.inf if limit is None else limit)

@@ -24,7 +24,7 @@ where a best labelling is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -33,7 +33,8 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Kind, Rebuilt, offsets_of, secure
 from besag.errors import ModelError
-from besag.model.structured.base import Structured
+from besag.model.given import numbers
+from besag.model.structured.base import Structured, real_number
 
 TOLERANCE = 1e-6  # within which a row must sum to one
 
@@ -173,6 +174,7 @@ class NoisyMax(Rebuilt, Structured):
 
     def dense(self) -> Array:
         """-log p, (1, K_1 .. K_n, K)."""
+        self.refuse_table()
         return 0.0 - self.conditioned([None] * len(self.cardinalities))[None]
 
     def links(self, order: Sequence[int]) -> list[Array]:
@@ -222,13 +224,15 @@ def noisy_max(effects: Sequence[Any], leak: Any = None, weakest: int = 0) -> Noi
     >>> noisy_max([[[1, 0, 0], [0.5, 0.3, 0.2]], [[1, 0, 0], [0.1, 0.9, 0]]]).table()[1, 1].round(3)
     array([0.05, 0.75, 0.2 ])
     """
-    tables = [np.asarray(table, np.float64) for table in effects]
+    if isinstance(effects, str) or not isinstance(effects, Iterable):
+        raise ModelError(f"a noisy-MAX needs a table for each parent, got {effects!r}")
+    tables = [numbers(table, "the effects of a noisy-MAX").astype(np.float64) for table in effects]
     n = tables[0].shape[-1] if tables and tables[0].ndim == 2 else 0
     if n == 0 or any(table.ndim != 2 or table.shape[1] != n for table in tables):
         raise ModelError("a noisy-MAX needs one or more tables (states of a parent, states of the child)")
     if weakest not in (0, n - 1):
         raise ModelError(f"the weakest state of a noisy-MAX must be its first or its last, 0 or {n - 1}, got {weakest}")
-    none = np.eye(n)[weakest] if leak is None else np.asarray(leak, np.float64)
+    none = np.eye(n)[weakest] if leak is None else numbers(leak, "the leak of a noisy-MAX").astype(np.float64)
     if none.shape != (n,):
         raise ModelError(
             f"the leak of a noisy-MAX must be {n} probabilities, one for each state, got shape {none.shape}"
@@ -239,7 +243,8 @@ def noisy_max(effects: Sequence[Any], leak: Any = None, weakest: int = 0) -> Noi
 
 def _binary(probabilities: Sequence[float], leak: float, *, on: int, acts: int) -> NoisyMax:
     """The effect `on` of parents in the state `acts`."""
-    p = np.asarray(probabilities, np.float64)
+    p = numbers(probabilities, "noisy-OR and noisy-AND").astype(np.float64)
+    leak = real_number("noisy-OR and noisy-AND", "the leak", leak)
     if p.ndim != 1 or not len(p) or not ((p >= 0) & (p <= 1)).all() or not 0 <= leak <= 1:
         raise ModelError(
             f"noisy-OR and noisy-AND need one or more probabilities, and a leak from 0 to 1, got {probabilities!r}, "

@@ -12,7 +12,7 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Kind
 from besag.errors import ModelError
-from besag.model.structured.base import Levelled
+from besag.model.structured.base import Levelled, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Potts(Levelled):
     n_states: int
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "n_states", whole_number(self.name, "the number of states", self.n_states))
         if self.n_states < 1:
             raise ModelError(f"potts needs at least one state, got {self.n_states}")
 

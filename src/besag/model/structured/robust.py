@@ -23,7 +23,8 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Kind, Rebuilt, Semiring, secure
 from besag.errors import ModelError
-from besag.model.structured.base import Structured
+from besag.model.given import numbers
+from besag.model.structured.base import Structured, real_number, whole_number
 from besag.model.structured.chained import Chained
 
 
@@ -45,6 +46,8 @@ class RobustPotts(Rebuilt, Chained):
     limit: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "n_variables", whole_number(self.name, "the number of variables", self.n_variables))
+        object.__setattr__(self, "limit", real_number(self.name, "limit", self.limit))
         for name in ("least", "slope"):
             numbers = secure(np.asarray(getattr(self, name), np.float64))
             if numbers.ndim != 1 or not np.isfinite(numbers).all() or (name == "slope" and not (numbers > 0).all()):
@@ -54,7 +57,6 @@ class RobustPotts(Rebuilt, Chained):
             raise ModelError("robust_potts needs one variable and one label or more, least and slope for each label")
         if not -math.inf < self.limit < math.inf:
             raise ModelError(f"robust_potts: limit must be a finite number, got {self.limit!r}")
-        object.__setattr__(self, "limit", float(self.limit))
         two = np.sort(self._below())[-2:]
         if len(two) == 2 and two[0] > 0 and two.sum() - 2 >= self.n_variables:
             raise ModelError(
@@ -162,7 +164,17 @@ def robust_potts(
     >>> [float(model.energy(dict(zip("01234", labels)))) for labels in ("11111", "11121", "11220")]
     [0.0, 1.0, 2.0]
     """
-    steep, low = (np.broadcast_to(np.asarray(x, np.float64), (max(n_states, 0),)).copy() for x in (slope, least))
+    n = max(whole_number("robust_potts", "the number of states", n_states), 0)
+    number = whole_number("robust_potts", "the number of variables", n_variables)
+    steep, low = (_of_labels(given, n, what) for given, what in ((slope, "slope"), (least, "least")))
     if limit is None:
-        limit = float((low + steep * n_variables / 4).min()) if n_states > 0 else 0.0
-    return RobustPotts(n_variables, low, steep, limit)
+        limit = float((low + steep * number / 4).min()) if n > 0 else 0.0
+    return RobustPotts(number, low, steep, limit)
+
+
+def _of_labels(given: Any, n_states: int, what: str) -> Array:
+    """A number for each label."""
+    values = numbers(given, f"robust_potts: {what}").astype(np.float64)
+    if values.shape not in ((), (n_states,)):
+        raise ModelError(f"robust_potts: {what} is a number, or one for each of {n_states} labels, got {given!r}")
+    return np.broadcast_to(values, (n_states,)).copy()

@@ -31,6 +31,12 @@ class Scaled(Rebuilt, Structured):
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", secure(np.asarray(self.table, np.float64)))
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scaled) and np.array_equal(self.table, other.table)
+
+    def __hash__(self) -> int:
+        return hash(self.table.tobytes())
+
     @property
     def shape(self) -> tuple[int, ...]:
         """K1..Kn."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from besag.arrays import Array, IntArray, Kind
 from besag.errors import ModelError
-from besag.model.structured.base import Levelled
+from besag.model.structured.base import Levelled, real_number, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class _Truncated(Levelled):
     limit: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "n_states", whole_number(self.name, "the number of states", self.n_states))
+        object.__setattr__(self, "limit", real_number(self.name, "limit", self.limit))
         if self.n_states < 1:
             raise ModelError(f"{self.name} needs at least one state, got {self.n_states}")
         if not 0.0 < self.limit <= math.inf:
