@@ -256,8 +256,9 @@ def block_values(block: Block, tables: Array, readers: IntArray, rows: IntArray)
     structured = block.template.structured
     if structured is not None:
         weights, features = tables[readers], structured.features(codes)
-        products = np.where(features != 0, weights * np.where(features != 0, features, 1.0), 0.0)
-        return np.asarray(products.sum(axis=-1))
+        counts = (features != 0) & ~np.isinf(features)
+        products = np.where(counts, weights * np.where(counts, features, 1.0), 0.0)
+        return np.asarray(np.where(np.isinf(features), -np.inf, products).sum(axis=-1))
     config = np.ravel_multi_index(tuple(np.moveaxis(codes, -1, 0)), block.template.shape)
     return np.asarray(tables.reshape(len(tables), math.prod(block.template.shape))[readers, config])
 

@@ -77,18 +77,23 @@ class FactorPieces(TermsLoss):
         if wrong >= 0:
             row, f = divmod(wrong, n_factors)
             raise impossible_labels(int(instances[row, batch.graph.scope(f)[0]]))
-        _count_formulas(problem, rows, weights, counts)
+        _count_formulas(problem, rows, weights, instances, counts)
         return _terms(problem, of_tables), counts
 
 
-def _count_formulas(problem: Problem, rows: IntArray, weights: Array, counts: Array) -> None:
+def _count_formulas(problem: Problem, rows: IntArray, weights: Array, instances: IntArray, counts: Array) -> None:
     """Adds the features of structured factors that kernels do not know, at labels that are all known."""
     for block in problem.graph.blocks:
         structured = block.template.structured
         if structured is not None and structured.kind not in KNOWN_KINDS:
             row, f = np.nonzero((rows[:, block.scopes] >= 0).all(axis=2))
             scopes, tables = block.scopes[f], problem.table_of_factor[block.start + f]
-            features = structured.features(rows[row[:, None], scopes]) * weights[row, scopes[:, 0]][:, None]
+            features = structured.features(rows[row[:, None], scopes])
+            wrong = np.isinf(features).any(axis=1)
+            if wrong.any():
+                at = int(np.argmax(wrong))
+                raise impossible_labels(int(instances[row[at], scopes[at, 0]]))
+            features = features * weights[row, scopes[:, 0]][:, None]
             cells = problem.table_offsets[tables][:, None] + np.arange(structured.n_parameters)
             np.add.at(counts, cells, features)
 
@@ -110,7 +115,7 @@ def _terms(problem: Problem, of_tables: Array) -> Terms:
             basis = structured.dense().reshape(-1, size).T
             places = n_done + np.arange(len(tables) * size).reshape(-1, size)
             cells = problem.table_offsets[tables][:, None] + np.arange(structured.n_parameters)
-            formulas.append(Formula(places, cells, np.broadcast_to(basis, (len(tables), *basis.shape))))
+            formulas.append(Formula.of(places, cells, np.broadcast_to(basis, (len(tables), *basis.shape))))
         used.append(tables)
         sizes.append(np.full(len(tables), size))
         steps.append(np.full(len(tables), -1 if is_potts else 1 if structured is None else 0))

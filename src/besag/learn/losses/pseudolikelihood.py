@@ -104,10 +104,12 @@ def _label_counts(
     first, cells, steps, sizes, weights, _, _ = arrays
     wrong = int(count(first, cells, steps, freeze(labels), weights, log_potentials, counts))
     if formulas:
-        shares = np.zeros(int(sizes.sum()))
-        shares[offsets_of(sizes)[:-1] + labels] = weights
+        shares, places = np.zeros(int(sizes.sum())), offsets_of(sizes)[:-1] + labels
+        shares[places] = weights
         for formula in formulas:
             formula.add_moments(shares, counts)
+            ruled_out = np.isin(places, formula.ruled_out)
+            wrong = int(np.argmax(ruled_out)) if wrong < 0 and ruled_out.any() else wrong
     return counts, wrong
 
 
@@ -125,4 +127,4 @@ def _formulas(problem: Problem, rows: IntArray, kept: BoolArray, starts: IntArra
             codes[:, :, axis] = np.arange(n_states)
             places = starts[number[row, block.scopes[f, axis]]][:, None] + np.arange(n_states)
             cells = tables[f][:, None] + np.arange(structured.n_parameters)
-            yield Formula(places, cells, structured.features(codes))
+            yield Formula.of(places, cells, structured.features(codes))
