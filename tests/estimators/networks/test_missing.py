@@ -178,3 +178,11 @@ def test_a_row_without_weight_may_be_impossible(kind: Any) -> None:
     alone.fit(rows[1:3], sample_weight=[2, 1])
     assert found.log_likelihood_ == pytest.approx(alone.log_likelihood_, abs=1e-8)
     assert found.log_likelihood_ == pytest.approx(2 * np.log(2 / 3) + np.log(1 / 3), abs=1e-6)
+    found.fit(rows, sample_weight=[0, 0, 0, 1])
+    assert found.log_likelihood_ == pytest.approx(0.0, abs=1e-6)
+
+
+def test_weights_that_are_all_zero() -> None:
+    model = besag.bayesian_network("A -> B")
+    with pytest.raises(ModelError, match="weights must not all be 0"):
+        besag.em(model, [[0, -1], [1, 0]], weights=[0, 0])
