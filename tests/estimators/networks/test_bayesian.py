@@ -366,3 +366,20 @@ def test_a_search_is_watched_and_its_expert_is_kept(
     assert (read.partial.edges, read.partial.undirected) == (drawn.edges, drawn.undirected)
     assert read.on_step is None
     assert read.fit(ROWS).edges_ == fitted.edges_
+
+
+@pytest.mark.parametrize("network", [besag.BayesianNetwork(TEXT), besag.MarkovNetwork("chow_liu")])
+def test_no_rows_have_no_score(network: Any) -> None:
+    network.fit(ROWS)
+    for score in (network.score, network.bic, network.aic):
+        with pytest.raises(DataError, match="no rows; a score needs one at least"):
+            score(ROWS[:0])
+    assert len(network.score_samples(ROWS[:0])) == 0
+
+
+def test_an_interval_of_a_table_can_be_shown() -> None:
+    network = besag.BayesianNetwork(TEXT).fit(ROWS)
+    child = next(name for name in ROWS if len(network.model_.parents(name)) == 1)
+    found = network.interval(lambda model: model.cpt(child), n_models=5)
+    assert repr(found) == f"CredibleInterval(value, low and high of shape {found.value.shape}; level=0.95)"
+    assert (found.low <= found.high).all()

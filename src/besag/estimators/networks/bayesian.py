@@ -322,7 +322,7 @@ class BayesianNetwork(TableModel):
         self._check_fitted()
         own = self._gathered_
         if X is not None:
-            own = gather([self._read(X)], own.counts.parents, self.n_jobs)
+            own = gather([self._read_some(X)], own.counts.parents, self.n_jobs)
         if own.incomplete is not None:
             raise DataError(
                 "this score is of complete rows, and some cells are missing; score_samples sums over what is missing, "

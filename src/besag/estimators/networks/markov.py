@@ -322,7 +322,7 @@ class MarkovNetwork(TableModel):
         """The log-likelihood of rows, and how many they are."""
         self._check_fitted()
         if X is not None:
-            scores = self.score_samples(X)
+            scores = self.score_samples(self._read_some(X))
             return float(scores.sum()), float(len(scores))
         if self.log_likelihood_ is None:
             raise ModelError("the model was learnt from moments; give the rows that are to be scored")
