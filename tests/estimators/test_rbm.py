@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import besag
-from besag.errors import DataError, ModelError, NumericalError
+from besag.errors import CapabilityError, DataError, ModelError, NumericalError
 
 RNG = np.random.default_rng(0)
 PROTOTYPES = RNG.integers(2, size=(3, 8))
@@ -120,6 +120,17 @@ def test_categorical_columns() -> None:
     assert_array_equal(found.transform(shuffled), found.transform(FRAME))
 
 
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_tables_of_arrow(kind: str) -> None:
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    library = pytest.importorskip(kind)
+    table = library.table(dict(frame.items())) if kind == "pyarrow" else library.DataFrame(dict(frame.items()))
+    found, same = rbm().fit(table), rbm().fit(frame)
+    assert_array_equal(found.components_, same.components_)
+    assert_array_equal(found.transform(table.select(list("hgfedcba"))), same.transform(frame))
+    assert list(found.sample(2)) == list(frame)
+
+
 def test_samples_follow_the_machine() -> None:
     found = rbm(max_iter=100, learning_rate=0.1).fit(X)
     rows, n = found.sample(4000, n_sweeps=300, seed=2), 4000
@@ -152,8 +163,12 @@ def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path: Any) -> None:
     pd.testing.assert_frame_equal(parts.history_[columns], whole.history_[columns])
     with pytest.raises(ModelError, match="the checkpoint is of another fit"):
         rbm(n_hidden=5).fit(X, checkpoint=path)
-    with pytest.raises(ModelError, match="the checkpoint is of another fit"):
+    with pytest.raises(ModelError, match="another fit: its rows is 300, expected 100"):
         rbm().fit(X[:100], checkpoint=path)
+    path.unlink()
+    rbm(objective="contrastive_divergence").fit(X, checkpoint=path)
+    with pytest.raises(ModelError, match="another fit: its batch_size is 20, expected 10"):
+        rbm(objective="contrastive_divergence", batch_size=10).fit(X, checkpoint=path)
 
 
 def test_ways_to_end() -> None:
@@ -182,6 +197,21 @@ def test_partial_fit_begins_and_goes_on() -> None:
     assert found.score(X) > rbm(max_iter=0).fit(X).score(X) + 1
 
 
+def test_partial_fit_counts_on_and_heeds_what_was_set() -> None:
+    found = rbm(max_iter=2).fit(X).partial_fit(X)
+    assert found.history_["iteration"].tolist() == [0, 1, 2, 3]
+    before = found.components_
+    found.set_params(learning_rate=1e-12).partial_fit(X)
+    assert_array_equal(found.components_, before)
+    found.set_params(learning_rate=0.1, momentum=0.5, objective="contrastive_divergence").partial_fit(X)
+    assert not np.array_equal(found.components_, before)
+    assert found.n_iter_ == 5
+    for name, value, learnt in (("n_hidden", 7, 4), ("visible", "categorical", "binary")):
+        with pytest.raises(ModelError, match=f"{name} is {value!r} now.*begun with {learnt!r}; call fit"):
+            found.set_params(**{name: value}).partial_fit(X)
+        found.set_params(**{name: learnt})
+
+
 @pytest.mark.parametrize(
     "options", [{"momentum": 0.9, "schedule": "cosine"}, {"schedule": "inverse", "weight_decay": 1e-3}]
 )
@@ -208,11 +238,35 @@ def test_progress(capsys: Any) -> None:
         ([0, 1], r"shape \(N, V\)"),
         (np.zeros((0, 3)), "at least one row"),
         ([["a", "b"]], "numbers from 0 to 1"),
+        (pd.DataFrame(np.eye(2), columns=["a", "a"]), "two columns named 'a'"),
     ],
 )
 def test_bad_rows(given: Any, text: str) -> None:
     with pytest.raises(DataError, match=text):
         rbm().fit(given)
+
+
+def test_no_columns() -> None:
+    with pytest.raises(DataError, match="the table has no columns"):
+        rbm(visible="categorical").fit([[], []])
+
+
+def test_bad_questions() -> None:
+    found = rbm().fit(X)
+    for ask in (
+        found.sample,
+        found.log_partition,
+        lambda seed: found.gibbs(X, seed=seed),
+        lambda seed: found.pseudo_likelihood(X, seed=seed),
+    ):
+        for seed in (-1, 1.5, "x"):
+            with pytest.raises(CapabilityError, match="seed must be a whole number of at least 0"):
+                ask(seed=seed)
+    with pytest.raises(CapabilityError, match="time_limit must be a positive number"):
+        found.log_partition(time_limit="a minute")
+    for n_sweeps in (0, -1, 1.5):
+        with pytest.raises(ModelError, match="n_sweeps must be a whole number of at least 1"):
+            found.gibbs(X, n_sweeps)
 
 
 def test_rows_that_are_not_those_learnt_from() -> None:

@@ -36,8 +36,7 @@ def _of_block(block: Block) -> Array:
     if template.basis is None:
         spread = np.full(q, (1 - 1 / q) / q)
     else:
-        basis = template.basis if isinstance(template.basis, np.ndarray) else template.basis.statistics()
-        spread = basis.reshape(q, -1).var(axis=1)
+        spread = template.table_basis().var(axis=1)
     values = np.outer(_squares(block), spread)
     return values.reshape(-1) if template.pattern is None else values[template.pattern.rows, template.pattern.columns]
 

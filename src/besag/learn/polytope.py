@@ -70,7 +70,8 @@ def _ends_of_basis(template: Template) -> Array | None:
         keep = keep & np.isfinite(table.reshape(template.n_basis, size)).all(axis=0)
     else:
         table = np.asarray(template.basis)
-    entries = table.reshape(template.n_basis, size)[:, keep]
+    entries = table.reshape(template.n_basis, size)
+    entries = entries[:, keep & np.isfinite(entries).all(axis=0)]
     return np.stack([entries.min(axis=1), entries.max(axis=1)])
 
 

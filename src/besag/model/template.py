@@ -151,6 +151,19 @@ class Template(Rebuilt):
             weights = weights @ self.basis.reshape(self.n_basis, -1)
         return weights.reshape(len(weights), *self.entry_shape)
 
+    @property
+    def has_zeros(self) -> bool:
+        """Whether some entries are hard zeros, whatever theta is."""
+        levels = None if self.structured is None else self.structured.levels()
+        return self.support is not None or (levels is not None and bool(np.isinf(levels).any()))
+
+    def table_basis(self) -> Array:
+        """(Q, K1 * .. * Kn): the basis, 0 at hard zeros, which count for nothing in moments."""
+        if self.basis is None:
+            return np.eye(self.n_basis)
+        basis = self.basis if isinstance(self.basis, np.ndarray) else self.basis.statistics()
+        return basis.reshape(self.n_basis, -1)
+
     def energies(self, theta: Array, inputs: Inputs) -> Array:
         """The energy of every factor: block of theta -> (F, *shape), or (1, *shape) without inputs."""
         tables = self.tables(theta, inputs)
@@ -166,8 +179,7 @@ class Template(Rebuilt):
         """The adjoint of `energies`: marginals (F, *shape) -> block of moments (n_parameters,)."""
         n_factors = len(marginals)
         if self.structured is not None:
-            basis = self.structured.statistics().reshape(self.n_basis, -1)
-            marginals = marginals.reshape(n_factors, prod(self.shape)) @ basis.T
+            marginals = marginals.reshape(n_factors, prod(self.shape)) @ self.table_basis().T
         rows = self.table_of_factor(inputs, n_factors)
         flat = marginals.reshape(n_factors, prod(self.entry_shape))
         summed = sum_rows(flat, rows, self.n_tables(inputs, n_factors))

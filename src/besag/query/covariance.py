@@ -147,16 +147,14 @@ def _statistics_of_block(template: Template, inputs: Inputs, n_factors: int) -> 
     """(F cells, parameters of the template)."""
     from scipy.sparse import csr_array, kron
 
-    size = int(np.prod(template.shape))
-    basis = np.eye(size) if template.basis is None else template.basis
-    table = basis if isinstance(basis, np.ndarray) else basis.statistics()
+    table = template.table_basis()
     if inputs is None:
         given: Any = csr_array(np.ones((n_factors, 1)))
     elif inputs.ndim == 1:
         given = csr_array((np.ones(n_factors), inputs, np.arange(n_factors + 1)), (n_factors, template.n_inputs))
     else:
         given = csr_array(inputs, dtype=np.float64)
-    full = csr_array(kron(given, csr_array(table.reshape(len(table), size).T), format="csr"))
+    full = csr_array(kron(given, csr_array(table.T), format="csr"))
     if template.pattern is None:
         return full
     return full[:, template.pattern.rows * template.n_basis + template.pattern.columns]

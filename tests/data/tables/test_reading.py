@@ -249,6 +249,14 @@ def test_a_state_that_was_not_declared_is_named_with_its_row_in_the_file(tmp_pat
         list(read_chunks(tmp_path / "rows.parquet", {"a": ("x", "y")}))
 
 
+@pytest.mark.parametrize("name", [None, "number"])
+def test_the_index_of_a_frame_is_no_column_of_its_file(tmp_path: Any, name: str | None) -> None:
+    frame = pd.DataFrame({"a": ["x", "y", "x"], "b": [0, 1, 1]}, index=pd.Index([2, 0, 1], name=name))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    (read,) = read_chunks(tmp_path / "rows.parquet")
+    assert cells(read) == cells(read_table(pa.Table.from_pandas(frame))) == cells(read_table(frame))
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint64])
 def test_codes_of_every_width(dtype: Any) -> None:
     table = read_table(np.array([[0, 2], [1, 0]], dtype))

@@ -388,3 +388,20 @@ def test_columns_that_name_rows_are_told() -> None:
         besag.BayesianNetwork("hill_climb").fit(named)
     besag.BayesianNetwork("hill_climb").fit(named.assign(day=np.arange(60) // 5)[["rain", "day"]])
     besag.BayesianNetwork("hill_climb", states={"day": range(30)}).fit(named[["rain", "day"]])  # they are meant
+
+
+@pytest.mark.parametrize("network", [besag.BayesianNetwork(TEXT), besag.MarkovNetwork("chow_liu")])
+def test_no_rows_have_no_score(network: Any) -> None:
+    network.fit(ROWS)
+    for score in (network.score, network.bic, network.aic):
+        with pytest.raises(DataError, match="no rows; a score needs one at least"):
+            score(ROWS[:0])
+    assert len(network.score_samples(ROWS[:0])) == 0
+
+
+def test_an_interval_of_a_table_can_be_shown() -> None:
+    network = besag.BayesianNetwork(TEXT).fit(ROWS)
+    child = next(name for name in ROWS if len(network.model_.parents(name)) == 1)
+    found = network.interval(lambda model: model.cpt(child), n_models=5)
+    assert repr(found) == f"CredibleInterval(value, low and high of shape {found.value.shape}; level=0.95)"
+    assert (found.low <= found.high).all()

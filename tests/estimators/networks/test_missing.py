@@ -167,3 +167,22 @@ def test_a_row_that_the_structure_rules_out_is_named() -> None:
     model = besag.bayesian_network("a -> b", {"a": 2, "b": 2}, {"b": [[1, 0], [0.5, 0.5]]})
     with pytest.raises(EvidenceError, match="instance 1 has no labelling"):
         besag.em(model, pd.DataFrame({"a": ["1", "0"], "b": ["1", "1"]}))
+
+
+@pytest.mark.filterwarnings("ignore::besag.errors.DataWarning")
+@pytest.mark.parametrize("kind", [besag.BayesianNetwork, besag.MarkovNetwork])
+def test_a_row_without_weight_may_be_impossible(kind: Any) -> None:
+    rows = pd.DataFrame({"a": ["x", "y", "y", "x"], "b": [None, "u", None, "v"], "c": ["q", "r", "q", "r"]})
+    found = kind([("a", "b"), ("b", "c")]).fit(rows, sample_weight=[0, 2, 1, 0])
+    alone = kind([("a", "b"), ("b", "c")], states={"a": ["x", "y"], "b": ["u", "v"]})
+    alone.fit(rows[1:3], sample_weight=[2, 1])
+    assert found.log_likelihood_ == pytest.approx(alone.log_likelihood_, abs=1e-8)
+    assert found.log_likelihood_ == pytest.approx(2 * np.log(2 / 3) + np.log(1 / 3), abs=1e-6)
+    found.fit(rows, sample_weight=[0, 0, 0, 1])
+    assert found.log_likelihood_ == pytest.approx(0.0, abs=1e-6)
+
+
+def test_weights_that_are_all_zero() -> None:
+    model = besag.bayesian_network("A -> B")
+    with pytest.raises(ModelError, match="weights must not all be 0"):
+        besag.em(model, [[0, -1], [1, 0]], weights=[0, 0])

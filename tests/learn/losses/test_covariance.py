@@ -68,6 +68,17 @@ def test_hard_zeros_have_no_curvature_002_21() -> None:
     assert_allclose(total.hessian(model.theta, by="covariance"), Enumeration(model).covariance(), atol=1e-12)
 
 
+def test_hard_zeros_of_structured_factors_count_for_nothing() -> None:
+    one = besag.factors.count([-np.inf, 0.0, 0.5, -np.inf])
+    model = besag.markov_network({"A": 2, "B": 2, "C": 2}, [(["A"], [0, 0.3]), (["A", "B", "C"], one)])
+    whole = Enumeration(model)
+    counts = whole.labels.sum(axis=1)
+    features = np.stack([whole.labels[:, 0] == 0, whole.labels[:, 0] == 1, np.where(counts == 2, -0.5, 0.0)])
+    assert_allclose(model.covariance(), np.cov(features.astype(float), aweights=whole.p, ddof=0), atol=1e-12)
+    hessian = besag.objective("likelihood", model, [[0, 0, 1]]).hessian(model.theta)
+    assert_allclose(hessian, model.covariance(), atol=1e-9)
+
+
 def test_one_is_told_which_002_21(forced: Forced) -> None:
     forced({"learn.losses.likelihood.ROWS_A_PARAMETER": ROWS_A_PARAMETER})
     data = instances(3, 4)

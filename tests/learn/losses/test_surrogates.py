@@ -253,3 +253,43 @@ def test_products_with_the_hessian() -> None:
         slopes = [objective.value_and_grad(theta + h)[1] - objective.value_and_grad(theta - h)[1] for h in steps]
         assert_allclose(hessian, np.array(slopes) / 2e-5, atol=1e-6)
         assert np.linalg.eigvalsh(hessian).min() > 0.99  # convex
+
+
+@pytest.mark.parametrize("name", ["likelihood", *SURROGATES])
+@pytest.mark.parametrize("label", [1, -1])
+def test_an_instance_without_weight_may_have_impossible_labels(name: str, label: int) -> None:
+    both = (["A", "B"], [[1.0, 1.0], [1.0, 0.0]])
+    model = besag.markov_network(
+        {"A": 2, "B": 2, "C": 2}, [both, (["B", "C"], [[1.0, 0.0], [1.0, 2.0]])], given="weight"
+    )
+    rows = np.array([[1, 1, label], [0, 0, 0], [0, 1, 1], [1, 0, 0]])
+    theta, weights = np.linspace(-0.5, 0.5, len(model.theta)), np.array([0.0, 1.0, 2.0, 1.0])
+    value, slope = besag.objective(name, model, rows, weights=weights).value_and_grad(theta)
+    rest = besag.objective(name, model, rows[1:], weights=weights[1:]).value_and_grad(theta)
+    assert value == pytest.approx(rest[0])
+    assert_allclose(slope, rest[1], atol=1e-12)
+    with pytest.raises(EvidenceError, match="instance 0 has"):
+        besag.objective(name, model, rows).value_and_grad(theta)
+
+
+@pytest.mark.parametrize("name", ["likelihood", *SURROGATES])
+@pytest.mark.parametrize(
+    ("factor", "bad"),
+    [
+        (besag.factors.count([-np.inf, 0.0, 0.5, -np.inf]), [1, 1, 1]),
+        (besag.factors.parity(3), [1, 1, 1]),
+        (besag.factors.any_of(2), [0, 1, 0]),
+        (besag.factors.noisy_or([0.8, 0.3]), [0, 0, 1]),
+    ],
+)
+def test_hard_zeros_of_structured_factors(name: str, factor: Any, bad: list[int]) -> None:
+    fields = [([v], field) for v, field in zip("ABC", ([0, 0.3], [0, -0.5], [0, 0.1]), strict=True)]
+    model = besag.markov_network(dict.fromkeys("ABC", 2), [*fields, (list("ABC"), factor)])
+    rows, theta = drawn_rows(model, 6, 0.0, np.random.default_rng(0)), model.theta * np.linspace(0.5, 1.5, 7)
+    objective, problem = besag.objective(name, model, rows), model.with_theta(theta).problem
+    value, slope = objective.value_and_grad(theta)
+    if name in DEFINITIONS:
+        assert value == pytest.approx(sum(DEFINITIONS[name](problem, row) for row in rows.tolist()))
+    assert_allclose(slope, differences(objective, theta), rtol=1e-6, atol=1e-6)
+    with pytest.raises(EvidenceError, match="instance 1 has"):
+        besag.objective(name, model, [rows[0].tolist(), bad]).value_and_grad(theta)

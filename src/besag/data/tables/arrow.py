@@ -13,11 +13,13 @@ from besag.errors import require
 
 
 def arrow_table(data: Any) -> Any:
-    """What speaks Arrow as a pyarrow.Table; no copy."""
+    """What speaks Arrow as a pyarrow.Table, without what was the index of a DataFrame; no copy."""
     require("pyarrow", "arrow", "to read polars, Arrow and Parquet")
     import pyarrow as pa
 
-    return data if isinstance(data, pa.Table) else pa.table(data)
+    table = data if isinstance(data, pa.Table) else pa.table(data)
+    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    return table.drop_columns([name for name in index if name in table.column_names])
 
 
 def column_of_arrow(name: str, column: Any) -> Column:

@@ -22,6 +22,7 @@ from besag.data.tables.reading import NO_ROWS, refuse_no_rows
 from besag.errors import DataError, DataWarning, ModelError, warn
 from besag.estimators.base import read_seed
 from besag.estimators.networks import stored
+from besag.estimators.networks.rows import weighted_sum
 from besag.estimators.networks.structures import GivenGraph, given_graph, is_method, learned_graph
 from besag.estimators.networks.table_model import TableModel, with_hidden
 from besag.estimators.networks.uncertainty import CredibleInterval, Query, credible_interval, read_query
@@ -240,7 +241,7 @@ class BayesianNetwork(TableModel):
         if gathered.incomplete is not None:
             rows = gathered.incomplete
             weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-            self._log_likelihood += float((self.score_samples(rows) * weights)[weights > 0].sum())
+            self._log_likelihood += weighted_sum(self.score_samples(rows), weights)
         if prior is None:
             self._warn_of_unseen()
         return self
@@ -306,7 +307,7 @@ class BayesianNetwork(TableModel):
         self._check_fitted()
         own = self._gathered_
         if X is not None:
-            own = gather([self._read(X)], own.counts.parents, self.n_jobs)
+            own = gather([self._read_some(X)], own.counts.parents, self.n_jobs)
         if own.incomplete is not None:
             raise DataError(
                 "this score needs complete rows, and some cells are missing; score_samples sums over what is missing, "

@@ -24,7 +24,7 @@ from besag.data.tables.reading import refuse_no_rows
 from besag.errors import DataError, DataWarning, ModelError, warn
 from besag.estimators.base import check_choice, read_seed
 from besag.estimators.networks import stored
-from besag.estimators.networks.rows import distinct_rows
+from besag.estimators.networks.rows import distinct_rows, weighted_sum
 from besag.estimators.networks.structures import learned_graph, learned_path
 from besag.estimators.networks.table_model import TableModel, with_hidden
 from besag.graph.directed.pdag import PDAG
@@ -107,7 +107,7 @@ class MarkovNetwork(TableModel):
         scores = self.score_samples(table)
         weights = np.ones(table.n_rows) if table.weights is None else table.weights
         self._total = float(weights.sum())
-        self.log_likelihood_: float | None = float((scores * weights)[weights > 0].sum())
+        self.log_likelihood_: float | None = weighted_sum(scores, weights)
         mean = self.log_likelihood_ / self._total
         self.kl_ = None if unknown.any() else _negative_entropy(table, weights) - mean
         return self
@@ -311,7 +311,7 @@ class MarkovNetwork(TableModel):
         """The log-likelihood of rows, and how many they are."""
         self._check_fitted()
         if X is not None:
-            scores = self.score_samples(X)
+            scores = self.score_samples(self._read_some(X))
             return float(scores.sum()), float(len(scores))
         if self.log_likelihood_ is None:
             raise ModelError("the model was learnt from moments; give the rows that are to be scored")

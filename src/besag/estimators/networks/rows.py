@@ -98,3 +98,9 @@ def normalised_logs(logs: Array, index: Any) -> Array:
         )
     weights = np.exp(logs - largest)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def weighted_sum(scores: Array, weights: Array) -> float:
+    """Of the scores of rows (N,); those of rows without weight may be -inf."""
+    some = weights > 0
+    return float((scores[some] * weights[some]).sum())

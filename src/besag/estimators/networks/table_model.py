@@ -55,6 +55,13 @@ class TableModel(Estimator):
                 )
         return with_hidden(table, names, self._types)
 
+    def _read_some(self, X: Any) -> CodeTable:
+        """The same of rows that are to be scored; DataError where there are none."""
+        table = self._read(X)
+        if table.n_rows == 0:
+            raise DataError("the table has no rows; a score needs one at least")
+        return table
+
     # How probable rows are -------------------------------------------------------------------------------------------
 
     def score_samples(self, X: Any) -> Array:
@@ -71,10 +78,7 @@ class TableModel(Estimator):
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of log p over the rows: scikit-learn's sense of better."""
-        scores = self.score_samples(X)
-        if not len(scores):
-            raise DataError("the table has no rows: there is nothing to take the mean of")
-        return float(scores.mean())
+        return float(self.score_samples(self._read_some(X)).mean())
 
     def _log_z(self) -> float:
         return 0.0 if self.model_.is_bayesian_network else float(self.model_.log_partition())

@@ -30,6 +30,8 @@ class CredibleInterval:
     draws: Array
 
     def __repr__(self) -> str:
+        if self.value.ndim > 1:
+            return f"CredibleInterval(value, low and high of shape {self.value.shape}; level={self.level})"
         if self.value.ndim:
             rows = ", ".join(
                 f"{v:.4g} [{a:.4g}, {b:.4g}]" for v, a, b in zip(self.value, self.low, self.high, strict=True)

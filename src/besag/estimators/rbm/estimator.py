@@ -25,10 +25,11 @@ from besag.learn.rbm.as_model import model_of
 from besag.learn.rbm.course import OnEpoch, Row, TrainingRun, Watch
 from besag.learn.rbm.machine import Machine
 from besag.learn.rbm.monitors import Monitors, pseudo_likelihood
-from besag.learn.rbm.partition import N_CHAINS, N_TEMPERATURES, LogPartition, check_options, log_partition
+from besag.learn.rbm.partition import N_CHAINS, N_TEMPERATURES, LogPartition, check_annealing, log_partition
 from besag.learn.rbm.training import Trainer, UpdateOptions, first_machine, read_objective
 from besag.model.model import Model
 from besag.query.progress import ProgressLine, pace
+from besag.query.run import check_options
 from besag.registry import is_number, is_whole
 
 if TYPE_CHECKING:
@@ -123,28 +124,45 @@ class RBM(Estimator):
         return self._keep(layer, training, course.rows, stopped)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """One epoch on these rows at the full learning rate, from where the last call or fit ended."""
+        """One epoch on these rows at the full learning rate, from where the last call or fit ended.
+
+        Parameters may have changed since then, except n_hidden and visible.
+        """
         self._check_parameters()
         if not self.__sklearn_is_fitted__():
             layer: VisibleLayer = (BinaryLayer if self.visible == "binary" else CategoricalLayer).of(X)
             training, rows = self._begin(layer, layer.encode(X)), list[Row]()
         else:
-            layer, training, rows = self._layer, self._training, self._rows
+            layer, rows = self._layer, self._rows
+            self._refuse_another_machine()
+            training = self._training.going_on(self._options(self._training.options.seed))
         units = layer.encode(X)
         clock = Clock()
         training.one_epoch(units, clock)
-        before = rows[-1]["seconds"] if rows else 0.0
-        row = {"iteration": float(len(rows) + 1), "seconds": before + clock.seconds, "learning_rate": training.rate}
-        return self._keep(layer, training, [*rows, row], "max_iterations")
+        last = rows[-1] if rows else {"iteration": 0.0, "seconds": 0.0}
+        row = {"iteration": last["iteration"] + 1.0, "seconds": last["seconds"] + clock.seconds}
+        return self._keep(layer, training, [*rows, row | {"learning_rate": training.rate}], "max_iterations")
+
+    def _refuse_another_machine(self) -> None:
+        visible = "binary" if self._machine.is_binary else "categorical"
+        for name, learnt in (("n_hidden", self._machine.n_hidden), ("visible", visible)):
+            if getattr(self, name) != learnt:
+                raise ModelError(
+                    f"{name} is {getattr(self, name)!r} now, and partial_fit goes on with a machine that was begun "
+                    f"with {learnt!r}; call fit for another one"
+                )
 
     def _begin(self, layer: VisibleLayer, units: AnyArray) -> Trainer:
         seed = read_seed(self.random_state)
+        first = first_machine(units, layer.offsets, layer.is_binary, self.n_hidden, seed)
+        return Trainer(first, self._options(seed))
+
+    def _options(self, seed: int) -> UpdateOptions:
         k, n_chains = read_objective(self.objective, self.batch_size)
-        options = UpdateOptions(
+        return UpdateOptions(
             k, n_chains, self.batch_size, float(self.learning_rate), self.schedule, float(self.decay),
             float(self.momentum), float(self.weight_decay), self.max_iter, seed,
         )  # fmt: skip
-        return Trainer(first_machine(units, layer.offsets, layer.is_binary, self.n_hidden, seed), options)
 
     def _keep(self, layer: VisibleLayer, training: Trainer, rows: list[Row], stopped: str | None) -> Self:
         self._layer, self._training, self._rows, self.stopped_ = layer, training, rows, stopped
@@ -266,7 +284,8 @@ class RBM(Estimator):
         ('exact', 3.5)
         """
         machine = self._fitted
-        check_options(method, n_chains, n_temperatures, confidence)
+        check_annealing(method, n_chains, n_temperatures, confidence)
+        check_options({"seed": seed, "time_limit": time_limit})
         rng, clock = np.random.default_rng(seed), Clock(time_limit)
         return log_partition(machine, method, n_chains, n_temperatures, confidence, rng, clock, self.n_jobs)
 
@@ -284,6 +303,7 @@ class RBM(Estimator):
     def pseudo_likelihood(self, X: Any, n_variables: int | None = None, *, seed: int = 0) -> Array:
         """(N,): sum over columns of log p(column | the others); n_variables: an estimate from so many of each row."""
         machine, units = self._fitted, self._read(X)
+        check_options({"seed": seed})
         n = machine.n_visible
         if n_variables is None:
             picks = np.broadcast_to(np.arange(n), (len(units), n))
@@ -296,9 +316,8 @@ class RBM(Estimator):
     def sample(self, n_samples: int = 1, *, n_sweeps: int = 1000, seed: int = 0) -> Any:
         """Rows drawn by Gibbs sampling, n_sweeps from the chains of the fit on, each row a chain of its own."""
         machine = self._fitted
-        for name, value in (("n_samples", n_samples), ("n_sweeps", n_sweeps)):
-            if not is_whole(value) or value < 1:
-                raise ModelError(f"{name} must be a whole number of at least 1, got {value!r}")
+        _check_whole(n_samples=n_samples, n_sweeps=n_sweeps)
+        check_options({"seed": seed})
         rng, chains = np.random.default_rng(seed), self._training.chains
         if len(chains):
             start = machine.draw_visible(chains[rng.integers(len(chains), size=n_samples)], rng)
@@ -308,7 +327,10 @@ class RBM(Estimator):
 
     def gibbs(self, X: Any, n_sweeps: int = 1, *, seed: int = 0) -> Any:
         """Rows after some sweeps of Gibbs sampling that begin at these."""
-        machine, rng = self._fitted, np.random.default_rng(seed)
+        machine = self._fitted
+        _check_whole(n_sweeps=n_sweeps)
+        check_options({"seed": seed})
+        rng = np.random.default_rng(seed)
         return self._layer.decode(machine.gibbs(self._read(X), n_sweeps, rng))
 
     def _read(self, X: Any) -> AnyArray:
@@ -340,6 +362,13 @@ class RBM(Estimator):
         inputs = InputTags(categorical=self.visible == "categorical", string=self.visible == "categorical", sparse=True)
         transformer = TransformerTags(preserves_dtype=[])
         return Tags(None, TargetTags(required=False), transformer, input_tags=inputs)
+
+
+def _check_whole(**values: object) -> None:
+    """ModelError for what is no whole number of at least 1."""
+    for name, value in values.items():
+        if not is_whole(value) or value < 1:  # type: ignore[operator]
+            raise ModelError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def _watching(

@@ -14,8 +14,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from besag.arrays import AnyArray, IntArray, offsets_of
+from besag.data.tables.arrow import arrow_table
 from besag.data.tables.code_table import CodeTable, check_known, missing_code
-from besag.data.tables.column_type import ColumnType
+from besag.data.tables.column_type import ColumnType, names_of
 from besag.data.tables.reading import read_table, refuse_no_rows
 from besag.errors import DataError
 
@@ -55,9 +56,10 @@ class BinaryLayer:
     @classmethod
     def of(cls, X: Any) -> Self:
         """The layer of a table."""
+        X = framed(X)
         columns = getattr(X, "columns", None)
         if columns is not None:
-            return cls(tuple(str(name) for name in columns), named=True)
+            return cls(tuple(names_of(columns)), named=True)
         return cls(tuple(f"v{i}" for i in range(read_numbers(X).shape[1])), named=False)
 
     @property
@@ -72,6 +74,7 @@ class BinaryLayer:
 
     def encode(self, X: Any) -> AnyArray:
         """The numbers themselves."""
+        X = framed(X)
         if self.named and hasattr(X, "columns"):
             X = in_order(X, self.names)
         values = read_numbers(X)
@@ -117,6 +120,8 @@ class CategoricalLayer:
         """The layer of a table."""
         table = read_table(X)
         refuse_no_rows(table)
+        if not table.names:
+            raise DataError("the table has no columns; there is nothing to learn from")
         check_known(table.names, table.types)
         return cls(table.names, table.types, named=hasattr(X, "columns"))
 
@@ -174,6 +179,13 @@ def layer_from(told: Mapping[str, Any]) -> VisibleLayer:
     if told["kind"] == "binary":
         return BinaryLayer(names, named=told["named"])
     return CategoricalLayer(names, tuple(ColumnType.from_told(own) for own in told["types"]), named=told["named"])
+
+
+def framed(X: Any) -> Any:
+    """Tables of polars and Arrow as DataFrames, all else as it is."""
+    if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "iloc"):
+        return arrow_table(X).to_pandas()
+    return X
 
 
 def read_numbers(X: Any) -> AnyArray:

@@ -93,6 +93,8 @@ def em(
     if before is not None and restarts:
         raise CapabilityError("resume goes on with one run; leave out restarts")
     visible = Visible(model, read_data(model, data, weights).all, Likelihood(ENGINES.read("auto"), model.support))
+    if visible.weight == 0:
+        raise ModelError("weights must not all be 0: there is nothing to learn from")
     threads = thread_count(n_threads)
     first = E_STEPS.read(e_step, engine=engine), M_STEPS.read(m_step, engine=engine)
     prior = read_counts(model, prior_counts)

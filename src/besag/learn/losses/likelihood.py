@@ -122,11 +122,13 @@ class Likelihood(Loss):
     def _refuse_impossible(self, batch: Batch, complete: BoolArray) -> None:
         """EvidenceError if a completely labelled instance meets a hard zero; inference finds the others."""
         graph = batch.graph
-        if self.support is None and all(block.template.support is None for block in graph.blocks):
+        if self.support is None and not any(block.template.has_zeros for block in graph.blocks):
             return
         problem = graph.bind(np.zeros(graph.layout.n_parameters), support=self.support)
         labels = np.maximum(batch.labels, 0)
         wrong = complete & ~np.isfinite(problem.energy(labels if batch.is_rows else labels[0]))
+        if batch.weights is not None:
+            wrong &= batch.weights > 0
         if wrong.any():
             n = int(np.argmax(wrong))
             raise EvidenceError(impossible(n if batch.numbers is None else int(batch.numbers[n])))
@@ -249,11 +251,13 @@ def instance_numbers(batch: Batch) -> IntArray:
 
 
 def hidden_part(batch: Batch, *, merge: bool = True) -> Batch | None:
-    """The instances with unknown labels; merge: equal rows into one."""
-    complete = is_complete(batch)
-    if complete.all():
+    """The instances with unknown labels; merge: equal rows into one, and none without weight."""
+    wanted = ~is_complete(batch)
+    if merge and batch.weights is not None:
+        wanted &= batch.weights > 0
+    if not wanted.any():
         return None
-    hidden = batch.take(np.flatnonzero(~complete))
+    hidden = batch.take(np.flatnonzero(wanted))
     return _merged(hidden) if hidden.is_rows and merge else hidden
 
 

@@ -113,7 +113,7 @@ def _terms(problem: Problem, of_tables: Array) -> Terms:
             basis = structured.dense().reshape(-1, size).T
             places = n_done + np.arange(len(tables) * size).reshape(-1, size)
             cells = problem.table_offsets[tables][:, None] + np.arange(structured.n_parameters)
-            formulas.append(Formula(places, cells, np.broadcast_to(basis, (len(tables), *basis.shape))))
+            formulas.append(Formula.of(places, cells, np.broadcast_to(basis, (len(tables), *basis.shape))))
         used.append(tables)
         sizes.append(np.full(len(tables), size))
         steps.append(np.full(len(tables), -1 if is_potts else 1 if structured is None else 0))

@@ -104,14 +104,12 @@ def _label_counts(
     first, cells, steps, sizes, weights, _, _ = arrays
     wrong = int(count(first, cells, steps, freeze(labels), weights, log_potentials, counts))
     if formulas:
-        shares, starts = np.zeros(int(sizes.sum())), offsets_of(sizes)
-        at_labels = starts[:-1] + labels
-        shares[at_labels] = weights
+        shares, places = np.zeros(int(sizes.sum())), offsets_of(sizes)[:-1] + labels
+        shares[places] = weights
         for formula in formulas:
             formula.add_moments(shares, counts)
-            met = formula.places[formula.hard & np.isin(formula.places, at_labels)]
-            if len(met):
-                wrong = int(np.searchsorted(starts, met[0], side="right")) - 1
+            ruled_out = np.isin(places, formula.ruled_out)
+            wrong = int(np.argmax(ruled_out)) if wrong < 0 and ruled_out.any() else wrong
     return counts, wrong
 
 
@@ -129,4 +127,4 @@ def _formulas(problem: Problem, rows: IntArray, kept: BoolArray, starts: IntArra
             codes[:, :, axis] = np.arange(n_states)
             places = starts[number[row, block.scopes[f, axis]]][:, None] + np.arange(n_states)
             cells = tables[f][:, None] + np.arange(structured.n_parameters)
-            yield Formula(places, cells, structured.features(codes))
+            yield Formula.of(places, cells, structured.features(codes))

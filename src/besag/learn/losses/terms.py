@@ -28,7 +28,6 @@ from besag.kernels.threads import run_chunks
 from besag.learn.losses.base import Loss
 from besag.learn.losses.kernels.terms import make_node_shares, make_node_sums, make_patterns, make_reach, make_sums
 from besag.learn.objective import State
-from besag.model.structured.base import without_hard_zeros
 
 MOST_STATES = 8  # of every term, up to which the kernel is compiled for their number
 SHARED_ENTRIES = 256  # of a block's tables, up to which links to them may be patterns
@@ -42,26 +41,29 @@ KNOWN_KINDS = (Kind.TABLE, Kind.POTTS)
 class Formula:
     """What links say by a formula: places (J, K) of the states of their terms, cells (J, Q), features (J, K, Q).
 
-    Features of inf are hard zeros, whatever the weights are.
+    ruled_out: the places of states that hard zeros leave out, whose features are 0 here.
     """
 
     places: IntArray
     cells: IntArray
     features: Array
+    ruled_out: IntArray
+
+    @classmethod
+    def of(cls, places: IntArray, cells: IntArray, features: Array) -> Formula:
+        """From features that are infinite at hard zeros."""
+        hard = np.isinf(features)
+        finite = np.where(hard, 0.0, features) if hard.any() else features
+        return cls(places, cells, finite, places[hard.any(axis=-1)])
 
     def add_logits(self, log_potentials: Array, logits: Array) -> None:
         """Adds what the links say of each state."""
-        values = np.einsum("jkq,jq->jk", without_hard_zeros(self.features), log_potentials[self.cells])
-        np.add.at(logits, self.places, np.where(self.hard, -np.inf, values))
+        np.add.at(logits, self.places, np.einsum("jkq,jq->jk", self.features, log_potentials[self.cells]))
+        logits[self.ruled_out] = -np.inf
 
     def add_moments(self, shares: Array, moments: Array) -> None:
         """The adjoint: shares of states, onto the numbers of the factors."""
-        np.add.at(moments, self.cells, np.einsum("jkq,jk->jq", without_hard_zeros(self.features), shares[self.places]))
-
-    @property
-    def hard(self) -> BoolArray:
-        """(J, K): the states that a link rules out."""
-        return np.asarray(np.isinf(self.features).any(axis=2))
+        np.add.at(moments, self.cells, np.einsum("jkq,jk->jq", self.features, shares[self.places]))
 
 
 class TermArrays(NamedTuple):
@@ -193,7 +195,10 @@ class TermsLoss(Loss):
 
 
 def weighted_rows(batch: Batch) -> tuple[IntArray, Array, IntArray]:
-    """Labels, weights, and instances of all variables, (R, V); equal rows are one, of all their weights together."""
+    """Labels, weights, and instances of all variables, (R, V); equal rows are one, of all their weights together.
+
+    The labels of instances without weight count as unknown, so that they may be impossible.
+    """
     numbers = np.arange(len(batch)) if batch.numbers is None else batch.numbers
     weights = np.ones(len(batch)) if batch.weights is None else batch.weights
     if batch.is_rows:
@@ -203,6 +208,8 @@ def weighted_rows(batch: Batch) -> tuple[IntArray, Array, IntArray]:
     else:
         rows, sizes = batch.labels, np.diff(batch.graph.instance_offsets)
         weights, numbers = np.repeat(weights, sizes)[None], np.repeat(numbers, sizes)[None]
+    if not weights.all():
+        rows = np.where(weights > 0, rows, -1)
     if batch.variable_weights is not None:
         weights = weights * batch.variable_weights
     return freeze(rows), freeze(np.broadcast_to(weights, rows.shape)), np.broadcast_to(numbers, rows.shape)

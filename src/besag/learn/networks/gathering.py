@@ -46,7 +46,10 @@ def _gathered(part: CodeTable, parents: Parents, n_threads: int | None) -> Gathe
     unknown = part.incomplete()
     if not unknown.any():
         return Gathered(FamilyCounts.of(part, parents, n_threads), None)
-    return Gathered(FamilyCounts.of(part.take(~unknown), parents, n_threads), part.take(unknown))
+    counts = FamilyCounts.of(part.take(~unknown), parents, n_threads)
+    if part.weights is not None:
+        unknown &= part.weights > 0
+    return Gathered(counts, part.take(unknown) if unknown.any() else None)
 
 
 def _moved(table: CodeTable | None, types: Sequence[ColumnType]) -> CodeTable | None:

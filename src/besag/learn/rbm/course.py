@@ -104,7 +104,7 @@ class TrainingRun:
         """Writes a checkpoint."""
         nan = math.nan
         rows = [Iteration(i, row["seconds"], nan, nan, row["learning_rate"]) for i, row in enumerate(self.rows)]
-        kept: dict[str, Kept] = {**self.training.kept(), "history": json.dumps(self.rows), "rows": len(self.units)}
+        kept: dict[str, Kept] = {**self.training.kept(), "history": json.dumps(self.rows), **self._sizes()}
         seconds = self.before + self.clock.seconds
         save_checkpoint(Checkpoint("rbm", np.zeros(0), len(rows) - 1, seconds, tuple(rows), kept), path)
         self.saved = self.clock.seconds
@@ -112,10 +112,15 @@ class TrainingRun:
     def resume(self, found: Checkpoint) -> None:
         """Goes on from a checkpoint; ModelError where it is of another fit."""
         kept: Mapping[str, Any] = found.kept
-        if found.optimizer != "rbm" or kept.get("rows") != len(self.units):
-            raise ModelError(
-                f"the checkpoint is of another fit: of {found.optimizer} on {kept.get('rows', 'other')} rows, expected "
-                f"of rbm on {len(self.units)} rows; take another file"
-            )
+        for name, expected in (("optimizer", "rbm"), *self._sizes().items()):
+            had = found.optimizer if name == "optimizer" else kept.get(name)
+            if had != expected:
+                raise ModelError(
+                    f"the checkpoint is of another fit: its {name} is {had}, expected {expected}; take another file"
+                )
         self.training.restore(dict(kept))
         self.rows, self.before = json.loads(str(kept["history"])), found.seconds
+
+    def _sizes(self) -> dict[str, int]:
+        """What the number of updates in an epoch depends on."""
+        return {"rows": len(self.units), "batch_size": int(self.training.options.batch_size)}

@@ -87,7 +87,7 @@ def log_partition(
     return from_weights(logs, confidence)
 
 
-def check_options(method: object, n_chains: object, n_temperatures: object, confidence: object) -> None:
+def check_annealing(method: object, n_chains: object, n_temperatures: object, confidence: object) -> None:
     """CapabilityError where an option is none."""
     if method not in ("auto", "exact", "ais"):
         raise CapabilityError(f'method must be "auto", "exact" or "ais", got {method!r}')

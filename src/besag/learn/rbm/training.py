@@ -87,6 +87,17 @@ class Trainer:
         odds = np.random.default_rng([options.seed, 1]).random((options.n_chains, machine.n_hidden))
         self.chains = (odds < 0.5).astype(np.float32)
 
+    def going_on(self, options: UpdateOptions) -> Trainer:
+        """The training under these options from here on; velocities and chains of another size begin anew."""
+        if options == self.options:
+            return self
+        other = Trainer(self.machine, options)
+        for name, array in other.kept().items():
+            found = self.kept()[name]
+            if found.shape == array.shape:
+                array[...] = found
+        return other
+
     @property
     def n_updates(self) -> int:
         """How many were made."""

@@ -56,6 +56,18 @@ def test_one_sample_is_what_is_learned_from_its_rows(model: Model) -> None:
     assert (edges.strength == (learned | learned.T)).all()
 
 
+def test_weights_are_as_many_rows(model: Model) -> None:
+    frame = model.sample(1500, seed=0)
+    counts = frame.groupby(list(frame), observed=True).size().reset_index(name="n")
+    rows, n = counts[list(frame)], counts["n"]
+    edges = besag.bootstrap_edges(rows, 12, weights=n, random_state=1)
+    assert {*edges.averaged().edges} == {("A", "C"), ("B", "C"), ("C", "D")}
+    assert edges.to_frame()["strength"][:3].tolist() == [1.0, 1.0, 1.0]
+    drawn = np.random.default_rng([0, 0]).multinomial(1500, n / 1500)
+    learned = besag.BayesianNetwork("hill_climb").fit(rows, sample_weight=drawn).structure_.cpdag.matrix
+    assert (besag.bootstrap_edges(rows, 1, weights=n).strength == (learned | learned.T)).all()
+
+
 def test_the_threshold_parts_strong_from_weak() -> None:
     assert best_threshold(np.sort([0.0, 0.05, 0.1, 0.9, 0.95, 1.0])) == 0.9
     assert best_threshold(np.zeros(4)) == 1.0
@@ -73,6 +85,11 @@ def test_time_and_bad_input(model: Model) -> None:
     frame = model.sample(300, seed=3)
     with pytest.raises(ModelError, match="n must be a whole number of at least 1, got 0"):
         besag.bootstrap_edges(frame, 0)
+    for seed in (-1, "x", None):
+        with pytest.raises(CapabilityError, match="random_state must be a whole number from 0 on, got"):
+            besag.bootstrap_edges(frame, 3, random_state=seed)  # type: ignore[arg-type]
+    with pytest.raises(CapabilityError, match="time_limit must be a number of seconds from 0 on, got 'x'"):
+        besag.bootstrap_edges(frame, 3, time_limit="x")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="no rows"):
         besag.bootstrap_edges(frame.iloc[:0], 3)
     frame.loc[frame.index[3], "B"] = None

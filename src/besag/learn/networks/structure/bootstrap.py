@@ -1,9 +1,10 @@
 """`bootstrap_edges`: how sure each edge of a learned structure is (Friedman, Goldszmidt and Wyner 1999).
 
-Structures are learned from n samples of N rows with replacement. The strength of a pair is how often it is joined, its
-direction how often, of these, from the first to the second; an edge that the CPDAG leaves undirected counts as half of
-each. The threshold is where strengths fall into two groups best: of the distributions of zeros and ones alone, the one
-that is nearest to theirs in L1 has its ones from there on (Scutari and Nagarajan 2013).
+Structures are learned from n samples of N rows with replacement, N the sum of the weights where rows have these. The
+strength of a pair is how often it is joined, its direction how often, of these, from the first to the second; an edge
+that the CPDAG leaves undirected counts as half of each. The threshold is where strengths fall into two groups best: of
+the distributions of zeros and ones alone, the one that is nearest to theirs in L1 has its ones from there on (Scutari
+and Nagarajan 2013).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from besag.arrays import AnyArray, Array
+from besag.arrays import Array, IntArray
 from besag.data.tables.code_table import CodeTable
 from besag.data.tables.reading import read_table, refuse_no_rows
 from besag.errors import ConvergenceWarning, ModelError, warn
@@ -22,7 +23,7 @@ from besag.graph.directed.orientation import apply_rules, order_of
 from besag.graph.directed.pdag import PDAG
 from besag.infer.iterate import Clock, Stopped, drive
 from besag.kernels.threads import run_chunks
-from besag.learn.networks.structure.learn import LearnedStructure, learn_structure
+from besag.learn.networks.structure.learn import LearnedStructure, check_search, learn_structure
 from besag.query.progress import ProgressLine
 from besag.registry import is_whole
 
@@ -119,6 +120,7 @@ def bootstrap_edges(
     """
     if not (is_whole(n) and n >= 1):
         raise ModelError(f"n must be a whole number of at least 1, got {n!r}")
+    check_search(time_limit, random_state)
     table = read_table(data, weights=weights)
     refuse_no_rows(table)
     options |= {"method": method, "criterion": criterion, "random_state": random_state}
@@ -170,11 +172,11 @@ class Bootstrap:
 
     def _learned(self, i: int) -> LearnedStructure:
         table, rng = self.table, np.random.default_rng([self.options["random_state"], i])
-        rows = drawn_rows(rng, table.n_rows, table.weights)
+        rows, weights = drawn_rows(rng, table.n_rows, table.weights)
         left = None if math.isinf(self.clock.left) else max(self.clock.left, 0.0)
         codes = [column[rows] for column in table.codes]
         return learn_structure(
-            codes, table.cardinalities, names=table.names, n_threads=1, time_limit=left, **self.options
+            codes, table.cardinalities, weights, names=table.names, n_threads=1, time_limit=left, **self.options
         )
 
     def graphs(self) -> list[PDAG]:
@@ -192,10 +194,13 @@ class Bootstrap:
         return [found[i] for i in sorted(found)]
 
 
-def drawn_rows(rng: np.random.Generator, n_rows: int, weights: Array | None) -> AnyArray:
-    """The numbers of N rows, with replacement, in proportion to their weights."""
-    share = None if weights is None else weights / weights.sum()
-    return rng.choice(n_rows, n_rows, p=share)
+def drawn_rows(rng: np.random.Generator, n_rows: int, weights: Array | None) -> tuple[IntArray, Array | None]:
+    """The numbers of the rows of a sample, and how often each is in it where rows have weights."""
+    if weights is None:
+        return rng.choice(n_rows, n_rows), None
+    counts = rng.multinomial(max(round(weights.sum()), 1), weights / weights.sum())
+    rows = np.flatnonzero(counts)
+    return rows, counts[rows].astype(np.float64)
 
 
 def _summed(names: tuple[str, ...], graphs: list[PDAG], stopped: str) -> EdgeStrengths:

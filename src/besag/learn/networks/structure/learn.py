@@ -115,10 +115,7 @@ def learn_structure(
     >>> found.cpdag
     PDAG(A - B)
     """
-    if time_limit is not None and not (is_number(time_limit) and time_limit >= 0):
-        raise CapabilityError(f"time_limit must be a number of seconds from 0 on, got {time_limit!r}")
-    if not (is_whole(random_state) and random_state >= 0):
-        raise CapabilityError(f"random_state must be a whole number from 0 on, got {random_state!r}")
+    check_search(time_limit, random_state)
     clock, sizes, chosen = Clock(time_limit), np.asarray(cardinalities, np.int64), METHODS.read(method)
     known = tuple(str(i) for i in range(len(sizes))) if names is None else tuple(map(str, names))
     columns = read_columns(codes, sizes, known, incomplete=getattr(chosen, "takes_missing", False))
@@ -141,6 +138,14 @@ def learn_structure(
     if shown is not None:
         shown.end()
     return _answer(task, found, known, order)
+
+
+def check_search(time_limit: object, random_state: object) -> None:
+    """CapabilityError where they are none."""
+    if time_limit is not None and not (is_number(time_limit) and time_limit >= 0):  # type: ignore[operator]
+        raise CapabilityError(f"time_limit must be a number of seconds from 0 on, got {time_limit!r}")
+    if not (is_whole(random_state) and random_state >= 0):  # type: ignore[operator]
+        raise CapabilityError(f"random_state must be a whole number from 0 on, got {random_state!r}")
 
 
 def _answer(task: Task, found: Outcome, names: tuple[str, ...], order: IntArray) -> LearnedStructure:
