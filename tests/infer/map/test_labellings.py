@@ -18,7 +18,7 @@ ENGINES = ["icm", "icm[schedule=sequential]", "anneal[n_sweeps=5,n_restarts=0]",
 
 
 def parities() -> Model:
-    """Sums modulo two of three of 40 variables, some of whose labellings are right: nothing that a search comes upon."""
+    """Sums modulo two of three of 40 variables: labellings that are right are none that a search comes upon."""
     rng = np.random.default_rng(0)
     labels, odd = rng.integers(2, size=40), np.indices((2, 2, 2)).sum(axis=0) % 2
     scopes = [rng.choice(40, 3, replace=False) for _ in range(38)]
