@@ -21,7 +21,7 @@ import numpy as np
 from besag.errors import CapabilityError
 from besag.text import did_you_mean
 
-COUNTS = frozenset({"n_threads", "memory_limit", "n_samples", "k"})  # options that are whole numbers from 1 on
+LEAST = {"n_threads": 1, "memory_limit": 1, "n_samples": 1, "k": 1, "seed": 0}  # of options that are whole numbers
 ABOVE_ZERO = math.ulp(0.0)
 
 T = TypeVar("T")
@@ -116,9 +116,11 @@ class Registry(Generic[T]):
             value = getattr(of, option)
             if (value is None and "None" in kinds) or (isinstance(value, str) and "str" in kinds):
                 continue
-            least = 1 if option in COUNTS else -math.inf
+            least = LEAST.get(option, -math.inf)
             if kinds[0] == "int" and not (is_whole(value) and value >= least):
-                expected = "a whole number" + (" of at least 1" if option in COUNTS else "")
+                expected = "a whole number" + (f" of at least {least}" if option in LEAST else "")
+            elif kinds[0] == "bool" and not isinstance(value, (bool, np.bool_)):
+                expected = "true or false"
             elif kinds[0] == "float" and not is_number(value):
                 expected = "a number"
             else:

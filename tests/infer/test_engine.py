@@ -199,7 +199,9 @@ def test_counts_in_the_text_of_an_engine_are_checked(option: str) -> None:
         ("trw[damping=adaptive]", "damping must be a number from 0 to below 1, got 'adaptive'"),
         ("trw[n_forests=abc]", "n_forests must be a whole number"),
         ("ais[confidence=none]", "confidence must be a number between 0 and 1, got None"),
-        ("auto[seed=abc]", "engine 'auto': seed must be a whole number, got 'abc'"),
+        ("auto[seed=abc]", "engine 'auto': seed must be a whole number of at least 0, got 'abc'"),
+        ("auto[seed=-1]", "engine 'auto': seed must be a whole number of at least 0, got '-1'"),
+        ("ilp[relaxation=maybe]", "engine 'ilp': relaxation must be true or false, got 'maybe'"),
         ("bp[n_threads=-1]", "engine 'bp': n_threads must be a whole number of at least 1, got '-1'"),
     ],
 )

@@ -126,6 +126,21 @@ def test_a_model_that_allows_nothing_is_a_model_error() -> None:
         model.log_probability({"A": "0"})
 
 
+LABELLERS = ["icm", "trws", "dual", "graph_cut", "alpha_expansion", "local_search", "ilp", "anneal[n_sweeps=5]"]
+
+
+@pytest.mark.parametrize("engine", LABELLERS)
+def test_engines_for_labellings_refuse_the_impossible_too(engine: str) -> None:
+    with pytest.raises(EvidenceError, match="probability zero: B=0, E=1 cannot hold together"):
+        ALL_EQUAL.map({"B": 0, "D": {0, 1}, "E": 1}, engine=engine)
+    frame = pd.DataFrame({"A": [0, 1, 1], "B": [0, None, 0]}, index=["x", "y", "z"])
+    with pytest.raises(EvidenceError, match="row 'z': the evidence has probability zero: A=1, B=0"):
+        ALL_EQUAL.map(frame, engine=engine)
+    differ = besag.markov_network([2] * 3, [(pair, EQUAL[::-1]) for pair in ([0, 1], [1, 2], [0, 2])])
+    with pytest.raises(ModelError, match="the model allows no labelling"):
+        differ.map({"0": "1"}, engine=engine)
+
+
 def test_weights_so_small_that_they_vanish_are_not_impossible() -> None:
     model = besag.chain(np.full((5, 2), -1e300), np.zeros((2, 2)))
     assert model.log_partition({"0": 1}) == pytest.approx(-5e300)

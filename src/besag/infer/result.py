@@ -290,7 +290,8 @@ class Result(Rebuilt):
     @property
     def optimal(self) -> Any:
         """Whether the assignment is proven to have the least energy."""
-        closed = np.asarray(self.gap) <= 1e-9 * np.maximum(1.0, np.abs(np.asarray(self.energy)))
+        energy = np.asarray(self.energy)
+        closed = np.isfinite(energy) & (np.asarray(self.gap) <= 1e-9 * np.maximum(1.0, np.abs(energy)))
         return closed if self._many else bool(closed)
 
     @property

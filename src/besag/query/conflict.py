@@ -15,7 +15,7 @@ from besag.errors import EvidenceError, ModelError
 from besag.graph.evidence import Evidence, row_name
 from besag.infer.engine import Engine
 from besag.infer.iterate import clear_interrupts
-from besag.infer.prepared import Prepared
+from besag.infer.map.landscape import Landscape
 from besag.infer.result import Result
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def refuse_impossible(model: Model, engine: Engine, evidence: Evidence, result: 
         return
     row = int(np.argmax(impossible))
     one = evidence.row(row)
-    conflict = minimal_conflict(model, engine if result.bound == "exact" else None, one)
+    knows = result.bound == "exact" and "log_partition" in engine.capabilities.wants
+    conflict = minimal_conflict(model, engine if knows else None, one)
     if not conflict:
         raise ModelError("the model allows no labelling: its hard zeros leave none, so Z = 0")
     found = {model.variables.names[v]: _shown(model, one, v) for v in conflict}
@@ -62,13 +63,15 @@ def impossible_rows(result: Result) -> np.ndarray[tuple[int], np.dtype[np.bool_]
 def minimal_conflict(model: Model, engine: Engine | None, evidence: Evidence) -> list[int] | None:
     """The variables of a minimal impossible set of observations; None where the model itself is impossible.
 
-    What is impossible, an exact engine says, or without one hard zeros that rule out all states of a variable.
+    What is impossible, an exact engine says, or without one the search for a labelling that hard zeros allow.
     """
 
     def possible(kept: list[int]) -> bool:
         problem = model.problem.with_evidence(_restricted(model, evidence, kept))
         if engine is None:
-            return bool(Prepared(problem, frozenset(), None).possible.all())
+            landscape = Landscape(problem, None, noisy=True)
+            landscape.draw(np.random.default_rng(0))
+            return bool(landscape.possible.all())
         with clear_interrupts():
             answer = engine.infer(problem, frozenset({"log_partition"})).log_partitions
         return answer is not None and float(answer[0]) > -np.inf

@@ -114,3 +114,8 @@ def test_larger_factors_are_refused_and_memory_is_kept() -> None:
         besag.grid((400, 400), 16, pairwise=besag.potts(16)).map(engine="trws", memory_limit=10**7)
     with pytest.raises(CapabilityError, match="tolerance must be a number"):
         TRWS(tolerance=-1.0)
+
+
+def test_a_model_without_pairs_takes_the_route_of_large_ones_too(forced: Forced) -> None:
+    forced({"infer.map.trws.WORTHWHILE": 0})
+    assert besag.markov_network([2, 2], [(["0"], [0.0, 1.0])]).map(engine="trws").optimal

@@ -71,10 +71,9 @@ class BestLabellings:
     @property
     def proven(self) -> BoolArray:
         """The labellings that are proven to be optimal, or not to be possible."""
-        energies = self.found
-        with np.errstate(invalid="ignore"):
-            gap = np.where(np.isfinite(energies), energies - self.bounds, np.inf)
-        return np.asarray((gap <= CLOSED * np.maximum(1.0, np.abs(energies))) | ~self.landscape.possible)
+        energies = np.where(np.isfinite(self.found), self.found, np.nan)
+        closed = energies - self.bounds <= CLOSED * np.maximum(1.0, np.abs(energies))
+        return np.asarray(closed | (self.bounds == np.inf) | ~self.landscape.possible)
 
     @property
     def closed(self) -> bool:

@@ -92,7 +92,7 @@ class Messages:
         """What the kernel is compiled for."""
         n, kinds = self.setting.graph.variables.common_cardinality, self.pairs.kinds
         pays = n is not None and 2 <= n <= MAX_CONSTANT and self.messages.size >= WORTHWHILE
-        return (int(n or 0), int(kinds[0])) if pays and (kinds == kinds[0]).all() else (0, -1)
+        return (int(n or 0), int(kinds[0])) if pays and len(kinds) and (kinds == kinds[0]).all() else (0, -1)
 
     def _magnitude(self) -> Array:
         """(R,), or (N,): of the largest numbers of variables and factors together, which rounding is relative to."""

@@ -14,7 +14,7 @@ from besag.errors import CapabilityError
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
 from besag.infer.zeros.kernels.feasible import FOUND, NONE, make_search
-from besag.kernels.compile import kernel_of
+from besag.kernels.compile import kernel_of, worth_compiling
 from besag.kernels.incidence import make_incidence
 from besag.kernels.random import sweep_key
 
@@ -83,6 +83,8 @@ def _search_row(
     for chain in range(len(codes)):
         for attempt, budget in enumerate(BUDGETS):
             allowed = base > -np.inf
+            if attempt:  # one search in vain: the next ones take longer
+                search = kernel_of(make_search, compile=setting.compile or worth_compiling(setting.entries * budget))
             number = (row * len(codes) + chain) * len(BUDGETS) + attempt
             status = search(factors, *incidence, base, sweep_key(key, number), budget, allowed)
             if status == NONE:
