@@ -8,7 +8,7 @@ TESTS ?=
 SUITES ?=
 BENCH_ARGS ?=
 ROUTES ?= 1 2
-BOUNDS ?= tests/kernels tests/infer tests/conformance tests/query/test_session.py
+BOUNDS ?= tests/kernels tests/infer tests/model/structured tests/conformance tests/query/test_session.py
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo test test-slow test-system test-routes test-bounds check format bench docs notebooks dist wheel clean distclean
