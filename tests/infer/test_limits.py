@@ -3,6 +3,8 @@
 import re
 import tracemalloc
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,7 @@ from besag.infer.iterate import Clock, Limits, OutOfTime, is_interrupt, iterate
 from besag.infer.prepared import Prepared
 from besag.infer.sampling.ais import AIS, Annealing
 from besag.infer.sampling.blocks import TreeBlocks
-from besag.infer.sampling.gibbs import Gibbs
+from besag.infer.sampling.gibbs import Gibbs, judge
 from besag.infer.sampling.scan import Scan
 from besag.infer.sampling.single_site import prepare_sampling
 from besag.infer.sampling.walk import GibbsWalk
@@ -258,6 +260,30 @@ def test_a_sweep_that_the_clock_ends_leaves_distributions(scan: str) -> None:
         assert ((result.probabilities >= 0) & (result.probabilities <= 1)).all()
         assert_allclose(setting.sums(result.probabilities), 1.0)
         assert result.diagnostics["stopped"] == "time_limit"
+
+
+def walk_until(limit: float, now: Callable[[], float], **options: Any) -> GibbsWalk:
+    """Chains of a grid of 100 variables, which have begun and have a clock."""
+    engine = Gibbs(n_samples=50, n_chains=2, **options)
+    setting = prepare_sampling(grid(10).problem, None, 2, 100)
+    return GibbsWalk(engine, setting, frozenset({"variables"}), None, np.random.default_rng(0), Clock(limit, 0.0, now))
+
+
+def test_burn_in_takes_half_of_the_time_at_most() -> None:
+    """Sweeps that count are as many as were asked for at most, whatever burn-in has left over."""
+    for limit, least, most in ((100.0, 5, 30), (1e4, 50, 50)):
+        walk = walk_until(limit, Ticks(), burn_in=1000)
+        result = iterate("gibbs", walk, frozenset({"variables"}), Limits(1050, None), 0.0)
+        assert least <= result.diagnostics["n_samples"] <= most
+        assert result.diagnostics["stopped"] == ("max_iterations" if most == 50 else "time_limit")
+
+
+@pytest.mark.parametrize(("late", "sweeps"), [(0.9, 1), (1.1, 0)])
+def test_the_first_sweep_counts_where_beginning_took_all_the_time(late: float, sweeps: int) -> None:
+    walk = walk_until(1.0, lambda: 1.0 + late)
+    result = judge(iterate("gibbs", walk, frozenset({"variables"}), Limits(150, None), 0.0), walk)
+    assert result.diagnostics["n_samples"] == sweeps
+    assert result.diagnostics["hint"].startswith("no sweep fitted") is (sweeps == 0)
 
 
 def test_sweeps_in_short_stages_draw_the_same(forced: Forced) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import tests.ways.changes
 import tests.ways.distances
 import tests.ways.elsewhere
+import tests.ways.labellings
 import tests.ways.questions  # noqa: F401  # all register their questions
 from besag.errors import CapabilityError
 from besag.model.model import Model

@@ -139,3 +139,30 @@ def test_a_potts_factor_that_repels_adds_up_small_states(scale: float) -> None:
     found = model.marginals(engine="bp")
     np.testing.assert_allclose(found.array, true.array, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.log_partition, true.log_partition, rtol=1e-12)
+
+
+def triangle(seed: int, strength: float) -> Model:
+    """Three binary variables, each with a factor of its own, and tables of any strength; some have a hard zero."""
+    rng, factors = np.random.default_rng(seed), []
+    for a in range(3):
+        factors.append(((str(a),), strength * rng.normal(size=2)))
+        for b in range(a):
+            table = strength * rng.normal(size=(2, 2))
+            if rng.random() < 0.3:
+                table[rng.integers(2), rng.integers(2)] = -np.inf
+            factors.append(((str(b), str(a)), table))
+    return besag.markov_network([2] * 3, factors)
+
+
+@pytest.mark.filterwarnings("ignore::besag.errors.ConvergenceWarning")
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("seed", "strength"), [(879471447, 10), (71648543, 6), (733590460, 10), (97715657, 6)])
+def test_beliefs_agree_where_messages_have_converged(seed: int, strength: float, dtype: str, schedule: str) -> None:
+    """Also where factors rule out what messages favour, so that changes below the tolerance decide."""
+    result = triangle(seed, strength).marginals(engine=f"bp[schedule={schedule},dtype={dtype}]")
+    for f in range(result.graph.n_factors if result.diagnostics["converged"] else 0):
+        belief, scope = result.factor(f), result.graph.scope(int(result.graph.factor_order[f])).tolist()
+        for axis, v in enumerate(scope):
+            own = belief.sum(axis=tuple(other for other in range(belief.ndim) if other != axis))
+            assert_allclose(own, result[str(v)], atol=1e-4)

@@ -295,11 +295,9 @@ class MessagePassing:
     def _measured(self, row: int, change: float) -> float:
         """The change of a row of weights beside what its messages leave; inf where it goes on in logarithms."""
         left = self.passing[row].least_left()
-        if left * self.tolerance < SLACK * FINEST["float64"]:
+        if left * self.tolerance < SLACK * FINEST[self.dtype.name]:
             self._to_logarithms(row)
             return math.inf
-        if self.dtype == np.float32:  # whose own rounding is as large as the tolerance
-            return change
         self.shares[row] = min(1.0, left / SLACK)
         return float(change / self.shares[row])
 

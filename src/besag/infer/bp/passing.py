@@ -338,22 +338,17 @@ class Passing:
         return np.asarray(np.bincount(links.variables, work, len(links.first) - 1), np.float64)
 
     def residual(self, tolerance: float, damping: float) -> float:
-        """The messages of the largest changes, one after the other; the largest change that is left."""
+        """The messages of the largest changes, one after the other; the largest change that is left.
+
+        Where none is above the tolerance all are sent once: next to a hard zero, what is left may hang on small ones.
+        """
         links, compile = self.links, self.domain.compile
         n_links = len(links.variables)
         if n_links == 0:
             return 0.0
         if self._heap is None:
-            fine = self.gather()
-            self.waiting = np.array(self.messages)
             self._heap = schedules.Heap(np.arange(n_links), np.arange(n_links), np.zeros(n_links))
-            wait = kernel_of(schedules.make_await_all, self.semiring, compile=compile)
-            of_all = (self.gathered, self.messages, self.waiting, self._heap, self.room)
-            for start, stop in _parts(self.domain.work):
-                self.look()
-                fine = wait(links, self.numbers, start, stop, *of_all) and fine
-            if not fine:
-                self.narrow = True
+            if not self._await_all(self._heap):
                 return math.inf
         kernel = kernel_of(schedules.make_send_largest, self.semiring, compile=compile)
         numbers, heap = self.numbers, self._heap
@@ -370,7 +365,24 @@ class Passing:
             self.updates += sent
             if sent < n:
                 break
+        if 0.0 < heap.changes[heap.links[0]] <= tolerance:
+            self.messages[:] = self.waiting
+            self.updates += n_links
+            if not self._await_all(heap):
+                return math.inf
         return self._checked(float(heap.changes[heap.links[0]]))
+
+    def _await_all(self, heap: schedules.Heap) -> bool:
+        """What all messages would be now, and the heap of their changes; False where one has lost its range."""
+        fine = self.gather()
+        self.waiting = np.array(self.messages)
+        wait = kernel_of(schedules.make_await_all, self.semiring, compile=self.domain.compile)
+        of_all = (self.gathered, self.messages, self.waiting, heap, self.room)
+        for start, stop in _parts(self.domain.work):
+            self.look()
+            fine = wait(self.links, self.numbers, start, stop, *of_all) and fine
+        self.narrow |= not fine
+        return fine
 
     def _checked(self, change: float) -> float:
         if change < math.inf and not self._keeps_range():

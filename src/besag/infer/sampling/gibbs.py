@@ -12,7 +12,7 @@ moments count the states themselves.
            swendsen_wang                        clusters of agreeing neighbours, for Ising and Potts models
 
 `n_samples` and `burn_in` count sweeps, so that with `scan=single` they count draws of single variables: V of them do
-about the work of one sweep of the other scans.
+about the work of one sweep of the other scans. Where time is short, burn-in ends after half of it.
 
 Diagnostics: standard_error is the largest of all marginals, r.standard_error(name) those of one variable; r_hat (the
 largest) and effective_size (the least) are of `watched` scalars, a score of each chain akin to its energy and the
@@ -51,6 +51,7 @@ def reads_noisy(engine: Gibbs, problem: Problem, want: frozenset[Want]) -> bool:
     return engine.scan in SCANS and not want & {"factors", "moments"} and has_positive_noisy(problem)
 
 
+NO_SWEEP = "no sweep fitted into the time, so that the marginals know each variable by itself only: give it more time"
 ALL_SCANS = (*SCANS, "single", "tree", "swendsen_wang")
 
 
@@ -155,7 +156,8 @@ def judge(result: Result, walk: GibbsWalk) -> Result:
         reducible=bool(len(held)),
     )
     if not told["converged"]:
-        told = told.extend(hint=_hint(worst, least, wanted, result.graph, held, unmoved))
+        n = walk.running.n
+        told = told.extend(hint=_hint(worst, least, wanted, result.graph, held, unmoved) if n else NO_SWEEP)
     return replace(result, diagnostics=told)
 
 

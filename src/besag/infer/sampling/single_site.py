@@ -315,11 +315,14 @@ def pairs_of(graph: Graph) -> IntArray:
 def _pair_values(setting: Prepared) -> Array:
     """(M, 4): t(0, 0), t(0, 1), t(1, 0), t(1, 1) of every pairwise factor of binary variables."""
     factors, pairs = setting.factors, pairs_of(setting.graph)
-    logs, offsets = factors.log_potentials, factors.table_offsets
-    kinds, entries = factors.kinds[pairs], np.tile(np.arange(4), (len(pairs), 1))
-    for kind in set(kinds.tolist()) - {TABLE}:
-        entries[kinds == kind] = [level(kind, i, j) for i in range(2) for j in range(2)]
-    return np.asarray(logs[offsets[factors.table_of_factor[pairs]][:, None] + entries])
+    starts, kinds = factors.table_offsets[factors.table_of_factor[pairs]], factors.kinds[pairs]
+    values = np.empty((len(pairs), 4))
+    for kind in np.unique(kinds).tolist():
+        alike = slice(None) if (kinds == kind).all() else kinds == kind
+        for entry, (i, j) in enumerate(np.ndindex(2, 2)):
+            place = entry if kind == TABLE else level(kind, i, j)
+            values[alike, entry] = factors.log_potentials[starts[alike] + place]
+    return values
 
 
 def ends_of(graph: Graph) -> IntArray:

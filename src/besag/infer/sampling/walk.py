@@ -19,7 +19,7 @@ from besag.arrays import Array, IntArray
 from besag.errors import CapabilityError
 from besag.infer.answers import normalise_weights
 from besag.infer.engine import Want
-from besag.infer.iterate import Clock, OutOfTime, no_look, warm_state
+from besag.infer.iterate import GRACE, Clock, OutOfTime, no_look, warm_state
 from besag.infer.memory import refuse, refuse_samples
 from besag.infer.prepared import Prepared
 from besag.infer.result import Result
@@ -70,6 +70,7 @@ class GibbsWalk:
         self.taken, self.burn_in = self._begin(warm, rng), 0 if self._continues(warm) else engine.burn_in
         self.running = Running(self.sampler, engine.n_samples, engine.n_chains)
         self.residual, self.left = math.inf, self.burn_in
+        self.most, self.half = engine.n_samples, clock.now() + clock.left / 2
         self.every, self.n_draws = _thinning(engine)
         self.draws: list[IntArray] = []
         self.scores: list[Array] = []
@@ -133,6 +134,8 @@ class GibbsWalk:
 
     def step(self) -> float:
         """Make one sweep of every chain; returns the largest standard error as of its last update."""
+        if self.left and self.clock.now() >= self.half:  # the other half of the time is for sweeps that count
+            self.left = 0
         keep = self.left == 0
         scores = self._sweep(keep)
         self.taken += 1
@@ -150,11 +153,14 @@ class GibbsWalk:
         return self.residual
 
     def _sweep(self, keep: bool) -> Array:
-        """Make one sweep; it may be cut short until one has counted, later none begins that time does not allow."""
+        """Make one sweep; until one has counted it may be cut short, later none begins that time does not allow.
+
+        The first one has as long as a limit may be missed by: without it no factor between variables would count.
+        """
         began = self.clock.now()
         if self.clock.left < self.pace / 2 and self.running.n:
             raise OutOfTime
-        look = no_look if self.running.n else self.clock.look
+        look = no_look if self.running.n else self._look
         try:
             scores = self.sampler.sweep(sweep_key(self.key, self.taken), keep, look)
         except BaseException:
@@ -163,6 +169,15 @@ class GibbsWalk:
             raise
         self.pace = self.clock.now() - began
         return scores
+
+    def _look(self) -> None:
+        if self.clock.left <= (-GRACE if self.left == 0 else 0.0):
+            raise OutOfTime
+
+    @property
+    def finished(self) -> bool:
+        """Whether as many sweeps have counted as were asked for: fewer have not where time is short."""
+        return self.running.n >= self.most
 
     def _watch(self, scores: Array) -> None:
         """Keep the scalars of this sweep; once they are many, only every second one from then on."""
