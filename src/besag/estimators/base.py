@@ -64,6 +64,9 @@ class Estimator:
 
         def __getattr__(self, name: str) -> NoReturn:
             """For names that are nowhere: what is learnt by fit, and what the model has that it learns."""
+            own = getattr(type(self), name, None)
+            if own is not None:  # a property that raised an AttributeError, which is the one to be seen
+                own.__get__(self)
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             if name.endswith("_"):

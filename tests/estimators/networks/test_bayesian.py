@@ -125,7 +125,7 @@ def test_scores_against_their_definitions(network: besag.BayesianNetwork) -> Non
         rows = by_pandas(ROWS, network.model_, name).reshape(-1, 2)
         k2 += (gammaln(2) - gammaln(rows.sum(axis=1) + 2) + gammaln(rows + 1).sum(axis=1)).sum()
     assert network.k2() == pytest.approx(k2)
-    with pytest.raises(DataError, match="of complete rows"):
+    with pytest.raises(DataError, match="needs complete rows"):
         network.bic(holes(ROWS))
 
 
