@@ -115,14 +115,18 @@ def table_sums(problem: Problem, labels: np.ndarray) -> np.ndarray:
     return total
 
 
-def phi(model: Model, labels: np.ndarray) -> np.ndarray:
-    """(M, P): the features of labellings (M, V) from the definition, the sum over factors of x_f (x) basis[:, y_Sf]."""
+def phi(model: Model, labels: np.ndarray, at_zeros: float = math.inf) -> np.ndarray:
+    """(M, P): the features of labellings (M, V) from the definition, the sum over factors of x_f (x) basis[:, y_Sf].
+
+    at_zeros: in place of the infinite features of hard zeros; 0 as moments have it.
+    """
     starts = _starts(model)
     features = np.zeros((len(labels), sum(_n_parameters(t) for t in model.layout.templates.values())))
     for group in model.groups:
         block = slice(starts[group.template.name], starts[group.template.name] + _n_parameters(group.template))
         for f in range(len(group)):
-            features[:, block] += group_phi(group, f, labels[:, group.scopes[f]])
+            own = group_phi(group, f, labels[:, group.scopes[f]])
+            features[:, block] += np.where(np.isinf(own), at_zeros, own)
     return features
 
 

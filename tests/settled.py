@@ -11,6 +11,7 @@ SETTLED: dict[str, str] = {  # names by module
     "cli.output": "LEAST_WIDTH",
     "cli.tables": "BAR CELLS",
     "data.labels": "_UNSEEN",
+    "data.tables.code_table": "FEW_ROWS",
     "data.tables.column_type": "MANY",
     "data.tables.columns": "MOST_STATES",
     "estimators.discretizer": "STEPS",
