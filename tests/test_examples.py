@@ -34,7 +34,7 @@ ON_DATA = {  # scripts that read the data folder: a file there, and how the last
     "horses.py": ("weizmann_horses_64.npz", "out/horses.png shows one of them"),
     "scene.py": ("scene_multilabel.npz", "labels that exclude each other most: "),
     "some_labels.py": ("../crf_seq/ocr_letters/letters.npz", "out/some_labels.png shows the curves"),
-    "snakes.py": ("snakes.npz", "features of both ends        likelihood[engine=bp]"),
+    "snakes.py": ("snakes.npz", "features of both ends        max_margin[engine=bp[damping=0.3]]"),
 }
 
 MARKS = dict.fromkeys(

@@ -201,6 +201,8 @@ def test_many_labels_without_noise_are_all_right_in_any_time(seconds: float) -> 
     truth = np.kron(rng.integers(n, size=(5, 8)), np.ones((10, 10), int))[:, :75]
     seen = -np.minimum(np.abs(truth[..., None] - np.arange(n)), 10.0)
     model = besag.grid(truth.shape, n, unary=seen, pairwise=besag.potts(n))
+    with pytest.warns(ConvergenceWarning):  # the time is not for the compilation of kernels
+        model.marginals(engine="bp[max_iterations=2]")
     with pytest.warns(ApproximationWarning):
         result = model.marginals(time_limit=seconds)
     assert (result.array.argmax(axis=-1) == truth).all()
