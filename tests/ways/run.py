@@ -66,7 +66,7 @@ def plain_routes(rng: np.random.Generator) -> list[AbstractContextManager[Any]]:
 
 def forced_routes(rng: np.random.Generator) -> list[AbstractContextManager[Any]]:
     """The routes of large models, drawn at random."""
-    return [routes.force(routes.draw(rng))]
+    return [routes.force(routes.draw(rng, refusing=True))]
 
 
 def ask_everything(
