@@ -26,7 +26,8 @@ pytestmark = pytest.mark.skipif(not shipped.usable(), reason="this machine does 
 def ask(source: Path, cache: Path, *constants: str, program: str = "", after: str = "", **environ: str) -> list[str]:
     """The lines of PROGRAM in a fresh process that takes what came compiled, or begins with `program`."""
     code = textwrap.dedent(PROGRAM.replace(HOST, program)) + textwrap.dedent(after)
-    environment = {**os.environ, "PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(cache), **environ}
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    environment = {**usual, "PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(cache), **environ}
     done = subprocess.run(
         [sys.executable, "-c", code, *constants], env=environment, capture_output=True, text=True, check=False
     )
