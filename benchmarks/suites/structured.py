@@ -125,7 +125,13 @@ SUITE = Suite(
         case("truncated_linear", 64, 256, 5, "map"),
         case("truncated_linear", 64, 256, 5, "log_partition"),
         case("truncated_quadratic", 64, 256, 5, "map"),
-        Case("tsukuba, 30 iterations, map", {"besag": tsukuba}, {"n_iterations": 30}, baseline=("besag",)),
+        Case(
+            "tsukuba, 30 iterations, map",
+            {"besag": tsukuba},
+            {"n_iterations": 30},
+            tolerance=0.1,  # of bytes, which differ from process to process
+            baseline=("besag",),
+        ),
         *(case("truncated_linear", 64, k, 5, "map", rule_alone=True) for k in (16, 32, 64, 128, 256, 512)),
     ),
     environments={"besag-tables": "besag"},
