@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from besag.arrays import Array, IntArray
-from besag.errors import CapabilityError, TooLargeError
+from besag.errors import CapabilityError
 from besag.graph.problem import Problem
 from besag.infer.brute import most_labellings
 from besag.infer.engine import OnStep, Want
@@ -27,7 +27,7 @@ from besag.infer.map.kernels.scores import make_differences, make_weigh
 from besag.infer.map.landscape import Landscape
 from besag.infer.map.portfolio import search_and_bound
 from besag.infer.map.ranking import count_asked, rank
-from besag.infer.memory import default_memory_limit
+from besag.infer.memory import default_memory_limit, refuse
 from besag.infer.result import Result
 from besag.kernels.compile import kernel_of
 
@@ -53,7 +53,9 @@ def search_k_best(
     """k labellings of each row, the best that are found."""
     if problem.graph.n_instances > 1:
         raise CapabilityError("only exact engines find the k best labellings of a union of models; ask about one model")
-    _refuse_too_many(problem, k, default_memory_limit() if memory_limit is None else memory_limit)
+    held = COPIES * 8 * problem.graph.n_variables * problem.evidence.n_rows * min(k, most_labellings(problem.graph))
+    limit_bytes = default_memory_limit() if memory_limit is None else memory_limit
+    refuse(f"the {k} best labellings", held, limit_bytes, "ask for fewer", least=held)
     began, clock = time.perf_counter(), Clock(time_limit)
     limit = None if time_limit is None else BEST_SHARE * time_limit
     result = search_and_bound(problem, memory_limit, want, warm=warm, rng=rng, time_limit=limit, on_step=on_step)
@@ -63,7 +65,7 @@ def search_k_best(
     k, found = count_asked(landscape, k), []
     for row, codes in enumerate(result.codes[:, 0]):
         surroundings = Surroundings(landscape, row, k, rng)
-        surroundings.load(codes)
+        surroundings.begin(codes)
         if time_limit is None and row == 0:  # without the time that kernels took
             clock = Clock(more)
         found.append(surroundings.search(codes, Clock(clock.left / (landscape.n_rows - row))))
@@ -73,15 +75,6 @@ def search_k_best(
     if bounds is not None:
         bounds = np.minimum(bounds, energies[:, 0])
     return replace(result, codes=codes, energies=energies, energy_bounds=bounds, bound="estimate", diagnostics=told)
-
-
-def _refuse_too_many(problem: Problem, k: int, memory_limit: int) -> None:
-    graph = problem.graph
-    needed = COPIES * 8 * graph.n_variables * problem.evidence.n_rows * int(min(k, most_labellings(graph)))
-    if needed > memory_limit:
-        raise TooLargeError(
-            f"the {k} best labellings would take {needed} bytes, more than memory_limit={memory_limit}; ask for fewer"
-        )
 
 
 class Surroundings:
@@ -97,13 +90,13 @@ class Surroundings:
         self.heap: list[tuple[float, int, IntArray]] = []
         self.seen: set[bytes] = set()
 
-    def load(self, codes: IntArray) -> None:
-        """Has the kernels compiled that a search takes."""
+    def begin(self, codes: IntArray) -> None:
+        """Takes the first labelling, and has the kernels compiled that a search needs."""
         self._offer(codes)
         self._gains(codes)
 
     def search(self, codes: IntArray, clock: Clock) -> list[IntArray]:
-        """What is found: distinct labellings, those that were loaded first."""
+        """What is found: distinct labellings, the one that it began with first."""
         taken: list[IntArray] = []
         while self.heap and len(taken) < self.k:
             _, _, best = heapq.heappop(self.heap)

@@ -28,6 +28,7 @@ from besag.kernels.threads import run_chunks
 from besag.learn.losses.base import Loss
 from besag.learn.losses.kernels.terms import make_node_shares, make_node_sums, make_patterns, make_reach, make_sums
 from besag.learn.objective import State
+from besag.model.structured.base import without_hard_zeros
 
 MOST_STATES = 8  # of every term, up to which the kernel is compiled for their number
 SHARED_ENTRIES = 256  # of a block's tables, up to which links to them may be patterns
@@ -53,8 +54,7 @@ class Formula:
     def of(cls, places: IntArray, cells: IntArray, features: Array) -> Formula:
         """From features that are infinite at hard zeros."""
         hard = np.isinf(features)
-        finite = np.where(hard, 0.0, features) if hard.any() else features
-        return cls(places, cells, finite, places[hard.any(axis=-1)])
+        return cls(places, cells, without_hard_zeros(features), places[hard.any(axis=-1)])
 
     def add_logits(self, log_potentials: Array, logits: Array) -> None:
         """Adds what the links say of each state."""
